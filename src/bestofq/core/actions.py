@@ -1,0 +1,141 @@
+"""The tagged union of web actions, and the one-line text each is written as.
+
+The paper's eight web actions (Best-of-Q, Fig. 7) are click, write, scroll, go_back, answer, wait, refresh and restart;
+Agent Q adds submit, clear, goto and ask_user (3.1). A target is a mark of the current observation, a point in CSS
+pixels, or a description in words that a localizer turns into a point (Best-of-Q, A.1).
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Element, Point
+
+
+class Targeted(Noun):
+    """An action on one element: give exactly one of `mark`, `point`, `target`."""
+
+    mark: int | None = Field(default=None, ge=1, description="number of an element of the current observation")
+    point: Point | None = Field(default=None, description="CSS pixels from the viewport's top left corner")
+    target: str | None = Field(default=None, min_length=1, description="the element in words, for a localizer")
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        given = [name for name in ("mark", "point", "target") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of mark, point, target; got {given or 'none'}")
+        return self
+
+
+class Click(Targeted):
+    kind: Literal["click"] = "click"
+
+
+class Write(Targeted):
+    """Replace the content of a field by `text`; `enter` presses Enter afterwards."""
+
+    kind: Literal["write"] = "write"
+    text: str
+    enter: bool = False
+
+
+class Submit(Targeted):
+    """Submit the form the target belongs to."""
+
+    kind: Literal["submit"] = "submit"
+
+
+class Clear(Targeted):
+    kind: Literal["clear"] = "clear"
+
+
+class Scroll(Noun):
+    """Scroll the page by `pages` viewport heights (or widths)."""
+
+    kind: Literal["scroll"] = "scroll"
+    direction: Literal["up", "down", "left", "right"] = "down"
+    pages: float = Field(default=0.8, gt=0, le=10)
+
+
+class Goto(Noun):
+    kind: Literal["goto"] = "goto"
+    url: str = Field(min_length=1)
+
+
+class GoBack(Noun):
+    kind: Literal["go_back"] = "go_back"
+
+
+class Refresh(Noun):
+    kind: Literal["refresh"] = "refresh"
+
+
+class Restart(Noun):
+    """Return to the task's start URL."""
+
+    kind: Literal["restart"] = "restart"
+
+
+class Wait(Noun):
+    kind: Literal["wait"] = "wait"
+    seconds: float = Field(default=1.0, gt=0, le=10)
+
+
+class Answer(Noun):
+    """End the episode with an answer to the user."""
+
+    kind: Literal["answer"] = "answer"
+    text: str
+
+
+class AskUser(Noun):
+    kind: Literal["ask_user"] = "ask_user"
+    question: str
+
+
+Action = Annotated[
+    Click | Write | Submit | Clear | Scroll | Goto | GoBack | Refresh | Restart | Wait | Answer | AskUser,
+    Field(discriminator="kind"),
+]
+ACTION: TypeAdapter[Action] = TypeAdapter(Action)
+
+
+def action_text(action: Action, elements: Sequence[Element] | None = None) -> str:
+    """One line for the action. With `elements`, a mark is replaced by what it names, so that the line still means
+    something on another page (histories, embeddings); without, it is the command a model writes: `click [7]`."""
+    match action:
+        case Click():
+            return f"click {_target(action, elements)}"
+        case Write():
+            return f'write {_target(action, elements)} "{action.text}"' + (" enter" if action.enter else "")
+        case Submit():
+            return f"submit {_target(action, elements)}"
+        case Clear():
+            return f"clear {_target(action, elements)}"
+        case Scroll():
+            return f"scroll {action.direction}"
+        case Goto():
+            return f"goto {action.url}"
+        case GoBack():
+            return "back"
+        case Refresh():
+            return "refresh"
+        case Restart():
+            return "restart"
+        case Wait():
+            return f"wait {action.seconds:g}"
+        case Answer():
+            return f'answer "{action.text}"'
+        case AskUser():
+            return f'ask "{action.question}"'
+
+
+def _target(action: Targeted, elements: Sequence[Element] | None) -> str:
+    if action.mark is not None:
+        named = next((e for e in elements or () if e.mark == action.mark), None)
+        return f"[{action.mark}]" if named is None else f"{named.role} {named.name}"
+    if action.point is not None:
+        return f"({action.point.x:g}, {action.point.y:g})"
+    return f"<{action.target}>"

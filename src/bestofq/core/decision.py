@@ -1,0 +1,141 @@
+"""What the agent weighs (`Candidate`, `Decision`) and what comes of it (`Step`, `Verdict`, `Episode`)."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from bestofq.core.actions import Action
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Observation, Screenshot, Task
+
+Role = Literal["proposer", "localizer", "embedder", "critic", "judge"]
+Outcome = Literal["success", "failure", "blocked", "impossible", "infra_error"]
+
+
+class Usage(Noun):
+    """What one role has used. A price that is not known is None, never 0."""
+
+    role: Role
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    usd: float | None = None
+
+
+class Candidate(Noun):
+    """One action a proposer offers (Best-of-Q, A.5): the action, why (thought), what to remember (note)."""
+
+    action: Action
+    label: str = Field(description="the action in words, marks replaced by what they name")
+    thought: str = ""
+    note: str = ""
+    log_prob: float | None = Field(default=None, description="natural log of the whole reply's probability")
+    reply: str | None = Field(default=None, description="the model's raw reply")
+
+
+class Proposal(Noun):
+    """What a proposer offers: 1 to N candidates, the first its greedy choice."""
+
+    candidates: tuple[Candidate, ...]
+    usage: tuple[Usage, ...] = ()
+
+
+class Scores(Noun):
+    """A score per candidate [N]; `state_value` is V(s) where the scorer has one."""
+
+    values: tuple[float, ...]
+    state_value: float | None = None
+    usage: tuple[Usage, ...] = ()
+
+
+class Choice(Noun):
+    """The selector's pick."""
+
+    index: int
+    explored: bool = False
+
+
+class Decision(Noun):
+    """ALL candidates, their scores [N], and which was taken. Both papers learn from it."""
+
+    candidates: tuple[Candidate, ...] = Field(min_length=1)
+    scores: tuple[float, ...]
+    state_value: float | None = None
+    chosen: int
+    explored: bool = False
+    usage: tuple[Usage, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(self.scores) != len(self.candidates):
+            raise ValueError(f"{len(self.candidates)} candidates but {len(self.scores)} scores")
+        if not 0 <= self.chosen < len(self.candidates):
+            raise ValueError(f"chosen index {self.chosen} of {len(self.candidates)} candidates")
+        return self
+
+    @property
+    def candidate(self) -> Candidate:
+        """The chosen one."""
+        return self.candidates[self.chosen]
+
+
+class State(Noun):
+    """What an agent may see: the task, its own past decisions, the current observation. Never a reward."""
+
+    task: Task
+    decisions: tuple[Decision, ...] = ()
+    observation: Observation
+    screenshots: tuple[Screenshot, ...] = Field(default=(), description="of earlier steps, oldest first")
+
+
+class StepResult(Noun):
+    """What an environment answers to an action."""
+
+    observation: Observation
+    reward: float = Field(default=0.0, ge=0.0, le=1.0)
+    terminated: bool = Field(default=False, description="the task itself has ended")
+    truncated: bool = Field(default=False, description="the infrastructure cut it off")
+
+
+class Step(Noun):
+    """One turn of an episode: what was seen, weighed and done, and what it brought."""
+
+    index: int = Field(ge=0)
+    observation: Observation
+    decision: Decision
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+
+
+class Verdict(Noun):
+    """How an episode ended."""
+
+    reward: float = Field(ge=0.0, le=1.0)
+    outcome: Outcome
+    reason: str = ""
+
+
+class Provenance(Noun):
+    """Where an episode comes from, enough to make it again."""
+
+    version: str
+    commit: str | None = None
+    config_hash: str = ""
+    prompt_hash: str = ""
+    seed: int = 0
+    started_at: str = Field(default="", description="ISO 8601, UTC")
+
+
+class Episode(Noun):
+    """A task, the steps taken, and the verdict; `final` is the observation after the last step."""
+
+    id: str
+    run: str = Field(description="the pass over a suite that it belongs to")
+    agent: str
+    task: Task
+    steps: tuple[Step, ...]
+    final: Observation | None = None
+    verdict: Verdict
+    provenance: Provenance

@@ -1,0 +1,44 @@
+"""How a text (and picture) became a vector. The spec's hash travels with each vector and each checkpoint."""
+
+import hashlib
+from typing import Literal
+
+from pydantic import Field
+
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Screenshot
+
+
+class EmbedSpec(Noun):
+    """All that a vector depends on besides its content."""
+
+    model: str = Field(description="name of the frozen model")
+    revision: str = Field(description="hash of its weights or hub revision")
+    prompt: str = Field(default="", description="hash of the templates that make texts of states, actions, tasks")
+    pixels: int = Field(default=0, description="largest picture area it sees; 0: text only")
+    layer: int = Field(default=-1, description="hidden layer read; -1 the last (Best-of-Q, A.3)")
+    pooling: Literal["mean", "last"] = "mean"
+    context: Literal["alone", "state"] = Field(
+        default="alone", description="actions embedded alone (A.3), or their tokens read after their state"
+    )
+    normalize: bool = False
+    dim: int
+
+    @property
+    def hash(self) -> str:
+        """16 hex digits."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+
+
+class EmbedItem(Noun):
+    """One thing to embed. `context` is read before `text` and not pooled (empty: `text` alone)."""
+
+    text: str
+    context: str = ""
+    screenshots: tuple[Screenshot, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Content hash, 32 hex digits."""
+        parts = [self.context, self.text, *(s.sha256 for s in self.screenshots)]
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

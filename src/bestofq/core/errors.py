@@ -1,0 +1,61 @@
+"""Every error bestofq raises on purpose.
+
+BestOfQError                   one clear sentence: what, which value, which limit, which command mends it
+├── InputError                 the user's argument, file or configuration is wrong          (exit 2)
+│   ├── ConfigError            a setting has an unknown name or an impossible value
+│   └── DataError              a data file is missing, malformed or of another kind
+├── SetupError                 something this machine lacks: Chromium, a package, a model   (exit 3)
+├── CheckpointError            a checkpoint that does not fit: dimension, EmbedSpec, NaN
+├── InfraError                 the machinery failed, not the agent: such an episode is truncated
+│   ├── BrowserError           Chromium crashed, or a browser call passed its deadline
+│   └── ModelError             the model could not reply
+└── ReplyError                 a model's reply holds no valid action (recorded, never fatal)
+
+An action that cannot be carried out is none of these: it is `Observation.error`, data for the agent.
+"""
+
+
+class BestOfQError(Exception):
+    """Base of all; its message is a sentence fit for the terminal."""
+
+    exit_code = 1
+
+
+class InputError(BestOfQError):
+    """What the user gave is wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(InputError):
+    """A setting has an unknown name or an impossible value."""
+
+
+class DataError(InputError):
+    """A data file is missing, malformed or of another kind."""
+
+
+class SetupError(BestOfQError):
+    """Something this machine lacks; the message names the command that mends it."""
+
+    exit_code = 3
+
+
+class CheckpointError(BestOfQError):
+    """A checkpoint that does not fit what it is loaded for."""
+
+
+class InfraError(BestOfQError):
+    """The machinery failed, not the agent; the episode is truncated and left out of training."""
+
+
+class BrowserError(InfraError):
+    """Chromium crashed, or a browser call passed its deadline."""
+
+
+class ModelError(InfraError):
+    """The model could not reply."""
+
+
+class ReplyError(BestOfQError):
+    """A model's reply holds no valid action."""

@@ -1,0 +1,71 @@
+"""What is asked (`Task`) and what is seen (`Element`, `Observation`)."""
+
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from bestofq.core.noun import Noun
+
+Split = Literal["train", "dev", "test"]
+
+
+class Point(NamedTuple):
+    """CSS pixels from the viewport's top left corner."""
+
+    x: float
+    y: float
+
+
+class Box(NamedTuple):
+    """CSS pixels; `x`, `y` from the viewport's top left corner (negative when scrolled past)."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Task(Noun):
+    """One thing to do on the web. Holds nothing that tells how it is done or rewarded: agents read it."""
+
+    id: str = Field(description="unique within the suite")
+    suite: str
+    goal: str = Field(description="what the user wants, in words")
+    start_url: str
+    seed: int = 0
+    split: Split = "test"
+    allowed_hosts: tuple[str, ...] = Field(default=(), description="hosts the browser may reach; empty: any")
+
+
+class Element(Noun):
+    """An interactive element of a page."""
+
+    mark: int = Field(ge=1, description="its number in this observation")
+    role: str = Field(description="ARIA role: link, button, textbox, radio, …")
+    name: str = Field(description="accessible name, white space collapsed")
+    value: str | None = Field(default=None, description="content of a field, chosen option of a list")
+    box: Box | None = Field(default=None, description="None where there is no layout (text environments)")
+    states: tuple[str, ...] = Field(default=(), description="of: checked, selected, pressed, expanded, disabled, …")
+
+
+class Screenshot(Noun):
+    """An encoded picture of the viewport; `data` travels in memory only, the store keeps it by its hash."""
+
+    sha256: str
+    media_type: Literal["image/jpeg", "image/webp", "image/png"]
+    width: int = Field(description="pixels")
+    height: int = Field(description="pixels")
+    data: bytes = Field(default=b"", exclude=True, repr=False)
+
+
+class Observation(Noun):
+    """The page as an agent sees it."""
+
+    url: str
+    title: str
+    text: str = Field(description="visible text in reading order, each mark after its element: `Add to cart [7]`")
+    elements: tuple[Element, ...]
+    screenshot: Screenshot | None = None
+    tabs: tuple[str, ...] = Field(default=(), description="titles of all open tabs, the current one first")
+    error: str | None = Field(default=None, description="why the last action could not be carried out")
+    notices: tuple[str, ...] = Field(default=(), description="what happened beside the action: dialogs, downloads, …")

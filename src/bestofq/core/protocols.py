@@ -1,0 +1,60 @@
+"""The verbs: what each part of an agent and its world must be able to do. Async where there is I/O."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from bestofq.core.actions import Action
+from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Verdict
+from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.observation import Observation, Point, Task
+from bestofq.core.transitions import Floats
+
+
+class Env(Protocol):
+    """A world of tasks. One instance runs one episode at a time and may be reset again."""
+
+    async def reset(self, task: Task, *, seed: int) -> Observation: ...
+
+    async def step(self, action: Action) -> StepResult: ...
+
+    async def close(self) -> None: ...
+
+
+class Proposer(Protocol):
+    """Offers 1 to n candidates, the first its greedy choice, all with distinct actions."""
+
+    async def propose(self, state: State, n: int) -> Proposal: ...
+
+
+class Scorer(Protocol):
+    """Values candidates: one score each, higher is better."""
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores: ...
+
+
+class Selector(Protocol):
+    """Picks an index from scores [N]."""
+
+    def select(self, scores: Floats, rng: np.random.Generator) -> Choice: ...
+
+
+class Localizer(Protocol):
+    """Finds the point of an element described in words (Best-of-Q, A.1)."""
+
+    async def locate(self, observation: Observation, target: str) -> Point: ...
+
+
+class Embedder(Protocol):
+    """Turns items into vectors [B, D]."""
+
+    spec: EmbedSpec
+
+    async def embed(self, items: Sequence[EmbedItem]) -> Floats: ...
+
+
+class Judge(Protocol):
+    """Gives a finished episode its verdict."""
+
+    async def judge(self, episode: Episode) -> Verdict: ...

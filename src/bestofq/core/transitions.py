@@ -1,0 +1,39 @@
+"""The training set of Q and V as arrays: a table of distinct vectors, and indices into it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transitions:
+    """(s, a, r, s', terminal) of T steps over U distinct vectors of D numbers (Best-of-Q, 3.2).
+
+    Running out of the suite's own steps is terminal with reward 0; episodes cut by the infrastructure are not here.
+    """
+
+    vectors: Floats  # [U, D]
+    state: Ints  # [T] rows of `vectors`
+    action: Ints  # [T]
+    task: Ints  # [T]
+    next_state: Ints  # [T]; at a terminal step any valid row, never read
+    reward: Floats  # [T] in [0, 1]
+    terminal: Bools  # [T]
+
+    def __post_init__(self) -> None:
+        count = len(self.reward)
+        for name in ("state", "action", "task", "next_state", "terminal"):
+            if len(getattr(self, name)) != count:
+                raise ValueError(f"{name} has {len(getattr(self, name))} rows, reward has {count}")
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    @property
+    def dim(self) -> int:
+        return int(self.vectors.shape[1])

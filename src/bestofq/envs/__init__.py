@@ -1,0 +1,1 @@
+"""Floor 2: the worlds an agent acts in."""

@@ -1,0 +1,60 @@
+"""One record format for both sources of WebShop: the synthetic catalogue and the real files (Yao et al. 2022)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pydantic import Field
+
+from bestofq.core.noun import Noun
+
+
+class Option(Noun):
+    """A choice the buyer makes: `color` with `red`, `blue`. Lower case."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+class Product(Noun):
+    id: str = Field(description="ASIN in the real files")
+    name: str = Field(description="title, as shown")
+    query: str = Field(description="the search phrase the product was found by; its type")
+    category: tuple[str, ...] = Field(description="levels, general to special")
+    price: float = Field(description="USD, as shown and as compared with a goal's limit")
+    description: str = ""
+    bullets: tuple[str, ...] = ()
+    reviews: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    attributes: tuple[str, ...] = ()
+    instruction: str | None = Field(default=None, description="without options and price")
+    instruction_attributes: tuple[str, ...] = ()
+
+
+class Goal(Noun):
+    """What a buyer asks for. Never shown to an agent but for `instruction`."""
+
+    id: str
+    product_id: str
+    instruction: str = Field(description="the whole sentence an agent reads")
+    attributes: tuple[str, ...] = Field(description="U_att")
+    options: tuple[tuple[str, str], ...] = Field(description="U_opt, (name, value) pairs")
+    price_limit: float = Field(description="u_price, USD")
+    weight: float = Field(default=1.0, description="sampling weight")
+
+
+class Catalogue:
+    """Products by id, in a fixed order."""
+
+    def __init__(self, products: Iterable[Product]) -> None:
+        self._by_id: Mapping[str, Product] = {product.id: product for product in products}
+
+    def __getitem__(self, product_id: str) -> Product:
+        return self._by_id[product_id]
+
+    def __contains__(self, product_id: object) -> bool:
+        return product_id in self._by_id
+
+    def __iter__(self) -> Iterator[Product]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
