@@ -1,0 +1,1 @@
+"""Floor 2: the parts of an agent: proposers, scorers, selectors, localizers, judges, prompts."""

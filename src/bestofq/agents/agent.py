@@ -1,0 +1,57 @@
+"""The agent: propose N, score them, select one (Best-of-Q, 3.3, Fig. 1)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bestofq.agents.usage import merge_usage
+from bestofq.core.actions import Targeted
+from bestofq.core.decision import Decision, State
+from bestofq.core.errors import ModelError, ReplyError
+from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """A proposer, a scorer and a selector. The settings of the paper differ in nothing but these parts."""
+
+    name: str
+    proposer: Proposer
+    scorer: Scorer
+    selector: Selector
+    n_candidates: int = 3  # Best-of-Q, 3.3: N = 3
+    localizer: Localizer | None = None
+
+    async def decide(self, state: State, rng: np.random.Generator) -> Decision:
+        """Weigh the state's candidates and take one. ReplyError when none was offered, ModelError on a NaN score."""
+        proposal = await self.proposer.propose(state, self.n_candidates)
+        if not proposal.candidates:
+            raise ReplyError(f"the proposer of {self.name} offered no action")
+        scores = await self.scorer.score(state, proposal.candidates)
+        values = np.asarray(scores.values, dtype=np.float32)  # [N]
+        if np.isnan(values).any():
+            raise ModelError(f"the scorer of {self.name} gave NaN among {scores.values}")
+        choice = self.selector.select(values, rng)
+        decision = Decision(
+            candidates=proposal.candidates,
+            scores=scores.values,
+            state_value=scores.state_value,
+            chosen=choice.index,
+            explored=choice.explored,
+            usage=merge_usage((*proposal.usage, *scores.usage)),
+        )
+        return decision if self.localizer is None else await _localized(decision, state, self.localizer)
+
+
+async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:
+    """The decision with its chosen target in words turned into a point (A.1); its label keeps the words."""
+    action = decision.candidate.action
+    if not isinstance(action, Targeted) or action.target is None:
+        return decision
+    point = await localizer.locate(state.observation, action.target)
+    grounded = decision.candidate.model_copy(
+        update={"action": action.model_copy(update={"target": None, "point": point})}
+    )
+    candidates = list(decision.candidates)
+    candidates[decision.chosen] = grounded
+    return decision.model_copy(update={"candidates": tuple(candidates)})

@@ -1,0 +1,80 @@
+"""A model's reply as a candidate: the inverse of `core.actions.action_text` for marks.
+
+A reply is a thought (any number of lines, or none) and a last line with one command:
+
+    click [7]   write [1] "text"   write [1] "text" enter   submit [3]   clear [3]   scroll down   goto URL
+    back   refresh   restart   wait 2   answer "text"   ask "text"
+
+Texts stand between the first and the last quotation mark of the line, so that they may hold quotation marks themselves.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from pydantic import ValidationError
+
+from bestofq.core.actions import (
+    Action,
+    Answer,
+    AskUser,
+    Clear,
+    Click,
+    GoBack,
+    Goto,
+    Refresh,
+    Restart,
+    Scroll,
+    Submit,
+    Targeted,
+    Wait,
+    Write,
+    action_text,
+)
+from bestofq.core.decision import Candidate
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Observation
+
+_MARK = r" \[(\d{1,9})\]"
+_COMMANDS: Sequence[tuple[re.Pattern[str], Callable[..., Action]]] = (
+    (re.compile(rf"click{_MARK}"), lambda mark: Click(mark=int(mark))),
+    (
+        re.compile(rf'write{_MARK} "(.*)"( enter)?'),
+        lambda mark, text, enter: Write(mark=int(mark), text=text, enter=enter is not None),
+    ),
+    (re.compile(rf"submit{_MARK}"), lambda mark: Submit(mark=int(mark))),
+    (re.compile(rf"clear{_MARK}"), lambda mark: Clear(mark=int(mark))),
+    (re.compile(r"scroll (\w+)"), lambda direction: Scroll(direction=direction)),
+    (re.compile(r"goto (\S+)"), lambda url: Goto(url=url)),
+    (re.compile(r"back"), GoBack),
+    (re.compile(r"refresh"), Refresh),
+    (re.compile(r"restart"), Restart),
+    (re.compile(r"wait (\d+(?:\.\d+)?(?:e-?\d+)?)"), lambda seconds: Wait(seconds=float(seconds))),
+    (re.compile(r'answer "(.*)"'), lambda text: Answer(text=text)),
+    (re.compile(r'ask "(.*)"'), lambda question: AskUser(question=question)),
+)
+
+
+def parse_action(command: str) -> Action:
+    """The action of one line. ReplyError when it is no command, or one with an impossible value."""
+    for pattern, make in _COMMANDS:
+        if found := pattern.fullmatch(command):
+            try:
+                return make(*found.groups())
+            except ValidationError as error:
+                raise ReplyError(f"{command!r}: {error.errors()[0]['msg']}") from error
+    raise ReplyError(f"{command!r} is no command: expected click, write, submit, clear, scroll, goto, back, …")
+
+
+def parse_reply(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
+    """The candidate of a whole reply. ReplyError when its last line is no command, or names a mark not on the page."""
+    thought, _, command = reply.strip().rpartition("\n")
+    action = parse_action(command.strip())
+    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
+        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
+    return Candidate(
+        action=action,
+        label=action_text(action, observation.elements),
+        thought=thought.strip(),
+        log_prob=log_prob,
+        reply=reply,
+    )

@@ -1,0 +1,1 @@
+"""Proposers: where candidate actions come from."""

@@ -1,0 +1,59 @@
+"""Candidates drawn one by one from a local model: the greedy reply first, then distinct samples."""
+
+import time
+
+from bestofq.agents.parse import parse_reply
+from bestofq.agents.prompting import propose_prompt
+from bestofq.core.decision import Candidate, Proposal, State, Usage
+from bestofq.core.errors import ReplyError
+from bestofq.models.local import LocalModel, Request
+
+
+class SamplingProposer:
+    """`Proposer` over a LocalModel.
+
+    The model is drawn from `1 + (n - 1) · draws` times over one key-value cache; replies that are invalid or repeat an
+    action are dropped, so that fewer than n candidates can remain where the model is sure. `seed` makes the draws; the
+    same prompt and seed give the same candidates, whatever else runs.
+    """
+
+    def __init__(
+        self, model: LocalModel, *, seed: int = 0, temperature: float = 1.0, draws: int = 4, max_new_tokens: int = 40
+    ) -> None:
+        self._model = model
+        self._seed = seed
+        self._temperature = temperature
+        self._draws = draws
+        self._max_new_tokens = max_new_tokens
+
+    async def propose(self, state: State, n: int) -> Proposal:
+        """1 to n candidates. ReplyError when no draw is a valid action."""
+        started = time.perf_counter()
+        generation = await self._model.generate(
+            Request(
+                prompt=propose_prompt(state),
+                draws=1 + (n - 1) * self._draws,
+                temperature=self._temperature,
+                max_new_tokens=self._max_new_tokens,
+                seed=self._seed,
+            )
+        )
+        candidates: dict[str, Candidate] = {}
+        problem = ""
+        for reply in generation.replies:
+            try:
+                candidate = parse_reply(reply.text, state.observation, reply.log_prob)
+            except ReplyError as error:
+                problem = str(error)
+                continue
+            candidates.setdefault(candidate.label, candidate)
+        if not candidates:
+            raise ReplyError(f"none of {len(generation.replies)} replies of {self._model.name} is an action: {problem}")
+        usage = Usage(
+            role="proposer",
+            tokens_in=generation.prompt_tokens,
+            tokens_out=sum(reply.tokens for reply in generation.replies),
+            calls=1,
+            seconds=time.perf_counter() - started,
+        )
+        return Proposal(candidates=tuple(candidates.values())[:n], usage=(usage,))

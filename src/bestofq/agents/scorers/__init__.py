@@ -1,0 +1,1 @@
+"""What values candidates, one file a scorer."""

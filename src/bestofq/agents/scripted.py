@@ -1,0 +1,59 @@
+"""Real parts with scripted behaviour, for tests and benchmarks without a model."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bestofq.agents.parse import parse_reply
+from bestofq.core.decision import Candidate, Proposal, Scores, State, Usage
+from bestofq.core.errors import ReplyError
+
+Replies = Sequence[str]
+"""Replies to one state, the greedy one first."""
+
+
+@dataclass(frozen=True)
+class ScriptedProposer:
+    """Replies from a function of (state, n), or from a list with one entry a step.
+
+    It keeps no memory of its own, so one serves any number of episodes at once. Invalid replies and repeated actions
+    are dropped, as a model's are. `seconds` is the time a reply takes.
+    """
+
+    replies: Callable[[State, int], Replies] | Sequence[Replies]
+    seconds: float = 0.0
+
+    async def propose(self, state: State, n: int) -> Proposal:
+        """ReplyError when the list has no entry for this step, or no reply is valid."""
+        await asyncio.sleep(self.seconds)
+        candidates: dict[str, Candidate] = {}
+        problem = "it is empty"
+        for reply in self._script(state, n)[:n]:
+            try:
+                candidate = parse_reply(reply, state.observation)
+            except ReplyError as error:
+                problem = str(error)
+            else:
+                candidates.setdefault(candidate.action.model_dump_json(), candidate)
+        if not candidates:
+            raise ReplyError(f"the script has no valid reply at step {len(state.decisions)}: {problem}")
+        usage = Usage(role="proposer", calls=1, seconds=self.seconds)
+        return Proposal(candidates=tuple(candidates.values()), usage=(usage,))
+
+    def _script(self, state: State, n: int) -> Replies:
+        if callable(self.replies):
+            return self.replies(state, n)
+        step = len(state.decisions)
+        return self.replies[step] if step < len(self.replies) else ()
+
+
+@dataclass(frozen=True)
+class ScriptedScorer:
+    """Scores from a function of (state, candidates) → [N]; `seconds` is the time it takes."""
+
+    values: Callable[[State, Sequence[Candidate]], Sequence[float]]
+    seconds: float = 0.0
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        await asyncio.sleep(self.seconds)
+        return Scores(values=tuple(self.values(state, candidates)), usage=(Usage(role="critic", calls=1),))

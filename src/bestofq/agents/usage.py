@@ -1,0 +1,25 @@
+"""Adding up what the parts of an agent have used."""
+
+from collections.abc import Iterable
+
+from bestofq.core.decision import Role, Usage
+
+
+def merge_usage(usages: Iterable[Usage]) -> tuple[Usage, ...]:
+    """One `Usage` a role, in order of first appearance; a role's price is None as soon as one of its prices is."""
+    merged: dict[Role, Usage] = {}
+    for usage in usages:
+        before = merged.get(usage.role)
+        merged[usage.role] = usage if before is None else _sum(before, usage)
+    return tuple(merged.values())
+
+
+def _sum(a: Usage, b: Usage) -> Usage:
+    return Usage(
+        role=a.role,
+        tokens_in=a.tokens_in + b.tokens_in,
+        tokens_out=a.tokens_out + b.tokens_out,
+        calls=a.calls + b.calls,
+        seconds=a.seconds + b.seconds,
+        usd=None if a.usd is None or b.usd is None else a.usd + b.usd,
+    )

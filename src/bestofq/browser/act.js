@@ -1,0 +1,235 @@
+// Where to click, what to fill, how to scroll, and when a page has come to rest. Each answer is {…} or {error: sentence}.
+"use strict";
+Object.assign(globalThis.bestofq, (() => {
+  const { element, flatParent, hostsEditing, nameOf, squeeze } = globalThis.bestofq;
+  const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
+  const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
+  const is = (el, ...names) => names.includes(el.localName);
+  const fail = (error) => ({ error });
+
+  function describe(el) {
+    const name = squeeze(el.getAttribute("aria-label") || el.innerText || el.alt || "").slice(0, 60);
+    const id = el.id ? `#${el.id}` : "";
+    return `<${el.localName}${id}>${name ? ` "${name}"` : ""}`;
+  }
+
+  // The element under a point of the viewport, through shadow roots and same-origin frames.
+  function under(x, y, root = document) {
+    let hit = root.elementFromPoint(x, y);
+    while (hit?.shadowRoot) {
+      const inner = hit.shadowRoot.elementFromPoint(x, y);
+      if (!inner || inner === hit) break;
+      hit = inner;
+    }
+    if (hit && is(hit, "iframe", "frame") && hit.contentDocument) {
+      const rect = hit.getBoundingClientRect();
+      return under(x - rect.x - hit.clientLeft, y - rect.y - hit.clientTop, hit.contentDocument) || hit;
+    }
+    return hit;
+  }
+
+  function offsetOf(el) {
+    let x = 0, y = 0;
+    for (let frame = el.ownerDocument.defaultView?.frameElement; frame; frame = frame.ownerDocument.defaultView.frameElement) {
+      const rect = frame.getBoundingClientRect();
+      x += rect.x + frame.clientLeft;
+      y += rect.y + frame.clientTop;
+    }
+    return { x, y };
+  }
+
+  // `ref` is a mark (number) or a point [x, y] of the viewport.
+  function resolve(ref) {
+    if (Array.isArray(ref)) {
+      const [x, y] = ref;
+      if (!(x >= 0 && y >= 0 && x < innerWidth && y < innerHeight)) {
+        return fail(`The point (${x}, ${y}) is outside the viewport of ${innerWidth} x ${innerHeight} pixels.`);
+      }
+      const hit = under(x, y);
+      return hit ? { el: hit } : fail(`Nothing lies at the point (${x}, ${y}).`);
+    }
+    const el = element(ref);
+    if (!el) return fail(`There is no element [${ref}] on this page.`);
+    if (!el.isConnected || !el.getClientRects().length && !el.firstElementChild) {
+      return fail(`Element [${ref}] is no longer on the page.`);
+    }
+    return { el };
+  }
+
+  const nameIn = (ref, el) => (Array.isArray(ref) ? describe(el) : `Element [${ref}]`);
+  const disabled = (el) => el.matches(":disabled") || el.getAttribute("aria-disabled") === "true";
+
+  function reaches(hit, el) {
+    for (let node = hit; node; node = flatParent(node)) {
+      if (node === el || (node.localName === "label" && node.control === el)) return true;
+    }
+    return el.localName === "label" && hit === el.control;
+  }
+
+  function candidates(el) {
+    const rects = Array.from(el.getClientRects()).filter((rect) => rect.width >= 1 && rect.height >= 1);
+    if (!rects.length) rects.push(el.firstElementChild?.getBoundingClientRect() || el.getBoundingClientRect());
+    return rects.flatMap((rect) => [[0.5, 0.5], [0.2, 0.5], [0.8, 0.5], [0.5, 0.2], [0.5, 0.8]]
+      .map(([across, down]) => [rect.x + rect.width * across, rect.y + rect.height * down]));
+  }
+
+  function inView(el) {
+    const offset = offsetOf(el), [[x, y]] = candidates(el);
+    return x + offset.x >= 0 && y + offset.y >= 0 && x + offset.x < innerWidth && y + offset.y < innerHeight
+      && reaches(under(x + offset.x, y + offset.y), el);
+  }
+
+  // A point where a click meets the element and nothing that covers it.
+  function clickPoint(ref) {
+    const { el, error } = resolve(ref);
+    if (error) return fail(error);
+    if (is(el, "select")) {
+      const options = Array.from(el.options, (option) => `"${squeeze(option.label)}"`);
+      return fail(`${nameIn(ref, el)} is a list: write one of its options: ${listed(options)}.`);
+    }
+    if (Array.isArray(ref)) return { x: ref[0], y: ref[1] };
+    if (disabled(el)) return fail(`Element [${ref}] is disabled.`);
+    if (!inView(el)) el.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+    const offset = offsetOf(el);
+    let cover = null;
+    for (const [left, top] of candidates(el)) {
+      const [x, y] = [left + offset.x, top + offset.y];
+      const hit = under(x, y);
+      if (hit && reaches(hit, el)) return { x, y };
+      cover ||= hit;
+    }
+    return fail(cover ? `Element [${ref}] is covered by ${describe(cover)}.`
+      : `Element [${ref}] cannot be scrolled into view.`);
+  }
+
+  const listed = (words) => words.slice(0, 20).join(", ") + (words.length > 20 ? `, and ${words.length - 20} more` : "");
+
+  function choose(ref, el, text) {
+    const wanted = squeeze(text), options = Array.from(el.options);
+    const same = (left, right) => left.toLowerCase() === right.toLowerCase();
+    const found = options.find((option) => squeeze(option.label) === wanted) || options.find((option) => option.value === text)
+      || options.find((option) => same(squeeze(option.label), wanted));
+    const names = options.map((option) => `"${squeeze(option.label)}"`);
+    if (!found) return fail(`${nameIn(ref, el)} has no option "${wanted}"; its options are ${listed(names)}.`);
+    if (found.disabled) return fail(`The option "${wanted}" is disabled.`);
+    el.focus({ preventScroll: true });
+    if (el.multiple) found.selected = true; else el.value = found.value, el.selectedIndex = found.index;
+    return changed(el);
+  }
+
+  function changed(el) {
+    el.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+    el.dispatchEvent(new Event("change", { bubbles: true }));
+    return { done: true };
+  }
+
+  // The field meant by an element: itself, its label's control, or the one it wraps.
+  function fieldOf(el) {
+    for (let node = el; node?.nodeType === Node.ELEMENT_NODE; node = flatParent(node)) {
+      if (is(node, "input", "textarea", "select") || hostsEditing(node)) return node;
+      if (is(node, "label") && node.control) return node.control;
+    }
+    return el.querySelector("input:not([type=hidden]),textarea,select");
+  }
+
+  // Makes a field ready for text: in view, focused, all of it selected; or done, where text is not typed but set.
+  function fill(ref, text) {
+    const { el, error } = resolve(ref);
+    if (error) return fail(error);
+    const field = fieldOf(el);
+    if (!field) return fail(`${nameIn(ref, el)} is no text field.`);
+    if (disabled(field)) return fail(`${nameIn(ref, el)} is disabled.`);
+    if (field.readOnly) return fail(`${nameIn(ref, el)} is read-only.`);
+    if (!inView(field)) field.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+    if (is(field, "select")) return choose(ref, field, text);
+    if (is(field, "input") && SET.has(field.type)) {
+      field.focus({ preventScroll: true });
+      const before = field.value;
+      field.value = text;
+      if (text && !field.value || field.type === "color" && field.value !== text.toLowerCase()) {
+        field.value = before;
+        return fail(`${nameIn(ref, el)} takes a ${field.type} value, not "${text}".`);
+      }
+      return changed(field);
+    }
+    if (is(field, "input") && !TYPED.has(field.type)) return fail(`${nameIn(ref, el)} is a ${field.type}, no text field.`);
+    field.focus({ preventScroll: true });
+    if (is(field, "input", "textarea")) field.select();
+    else field.ownerDocument.getSelection().selectAllChildren(field);
+    const empty = is(field, "input", "textarea") ? !field.value : !field.textContent;
+    return { ready: true, empty, multiline: !is(field, "input") };
+  }
+
+  // Submits the element's form as its first submit button would, validation included.
+  function submit(ref) {
+    const { el, error } = resolve(ref);
+    if (error) return fail(error);
+    const form = (fieldOf(el) || el).form || el.form || el.closest("form");
+    if (!form) return fail(`${nameIn(ref, el)} belongs to no form.`);
+    const invalid = !form.noValidate && Array.from(form.elements).find((field) => field.willValidate && !field.validity.valid);
+    if (invalid) {
+      return fail(`The form cannot be submitted: "${nameOf(invalid, "textbox")[0] || invalid.name}": ${invalid.validationMessage}`);
+    }
+    const button = Array.from(form.elements).find((field) => ["submit", "image"].includes(field.type));
+    if (button && disabled(button)) return fail("The form cannot be submitted: its submit button is disabled.");
+    form.requestSubmit(button || null);
+    return { done: true };
+  }
+
+  function scroll(across, down) {
+    const moves = (el) => {
+      const [left, top] = [el.scrollLeft, el.scrollTop];
+      el.scrollBy({ left: across * innerWidth, top: down * innerHeight, behavior: "instant" });
+      return el.scrollLeft !== left || el.scrollTop !== top;
+    };
+    for (let node = under(innerWidth / 2, innerHeight / 2); node?.nodeType === Node.ELEMENT_NODE; node = flatParent(node)) {
+      const style = getComputedStyle(node);
+      const scrolls = /auto|scroll/.test(down ? style.overflowY : style.overflowX);
+      if (scrolls && node !== node.ownerDocument.documentElement && moves(node)) return { done: true };
+    }
+    if (document.scrollingElement && moves(document.scrollingElement)) return { done: true };
+    return fail(`The page cannot scroll further ${down > 0 ? "down" : down < 0 ? "up" : across > 0 ? "right" : "left"}.`);
+  }
+
+  // Resolves once no node or text has changed for `quiet` ms, at the latest after `limit` ms. Mutations of style alone
+  // do not count: they are animations.
+  function settle(quiet, limit) {
+    return new Promise((resolve) => {
+      let timer = 0;
+      const finish = (calm) => {
+        observer.disconnect();
+        clearTimeout(timer);
+        clearTimeout(latest);
+        resolve({ calm });
+      };
+      const restart = () => {
+        clearTimeout(timer);
+        timer = setTimeout(finish, quiet, true);
+      };
+      const observer = new MutationObserver((records) => {
+        if (records.some((record) => record.attributeName !== "style")) restart();
+      });
+      const latest = setTimeout(finish, limit, false);
+      observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+      restart();
+    });
+  }
+
+  // Resolves at the first change of the page, at the latest after `limit` ms.
+  function change(limit) {
+    return new Promise((resolve) => {
+      const finish = (changed) => {
+        observer.disconnect();
+        clearTimeout(latest);
+        resolve({ changed });
+      };
+      const observer = new MutationObserver((records) => {
+        if (records.some((record) => record.attributeName !== "style")) finish(true);
+      });
+      const latest = setTimeout(finish, limit, false);
+      observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+    });
+  }
+
+  return { clickPoint, fill, submit, scroll, settle, change };
+})());

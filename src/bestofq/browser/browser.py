@@ -1,0 +1,121 @@
+"""One Chromium process and the pages lent to episodes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import BrowserContext, Playwright, async_playwright
+from playwright.async_api import Error as PlaywrightError
+
+from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.config import BrowserConfig
+from bestofq.browser.deadline import within
+from bestofq.browser.guard import Guard
+from bestofq.browser.recycle import Room, clean
+from bestofq.browser.session import Session
+from bestofq.browser.tab import Tab
+from bestofq.core.errors import BrowserError, SetupError
+
+
+class Browser:
+    """Chromium, relaunched when it has crashed. Many sessions at once; each has a browser context of its own."""
+
+    def __init__(self, playwright: Playwright, config: BrowserConfig) -> None:
+        self.config = config
+        self._playwright = playwright
+        self._chromium: Chromium | None = None
+        self._launching = asyncio.Lock()
+        self._guard = Guard()
+        self._spare: list[Room] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def launch(cls, config: BrowserConfig | None = None) -> AsyncIterator["Browser"]:
+        """Starts Chromium and closes it at the end. Raises SetupError when there is none."""
+        async with async_playwright() as playwright:
+            browser = cls(playwright, config or BrowserConfig())
+            try:
+                await browser._running()
+                yield browser
+            finally:
+                await browser._close()
+
+    def page(self) -> Session:
+        """A session: one episode at a time, in a page lent at `reset` and given back at `close`."""
+        return Session(self)
+
+    async def _running(self) -> Chromium:
+        async with self._launching:
+            if self._chromium is None or not self._chromium.is_connected():
+                self._spare.clear()
+                self._chromium = await self._start()
+            return self._chromium
+
+    async def _start(self) -> Chromium:
+        executable = find_chromium(self.config.executable)
+        try:
+            return await self._playwright.chromium.launch(
+                executable_path=executable,
+                headless=self.config.headless,
+                args=switches(self.config),
+                timeout=4 * self.config.deadline * 1000,
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
+            )
+        except PlaywrightError as error:
+            what = executable or "Playwright's own Chromium"
+            raise SetupError(
+                f"{what} does not start ({error.message.splitlines()[0]}); install one with "
+                "`python -m playwright install --with-deps chromium` or your system's package manager."
+            ) from error
+
+    async def lend(self, url: str, hosts: Sequence[str]) -> Room:
+        """A room that holds nothing of an earlier episode: one used for the same origin and hosts, else a new one."""
+        chromium = await self._running()
+        kept = next((room for room in reversed(self._spare) if room.fits(url, hosts)), None)
+        if kept is not None:
+            self._spare.remove(kept)
+            if await clean(kept):
+                return kept
+            await self.discard(kept)
+            chromium = await self._running()
+        try:
+            context = await self._context(chromium, hosts)
+            page = await within(self.config.deadline, "new_page", context.new_page())
+            return Room(context=context, tab=await Tab.open(page, self.config), hosts=tuple(hosts))
+        except PlaywrightError as error:
+            raise BrowserError(f"Chromium gave no page: {error.message.splitlines()[0]}") from error
+
+    async def _context(self, chromium: Chromium, hosts: Sequence[str]) -> BrowserContext:
+        config = self.config
+        opening = chromium.new_context(
+            viewport={"width": config.width, "height": config.height},
+            device_scale_factor=config.device_scale_factor,
+            accept_downloads=False,
+            locale="en-US",
+            reduced_motion="reduce",
+            proxy=self._guard.proxy(hosts),
+        )
+        return await within(config.deadline, "new_context", opening)
+
+    async def give_back(self, room: Room) -> None:
+        """Keeps a room for the next episode when it can be made clean, else closes it; the longest unused make room."""
+        if not room.reusable:
+            await self.discard(room)
+            return
+        self._spare.append(room)
+        while len(self._spare) > self.config.spare:
+            await self.discard(self._spare.pop(0))
+
+    async def discard(self, room: Room) -> None:
+        """Closes a room and all it holds; nothing is left to close when Chromium has crashed."""
+        if self._chromium is None or not self._chromium.is_connected():
+            return
+        await within(self.config.deadline, "context.close", room.context.close())
+
+    async def _close(self) -> None:
+        self._guard.close()
+        if self._chromium is not None and self._chromium.is_connected():
+            await within(self.config.deadline, "browser.close", self._chromium.close())

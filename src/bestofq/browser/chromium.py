@@ -1,0 +1,44 @@
+"""Where Chromium is, and the switches it is started with."""
+
+import os
+import shutil
+from pathlib import Path
+
+from bestofq.browser.config import BrowserConfig
+from bestofq.core.errors import SetupError
+
+ENVIRONMENT = "BESTOFQ_CHROMIUM"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SWITCHES = (
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # WebRTC keeps to the guard too
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+
+
+def find_chromium(executable: Path | None = None) -> Path | None:
+    """The Chromium to start: the one given, else `$BESTOFQ_CHROMIUM`, else one on PATH; None means Playwright's own.
+
+    Raises SetupError when a path that was given is no program.
+    """
+    given = executable or (Path(found) if (found := os.environ.get(ENVIRONMENT)) else None)
+    if given is not None:
+        if not os.access(given, os.X_OK) or given.is_dir():
+            raise SetupError(f"{given} is no program; give a Chromium by `executable` or {ENVIRONMENT}.")
+        return given
+    on_path = next((path for name in NAMES if (path := shutil.which(name))), None)
+    return Path(on_path) if on_path else None
+
+
+def switches(config: BrowserConfig) -> list[str]:
+    """Command line switches; the sandbox is off only for root, who cannot have it."""
+    found = [*SWITCHES, *config.arguments]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        found.append("--no-sandbox")
+    if config.host_resolver_rules:
+        found.append(f"--host-resolver-rules={config.host_resolver_rules}")
+    return found

@@ -1,0 +1,63 @@
+"""The page as an agent reads it. `snapshot.js` walks the page once and does the work; this makes nouns of its answer.
+
+The text: a line per block of the page (and per `<br>`; cells of a table row are parted by ` | `), white space
+collapsed, empty lines dropped. An interactive element is written in its place, its mark last:
+
+    {name}{states} [{mark}]                 Add to cart [7]
+    {name}: "{value}"{states} [{mark}]      Search: "red shoes" [2]      fields and lists
+
+An element without a name is written by its role. States are those that matter to a reader, ` (checked, disabled)`. The
+words of a check box's label are its name and not written twice; the inside of an interactive element is written again
+only where it holds further interactive elements. Pictures are their alternative text, frames of other origins one line
+`(frame: https://origin)`.
+
+Marks are 1 … n in the order of the flat tree (open shadow roots and frames of the same origin in place).
+"""
+
+import hashlib
+from importlib.resources import files
+from typing import TypedDict
+
+from bestofq.core.observation import Box, Element, Observation, Screenshot
+
+SOURCE = "\n".join(files("bestofq.browser").joinpath(name).read_text("utf-8") for name in ("snapshot.js", "act.js"))
+
+
+class Page(TypedDict):
+    """What `bestofq.snapshot` answers; an element is [role, name, value, [x, y, width, height], states]."""
+
+    url: str
+    title: str
+    text: str
+    elements: list[tuple[str, str, str | None, tuple[float, float, float, float], list[str]]]
+
+
+def observe(
+    page: Page,
+    *,
+    screenshot: Screenshot | None = None,
+    tabs: tuple[str, ...] = (),
+    error: str | None = None,
+    notices: tuple[str, ...] = (),
+) -> Observation:
+    """The observation of a page."""
+    elements = tuple(
+        Element(mark=mark, role=role, name=name, value=value, box=Box(*box), states=tuple(states))
+        for mark, (role, name, value, box, states) in enumerate(page["elements"], start=1)
+    )
+    return Observation(
+        url=page["url"],
+        title=page["title"],
+        text=page["text"],
+        elements=elements,
+        screenshot=screenshot,
+        tabs=tabs or (page["title"],),
+        error=error,
+        notices=notices,
+    )
+
+
+def jpeg(data: bytes, width: int, height: int) -> Screenshot:
+    """A screenshot of `width` x `height` pixels."""
+    digest = hashlib.sha256(data).hexdigest()
+    return Screenshot(sha256=digest, media_type="image/jpeg", width=width, height=height, data=data)

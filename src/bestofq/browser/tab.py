@@ -1,0 +1,254 @@
+"""One page: its DevTools session, what it is loading, and the isolated world our scripts run in."""
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+from playwright.async_api import CDPSession, Dialog, Download, Page, Request
+from playwright.async_api import Error as PlaywrightError
+
+from bestofq.browser.config import BrowserConfig
+from bestofq.browser.deadline import is_gone, within
+from bestofq.browser.snapshot import SOURCE
+from bestofq.core.errors import BrowserError
+
+WORLD = "bestofq"
+OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
+REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
+FETCHED = frozenset({"fetch", "xhr"})
+
+
+class Moved(Exception):
+    """The document a script ran in was replaced: a navigation committed."""
+
+
+class Tab:
+    """A page with everything needed to act on it. `open` attaches; all calls keep the deadline."""
+
+    def __init__(self, page: Page, cdp: CDPSession, config: BrowserConfig) -> None:
+        self.page = page
+        self.base_entry = 0  # of the navigation history: going back ends here
+        self.crashed = False
+        self.notices: list[str] = []  # what happened beside the actions, not reported yet
+        self.unreachable = ""  # the address an error page stands for
+        self.reason = ""  # Chromium's own word for why
+        self.origins: set[str] = set()  # of all documents it has held
+        self.title = ""  # at the last snapshot
+        self._cdp = cdp
+        self._config = config
+        self.opened_url = ""  # of the tab last asked for
+        self._opened_at: float | None = None  # when this page asked for a tab that is not here yet
+        self._frame = ""
+        self._world: int | None = None
+        self._requested: dict[str, float] = {}  # frame → when a script or link asked to navigate it
+        self._loading: set[str] = set()  # frames
+        self._committed = False  # the main frame holds the new document, its DOM is not complete
+        self._fetching: set[Request] = set()
+        self._changed = asyncio.Event()
+
+    @classmethod
+    async def open(cls, page: Page, config: BrowserConfig) -> "Tab":
+        cdp = await within(config.deadline, "new_cdp_session", page.context.new_cdp_session(page))
+        tab = cls(page, cdp, config)
+        page.on("crash", lambda _: tab._on_crash())
+        page.on("request", tab._on_request)
+        page.on("requestfinished", tab._on_request_end)
+        page.on("requestfailed", tab._on_failed)
+        page.on("dialog", tab._on_dialog)
+        page.on("download", tab._on_download)
+        page.on("close", lambda _: tab.wake())
+        for event, handler in {
+            "frameRequestedNavigation": tab._on_requested,
+            "frameStartedNavigating": tab._on_navigating,
+            "frameStartedLoading": tab._on_loading,
+            "frameStoppedLoading": tab._on_stopped,
+            "frameDetached": tab._on_stopped,
+            "frameNavigated": tab._on_navigated,
+            "domContentEventFired": tab._on_dom,
+            "windowOpen": tab._on_window,
+        }.items():
+            cdp.on(f"Page.{event}", handler)
+        await tab.send("Page.enable")
+        tree = await tab.send("Page.getFrameTree")
+        tab._frame = tree["frameTree"]["frame"]["id"]
+        return tab
+
+    async def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """A DevTools call. Raises BrowserError at the deadline or when the page is gone."""
+        if self.crashed:
+            raise BrowserError(f"The page crashed before {method}.")
+        answer: dict[str, Any] = await within(self._config.deadline, method, self._sent(method, parameters))
+        return answer
+
+    async def _sent(self, method: str, parameters: dict[str, Any]) -> Any:
+        while True:
+            try:
+                return await self._cdp.send(method, parameters)
+            except PlaywrightError as error:
+                if "Not attached to an active page" not in error.message:  # one document is just replacing another
+                    raise
+            await self.change(0.05)
+
+    async def run(self, expression: str) -> Any:
+        """The value of `expression` in our world, promises awaited. Raises Moved when the document is replaced."""
+        try:
+            if self._world is None:
+                await self._enter_world()
+            return await self._evaluate(f"{WORLD}.{expression}")
+        except PlaywrightError as error:
+            if is_gone(error) or self.page.is_closed():
+                raise BrowserError("The page was closed.") from error
+            self._world = None
+            raise Moved(error.message) from error
+
+    async def _enter_world(self) -> None:
+        made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
+        self._world = made["executionContextId"]
+        await self._evaluate(f"{SOURCE}; null")
+
+    async def _evaluate(self, expression: str) -> Any:
+        answer = await self.send(
+            "Runtime.evaluate", expression=expression, contextId=self._world, awaitPromise=True, returnByValue=True
+        )
+        if "exceptionDetails" in answer:
+            details = answer["exceptionDetails"]
+            reason = details.get("exception", {}).get("description", details["text"])
+            raise BrowserError(f"The page's script engine failed: {reason.splitlines()[0]}")
+        return answer["result"].get("value")
+
+    async def call(self, name: str, *arguments: object) -> Any:
+        """A function of snapshot.js or act.js on JSON arguments."""
+        return await self.run(f"{name}({', '.join(json.dumps(argument) for argument in arguments)})")
+
+    async def jpeg(self) -> bytes:
+        """The viewport as an encoded picture."""
+        shot = await self.send(
+            "Page.captureScreenshot", format="jpeg", quality=self._config.jpeg_quality, optimizeForSpeed=True
+        )
+        return base64.b64decode(shot["data"])
+
+    # What it is doing
+
+    @property
+    def navigating(self) -> bool:
+        """Whether its main frame waits for a document, or for that document's DOM."""
+        return self._committed or self._busy(self._frame)
+
+    @property
+    def fetching(self) -> bool:
+        """Whether a frame is loading, or a request begun by a script since `forget` is under way."""
+        return bool(self._fetching) or any(self._busy(frame) for frame in (*self._loading, *self._requested))
+
+    def _busy(self, frame: str) -> bool:
+        asked = self._requested.get(frame)
+        return frame in self._loading or (
+            asked is not None and asyncio.get_running_loop().time() - asked < REQUEST_GRACE
+        )
+
+    @property
+    def opening(self) -> bool:
+        """Whether this page has asked for a tab that is still to come."""
+        return self._opened_at is not None and asyncio.get_running_loop().time() - self._opened_at < OPEN_GRACE
+
+    @property
+    def limit(self) -> float:
+        """Seconds any one call may take."""
+        return self._config.deadline
+
+    def forget(self) -> None:
+        """Requests under way are not the next action's doing: long polling, say."""
+        self._fetching.clear()
+        self.unreachable = self.reason = ""
+
+    def expect_navigation(self) -> None:
+        """A navigation was asked for from outside the page, which sends no event of its own for that."""
+        self._requested[self._frame] = asyncio.get_running_loop().time()
+
+    def arrived(self) -> None:
+        """The tab asked for is here."""
+        self._opened_at = None
+
+    def wake(self) -> None:
+        """Ends `change`."""
+        self._changed.set()
+
+    async def change(self, seconds: float) -> None:
+        """Waits for the next event of loading, at most so long."""
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    # Events
+
+    def _on_crash(self) -> None:
+        self.crashed = True
+        self.wake()
+
+    def _on_request(self, request: Request) -> None:
+        if request.resource_type in FETCHED:
+            self._fetching.add(request)
+            self.wake()
+
+    def _on_request_end(self, request: Request) -> None:
+        self._fetching.discard(request)
+        self.wake()
+
+    def _on_failed(self, request: Request) -> None:
+        self._on_request_end(request)
+        if request.resource_type == "document":
+            self.reason = request.failure or ""
+
+    async def _on_dialog(self, dialog: Dialog) -> None:
+        leaving = dialog.type == "beforeunload"
+        if not leaving:
+            self.notices.append(f'The page showed a {dialog.type} dialog, dismissed: "{dialog.message}"')
+        await within(self.limit, "dialog.dismiss", dialog.accept() if leaving else dialog.dismiss())
+
+    def _on_download(self, download: Download) -> None:
+        self.notices.append(f"A download was refused: {download.suggested_filename} from {download.url}")
+
+    def _on_requested(self, event: dict[str, Any]) -> None:
+        if event["disposition"] == "currentTab" and not event["url"].startswith("javascript:"):
+            self._requested[event["frameId"]] = asyncio.get_running_loop().time()
+
+    def _on_navigating(self, event: dict[str, Any]) -> None:
+        if event["navigationType"] not in {"sameDocument", "historySameDocument"}:
+            self._on_loading(event)
+
+    def _on_loading(self, event: dict[str, Any]) -> None:
+        self._loading.add(event["frameId"])
+        self._requested.pop(event["frameId"], None)
+
+    def _on_stopped(self, event: dict[str, Any]) -> None:
+        self._stopped(event["frameId"])
+
+    def _on_navigated(self, event: dict[str, Any]) -> None:
+        frame = event["frame"]
+        self.origins.add(frame["securityOrigin"])
+        if "parentId" not in frame:
+            self._frame = frame["id"]
+            self.unreachable = frame.get("unreachableUrl", "")
+            self._world = None
+            self._committed = True
+            self._loading = {self._frame}
+            self._fetching.clear()
+        self.wake()
+
+    def _on_dom(self, _: dict[str, Any]) -> None:
+        if self._committed:
+            self._stopped(self._frame)
+
+    def _on_window(self, event: dict[str, Any]) -> None:
+        self._opened_at = asyncio.get_running_loop().time()
+        self.opened_url = event["url"]
+
+    def _stopped(self, frame: str) -> None:
+        if frame == self._frame:
+            self._committed = False
+        self._loading.discard(frame)
+        self._requested.pop(frame, None)
+        self.wake()

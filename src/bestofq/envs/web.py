@@ -1,0 +1,92 @@
+"""Any web page as an environment: what the browser does, plus the actions that are not the browser's."""
+
+from collections.abc import Awaitable, Callable
+
+from bestofq.browser.browser import Browser
+from bestofq.browser.session import Session
+from bestofq.core.actions import Action, Answer, AskUser, Targeted
+from bestofq.core.decision import StepResult
+from bestofq.core.errors import BrowserError
+from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Localizer
+
+User = Callable[[str], Awaitable[str]]
+Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
+"""(task, action, observation after it) → (reward in [0, 1], terminated). Called after every step."""
+
+
+class WebEnv:
+    """`core.protocols.Env` over a browser.
+
+    `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation;
+    targets in words go to `localizer`. The reward is 0 unless `evaluate` says otherwise. Exceptions are the
+    machinery's (BrowserError, ModelError); what the agent cannot do is `Observation.error`.
+    """
+
+    def __init__(
+        self,
+        browser: Browser,
+        *,
+        screenshots: bool,
+        evaluate: Evaluator | None = None,
+        localizer: Localizer | None = None,
+        user: User | None = None,
+    ) -> None:
+        self._session: Session = browser.page()
+        self._screenshots = screenshots
+        self._evaluate = evaluate
+        self._localizer = localizer
+        self._user = user
+        self._task: Task | None = None
+        self._observation: Observation | None = None
+
+    @property
+    def session(self) -> Session:
+        """The browser session underneath."""
+        return self._session
+
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        """A clean page at the task's start URL, held to its allowed hosts; `seed` is not the web's to obey."""
+        await self._session.reset(task.start_url, task.allowed_hosts)
+        self._task = task
+        return await self._look(None)
+
+    async def step(self, action: Action) -> StepResult:
+        """Carries out one action. Raises BrowserError before the first reset and when the browser fails."""
+        if self._task is None or self._observation is None:
+            raise BrowserError("The environment has no episode; reset it first.")
+        notices: tuple[str, ...] = ()
+        error: str | None = None
+        match action:
+            case Answer():
+                pass
+            case AskUser():
+                reply = await self._user(action.question) if self._user else None
+                error = None if reply is not None else "There is no user to ask."
+                notices = () if reply is None else (f"The user replied: {reply}",)
+            case _:
+                error = await self._session.act(await self._located(action, self._observation))
+        observation = await self._look(error, notices)
+        reward, terminated = 0.0, isinstance(action, Answer)
+        if self._evaluate is not None:
+            reward, ended = await self._evaluate(self._task, action, observation)
+            terminated = terminated or ended
+        return StepResult(observation=observation, reward=reward, terminated=terminated)
+
+    async def close(self) -> None:
+        """Gives the page back."""
+        self._task = self._observation = None
+        await self._session.close()
+
+    async def _located(self, action: Action, observation: Observation) -> Action:
+        if not isinstance(action, Targeted) or action.target is None or self._localizer is None:
+            return action
+        point = await self._localizer.locate(observation, action.target)
+        return action.model_copy(update={"target": None, "point": point})
+
+    async def _look(self, error: str | None, notices: tuple[str, ...] = ()) -> Observation:
+        seen = await self._session.snapshot(screenshot=self._screenshots, error=error)
+        if notices:
+            seen = seen.model_copy(update={"notices": (*seen.notices, *notices)})
+        self._observation = seen
+        return seen

@@ -1,0 +1,149 @@
+"""WebShop's real files (Yao et al. 2022), read from a folder the user gives.
+
+The records become what the published code makes of them: option names and values in lower case, `/` in a value
+written ` | `, a missing price 100 dollars, a second product of the same id dropped. A value listed twice stays twice,
+since each makes a goal. Two deviations: a range of prices is drawn from `seed`, where upstream draws it anew in every
+process; and runs of white space become one blank, as a browser shows them.
+"""
+
+import random
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from bestofq.core.errors import DataError
+from bestofq.envs.webshop.products import Catalogue, Option, Product
+
+PRODUCTS = "items_shuffle_1000.json"
+ANNOTATIONS = "items_ins_v2_1000.json"
+HUMAN_GOALS = "human_goals.json"
+
+_DEFAULT_PRICE = 100.0  # USD
+_LONGEST_ID = 10  # upstream leaves out products with a longer one, and those named `nan`
+_Data = TypeVar("_Data")
+
+
+class _Value(BaseModel):
+    value: str
+
+
+class _Record(BaseModel):
+    """A product as its file has it; other fields are ignored."""
+
+    id: str = Field(alias="asin")
+    name: str
+    query: str
+    product_category: str = Field(description="levels joined by ›")
+    pricing: str | None = Field(default=None, description="`$12.5`, or `$10.0$20.0` for a range")
+    full_description: str | None = None
+    small_description: list[str] | str = ""
+    customization_options: dict[str, list[_Value] | None] | str | None = None
+
+
+class _Annotation(BaseModel):
+    attributes: list[str] = []
+    instruction: str | None = None
+    instruction_attributes: list[str] = []
+
+
+_RECORDS = TypeAdapter(list[_Record])
+_ANNOTATIONS = TypeAdapter(dict[str, _Annotation])
+_TEXTS = TypeAdapter(list[str])
+
+
+def load_catalogue(folder: Path, *, seed: int) -> Catalogue:
+    """The products of `items_shuffle_1000.json` with their attributes and instructions from `items_ins_v2_1000.json`,
+    in the file's order. DataError when a file is missing, malformed or does not belong to the other."""
+    records = _read(folder / PRODUCTS, _RECORDS)
+    annotations = _read(folder / ANNOTATIONS, _ANNOTATIONS)
+    products: dict[str, Product] = {}
+    for record in records:
+        if record.id == "nan" or len(record.id) > _LONGEST_ID or record.id in products:
+            continue
+        if record.id not in annotations:
+            raise DataError(
+                f"{folder / ANNOTATIONS} has no entry for the product {record.id} of {PRODUCTS}: "
+                "the two files must come from the same download"
+            )
+        products[record.id] = _product(record, annotations[record.id], folder / PRODUCTS, seed)
+    if not products:
+        raise DataError(f"{folder / PRODUCTS} holds 0 products, at least 1 is needed: download the file again")
+    return Catalogue(products.values())
+
+
+def load_human_instructions(folder: Path) -> tuple[str, ...]:
+    """The sentences of `human_goals.json`, without product ids: language only, no reward can be computed from them."""
+    return tuple(_clean(text) for text in _read(folder / HUMAN_GOALS, _TEXTS))
+
+
+def _read(path: Path, kind: TypeAdapter[_Data]) -> _Data:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS}, "
+            f"{ANNOTATIONS} and {HUMAN_GOALS}; `./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
+            "the first two"
+        ) from error
+    try:
+        return kind.validate_json(content)
+    except ValidationError as error:
+        first: Any = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the whole file"
+        raise DataError(
+            f"{path} is not a WebShop file ({error.error_count()} errors, the first at {place}: {first['msg']}): "
+            "download it again"
+        ) from error
+
+
+def _product(record: _Record, annotation: _Annotation, path: Path, seed: int) -> Product:
+    bullets = record.small_description
+    return Product(
+        id=record.id,
+        name=_clean(record.name),
+        query=_clean(record.query).lower(),
+        category=tuple(filter(None, map(_clean, record.product_category.split("›")))),
+        price=_price(record, path, seed),
+        description=_clean(record.full_description or ""),
+        bullets=tuple(filter(None, map(_clean, [bullets] if isinstance(bullets, str) else bullets))),
+        options=_options(record),
+        attributes=tuple(annotation.attributes),
+        instruction=annotation.instruction,
+        instruction_attributes=tuple(annotation.instruction_attributes),
+    )
+
+
+def _price(record: _Record, path: Path, seed: int) -> float:
+    if not record.pricing:
+        return _DEFAULT_PRICE
+    try:
+        bounds = [float(re.sub(r"[^\d.]", "", amount)) for amount in record.pricing.split("$")[1:3]]
+    except ValueError:
+        bounds = []
+    match bounds:
+        case [price]:
+            return price
+        case [low, high]:
+            return random.Random(f"price-{seed}-{record.id}").uniform(low, high)
+        case _:
+            raise DataError(
+                f"{path}: the product {record.id} has the price {record.pricing!r}, "
+                "which is neither `$12.5` nor `$10.0$20.0`: correct it or download the file again"
+            )
+
+
+def _options(record: _Record) -> tuple[Option, ...]:
+    if not isinstance(record.customization_options, dict):
+        return ()
+    values = {
+        _clean(name).lower(): tuple(_clean(entry.value.strip().replace("/", " | ")).lower() for entry in entries)
+        for name, entries in record.customization_options.items()
+        if entries is not None
+    }
+    return tuple(Option(name=name, values=choices) for name, choices in values.items())
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,43 @@
+"""Train, dev and test: by product (ours), or by place in the list of goals (WebShop's own).
+
+By product, no product and so no goal is in two splits, and a split does not change when products are added. WebShop's
+own split shares products between its parts. Say which one a figure was made with.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from bestofq.core.observation import Split
+from bestofq.envs.webshop.products import Catalogue, Goal, Product
+
+SHARES: Mapping[Split, float] = {"train": 0.6, "dev": 0.2, "test": 0.2}  # of the products; their sum is 1
+
+
+def split_of(product_id: str, seed: int) -> Split:
+    """The split of a product, by a hash of seed and id: it depends on no other product."""
+    digest = hashlib.sha256(f"{seed}-{product_id}".encode()).digest()
+    point = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
+    if point < SHARES["train"]:
+        return "train"
+    return "dev" if point < SHARES["train"] + SHARES["dev"] else "test"
+
+
+def products_of(split: Split, products: Iterable[Product], *, seed: int) -> Catalogue:
+    """The products of one split, in their order."""
+    return Catalogue(product for product in products if split_of(product.id, seed) == split)
+
+
+def goals_of(split: Split, goals: Iterable[Goal], *, seed: int) -> tuple[Goal, ...]:
+    """The goals for the products of one split, in their order."""
+    return tuple(goal for goal in goals if split_of(goal.product_id, seed) == split)
+
+
+def published_goals_of(split: Split, goals: Sequence[Goal]) -> tuple[Goal, ...]:
+    """WebShop's own split, by index in `goals.synthetic_goals`: test 0 to 499, dev 500 to 1,499, train from 1,500."""
+    match split:
+        case "test":
+            return tuple(goals[:500])
+        case "dev":
+            return tuple(goals[500:1500])
+        case "train":
+            return tuple(goals[1500:])

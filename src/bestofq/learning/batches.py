@@ -1,0 +1,91 @@
+"""Random batches of transitions, drawn from a table of vectors that stays on the device when it fits."""
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bestofq.core.errors import DataError
+from bestofq.core.transitions import Transitions
+from bestofq.learning.distributed import SOLO, Group
+
+RESIDENT_SHARE = 0.6  # of the free GPU memory that the table may take
+
+
+class Batch(NamedTuple):
+    """B transitions."""
+
+    state: Tensor  # [B, D]
+    action: Tensor  # [B, D]
+    task: Tensor  # [B, D]
+    next_state: Tensor  # [B, D]
+    reward: Tensor  # [B] float32
+    continues: Tensor  # [B] float32: 1, or 0 at a terminal step
+
+
+class Batches:
+    """Batch k holds rows drawn uniformly, with replacement, by a generator seeded with (seed, k): the same in every
+    process and after every resumption, with no state to save."""
+
+    def __init__(
+        self,
+        data: Transitions,
+        *,
+        batch_size: int,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+        group: Group = SOLO,
+    ) -> None:
+        check(data)
+        self.size, self.batch_size, self.seed, self.device, self.group = len(data), batch_size, seed, device, group
+        vectors = torch.from_numpy(np.require(data.vectors, np.float32, ["C", "W"]))
+        self.table = _place(vectors.to(dtype), device)
+        rows = np.stack([data.state, data.action, data.task, data.next_state])  # [4, T]
+        self.rows = torch.from_numpy(rows).to(self.table.device)
+        self.scalars = torch.from_numpy(np.stack([data.reward, 1.0 - data.terminal]).astype(np.float32)).to(device)
+
+    def __getitem__(self, step: int) -> Batch:
+        """This process's share of global batch `step`."""
+        drawn = np.random.default_rng([self.seed, step]).integers(self.size, size=self.batch_size)
+        mine = torch.from_numpy(drawn[self.group.rank :: self.group.size])
+        rows = self.rows[:, mine.to(self.rows.device)]
+        vectors = self.table.index_select(0, rows.flatten()).view(*rows.shape, -1)  # [4, B, D]
+        if vectors.device != self.device:
+            vectors = vectors.pin_memory().to(self.device, non_blocking=True)
+        return Batch(*vectors.unbind(), *self.scalars[:, mine.to(self.device)].unbind())
+
+
+def check(data: Transitions) -> None:
+    """DataError where there is nothing to learn from, a row does not exist, or a number is not finite."""
+    if not len(data):
+        raise DataError("There are 0 transitions to train on; collect episodes first (`bestofq collect`).")
+    bad = np.flatnonzero(~np.isfinite(data.vectors).all(axis=1))
+    if len(bad):
+        raise DataError(f"{len(bad)} of {len(data.vectors)} embedding vectors hold NaN or inf, the first is {bad[0]}.")
+    for name in ("state", "action", "task", "next_state"):
+        rows = getattr(data, name)
+        if rows.min() < 0 or rows.max() >= len(data.vectors):
+            raise DataError(
+                f"`{name}` names row {rows.min()} or {rows.max()} of a table of {len(data.vectors)} vectors."
+            )
+    if not np.isfinite(data.reward).all():
+        raise DataError("A reward is NaN or inf; rewards lie in [0, 1].")
+
+
+def fingerprint(data: Transitions) -> str:
+    """16 hex digits that depend on every number of the data."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name in ("vectors", "state", "action", "task", "next_state", "reward", "terminal"):
+        digest.update(np.ascontiguousarray(getattr(data, name)).data)
+    return digest.hexdigest()
+
+
+def _place(table: Tensor, device: torch.device) -> Tensor:
+    """On the device if it fits, else in host memory."""
+    if device.type != "cuda":
+        return table.to(device)
+    free, _ = torch.cuda.mem_get_info(device)
+    return table.to(device) if table.nbytes <= RESIDENT_SHARE * free else table

@@ -1,0 +1,201 @@
+"""Checkpoints of Q and V: a directory with `checkpoint.json` and the safetensors file that it names.
+
+The weights' file carries a hash in its name and is written first; the JSON is replaced last, in one move. So a kill at
+any moment leaves either the old checkpoint or the new one, never a mixture.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import torch
+from pydantic import Field, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from bestofq.core.embedding import EmbedSpec
+from bestofq.core.errors import CheckpointError
+from bestofq.core.noun import Noun
+from bestofq.learning.iql import IQL, IQLConfig
+from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork, folded
+from bestofq.learning.value import ValueModel
+
+CARD = "checkpoint.json"
+
+
+class Card(Noun):
+    """What `checkpoint.json` holds: all that the weights do not tell."""
+
+    format: Literal[1] = 1
+    kind: Literal["training", "value"]
+    weights: str = Field(description="file beside this one")
+    embed: EmbedSpec = Field(description="of the vectors Q and V read")
+    train_n: int = Field(ge=1, description="candidates per step in the training episodes")
+    step: int = Field(ge=0, description="gradient steps taken; with the seed, the state of every random generator")
+    network: NetworkConfig = Field(description="shape of the stored weights; `project` None where it was folded away")
+    config: IQLConfig
+    data: str = Field(description="fingerprint of the transitions")
+
+
+def save_training(directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int) -> Path:
+    """All that going on takes: Q, V, the target, both optimizers. Written atomically; returns `directory`.
+
+    Raises CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was.
+    """
+    return _write(directory, _training_tensors(iql), _card("training", iql, iql.config.network, embed, train_n))
+
+
+def load_training(directory: Path, *, embed: EmbedSpec, device: str | None = None) -> IQL:
+    """The learner as it was saved, for `train_iql(..., resume=...)`. Raises CheckpointError."""
+    card = _fitting_card(directory, "training", embed)
+    iql = IQL(card.embed.dim, card.config if device is None else card.config.model_copy(update={"device": device}))
+    tensors = _read_tensors(directory, card)
+    try:
+        for prefix, network in (("q", iql.q), ("v", iql.v), ("q_target", iql.q_target)):
+            network.load_state_dict(_below(prefix, tensors))
+        for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
+            _load_adam(adam, _below(prefix, tensors))
+    except (RuntimeError, KeyError) as error:
+        raise CheckpointError(f"The weights in {directory} do not fit the networks of its {CARD}: {error}") from error
+    iql.step, iql.data = card.step, card.data
+    return iql
+
+
+def export_value(
+    directory: Path,
+    iql: IQL,
+    *,
+    embed: EmbedSpec,
+    train_n: int,
+    dtype: torch.dtype = torch.float16,
+    fold: bool = True,
+) -> Path:
+    """Q and V alone, small: in float16, and with the projections folded into the first hidden layer (the same
+    function, `networks.folded`). Raises CheckpointError where a number is NaN or inf."""
+    q, v = (folded(iql.q), folded(iql.v)) if fold else (iql.q, iql.v)
+    tensors = {f"q.{name}": value.to(dtype) for name, value in q.state_dict().items()}
+    tensors |= {f"v.{name}": value.to(dtype) for name, value in v.state_dict().items()}
+    return _write(directory, tensors, _card("value", iql, q.config, embed, train_n))
+
+
+def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> ValueModel:
+    """Q and V for inference, from either kind of checkpoint, in float32. `embed` is the spec of the vectors they will
+    be given. Raises CheckpointError where it is another than they were trained on."""
+    q, v = load_networks(directory, embed=embed)
+    card = read_card(directory)
+    return ValueModel(q.to(device), v.to(device), embed=card.embed, train_n=card.train_n, step=card.step)
+
+
+def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetwork]:
+    """Q and V as stored, from either kind of checkpoint: for `train_iql(..., start=...)`. Raises CheckpointError."""
+    card = _fitting_card(directory, None, embed)
+    tensors = _read_tensors(directory, card)
+    q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)
+    try:
+        q.load_state_dict(_below("q", tensors))
+        v.load_state_dict(_below("v", tensors))
+    except RuntimeError as error:
+        raise CheckpointError(f"The weights in {directory} do not fit the networks of its {CARD}: {error}") from error
+    return q, v
+
+
+def read_card(directory: Path) -> Card:
+    """What a checkpoint says about itself. Raises CheckpointError where there is none, or not a valid one."""
+    path = directory / CARD
+    if not path.is_file():
+        raise CheckpointError(
+            f"There is no checkpoint in {directory}: {CARD} is missing. Make one with `bestofq train`."
+        )
+    try:
+        return Card.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
+
+
+def _card(kind: Literal["training", "value"], iql: IQL, network: NetworkConfig, embed: EmbedSpec, n: int) -> Card:
+    if embed.dim != iql.dim:
+        raise CheckpointError(f"The EmbedSpec says vectors of {embed.dim} numbers, Q and V read {iql.dim}.")
+    return Card(
+        kind=kind,
+        weights="",
+        embed=embed,
+        train_n=n,
+        step=iql.step,
+        network=network,
+        config=iql.config,
+        data=iql.data,
+    )
+
+
+def _fitting_card(directory: Path, kind: Literal["training", "value"] | None, embed: EmbedSpec) -> Card:
+    card = read_card(directory)
+    if kind is not None and card.kind != kind:
+        raise CheckpointError(f"{directory} holds a {card.kind} checkpoint, but a {kind} checkpoint is needed.")
+    if embed != card.embed:
+        pairs = [(name, getattr(card.embed, name), getattr(embed, name)) for name in EmbedSpec.model_fields]
+        said = ", ".join(f"{name} {trained!r}, not {given!r}" for name, trained, given in pairs if trained != given)
+        raise CheckpointError(f"Q and V in {directory} were trained on other embeddings: {said}.")
+    return card
+
+
+def _training_tensors(iql: IQL) -> dict[str, Tensor]:
+    networks = {"q": iql.q, "v": iql.v, "q_target": iql.q_target}
+    tensors = {f"{p}.{name}": value for p, network in networks.items() for name, value in network.state_dict().items()}
+    for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
+        for index, state in adam.state_dict()["state"].items():
+            tensors |= {f"{prefix}.{index}.{name}": value for name, value in state.items()}
+    return tensors
+
+
+def _load_adam(adam: torch.optim.Adam, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".")
+        state.setdefault(int(index), {})[name] = value
+    adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(f"{prefix}."): value for name, value in tensors.items() if name.startswith(f"{prefix}.")}
+
+
+def _read_tensors(directory: Path, card: Card) -> dict[str, Tensor]:
+    path = directory / card.weights
+    if not path.is_file():
+        raise CheckpointError(f"The weights {path} that {CARD} names are missing.")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(f"The weights {path} cannot be read: {error}") from error
+
+
+def _write(directory: Path, tensors: Mapping[str, Tensor], card: Card) -> Path:
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise CheckpointError(
+                f"`{name}` holds NaN or inf after step {card.step}, so nothing was saved: training has diverged. "
+                f"Lower lr_q and lr_v (now {card.config.lr_q:g}, {card.config.lr_v:g})."
+            )
+    directory.mkdir(parents=True, exist_ok=True)
+    weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    file = f"{card.kind}-{hashlib.sha256(weights).hexdigest()[:16]}.safetensors"
+    card = card.model_copy(update={"weights": file})
+    _replace(directory / file, weights)
+    _replace(directory / CARD, (card.model_dump_json(indent=2) + "\n").encode())
+    for old in directory.glob(f"{card.kind}-{'[0-9a-f]' * 16}.safetensors"):
+        if old.name != file:
+            old.unlink()
+    return directory
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write whole or not at all."""
+    temporary = path.with_name(".checkpoint.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,66 @@
+"""One process or many: the device of this process, and the averages over all of them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is this process's GPU (torchrun's LOCAL_RANK) where there is one, else the CPU."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return torch.device("cpu")
+
+
+def fast_bfloat16(device: torch.device) -> bool:
+    """Whether the device multiplies bfloat16 matrices in hardware; elsewhere they are slower than float32."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(device.type == "cpu" and (capabilities.get("amx_bf16") or capabilities.get("avx512_bf16")))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The processes that train together. Each takes every `size`-th row of the global batch, from `rank` on."""
+
+    rank: int = 0
+    size: int = 1
+
+    def average_(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its mean over the processes, in one exchange."""
+        if self.size == 1:
+            return
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        distributed.all_reduce(flat)
+        flat /= self.size
+        means = torch.split(flat, [tensor.numel() for tensor in tensors])
+        for tensor, mean in zip(tensors, means, strict=True):
+            tensor.copy_(mean.view_as(tensor))
+
+
+SOLO = Group()
+
+
+@contextmanager
+def process_group(device: torch.device) -> Iterator[Group]:
+    """The group this process belongs to: one already initialized, else torchrun's (NCCL on GPUs, gloo on CPUs) for
+    the time of the block, else this process alone."""
+    if distributed.is_available() and distributed.is_initialized():
+        yield Group(distributed.get_rank(), distributed.get_world_size())
+    elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        try:
+            yield Group(distributed.get_rank(), distributed.get_world_size())
+        finally:
+            distributed.destroy_process_group()
+    else:
+        yield SOLO

@@ -1,0 +1,231 @@
+"""Implicit Q-learning over stored transitions (Best-of-Q, 3.2, A.4 and B.1; Kostrikov et al. 2021)."""
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveInt
+from torch import Tensor, nn
+
+from bestofq.core.errors import CheckpointError, ConfigError
+from bestofq.core.noun import Noun
+from bestofq.core.transitions import Transitions
+from bestofq.learning.batches import Batch, Batches, fingerprint
+from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
+from bestofq.learning.networks import EmbeddingMLP, NetworkConfig, QNetwork, VNetwork
+
+
+class IQLConfig(Noun):
+    """One training run. B.1 names the optimizer (Adam) and every number below that cites it."""
+
+    expectile: float = Field(default=0.7, gt=0, lt=1, description="B.1: 0.7 for Qwen2.5-VL's data, 0.8 for GPT-4.1's")
+    discount: float = Field(default=0.99, ge=0, le=1, description="per step (B.1)")
+    target_update_every: PositiveInt = Field(default=100, description="steps between copies of Q into its target (B.1)")
+    lr_q: float = Field(default=3e-4, gt=0, description="at the first step, cosine decay to 0 (B.1)")
+    lr_v: float = Field(default=3e-4, gt=0, description="at the first step, cosine decay to 0 (B.1)")
+    weight_decay: float = Field(default=1e-4, ge=0, description="L2 term in Adam's gradient (B.1)")
+    clip_norm: float = Field(default=1.0, gt=0, description="largest gradient norm, per network (B.1)")
+    batch_size: PositiveInt = Field(default=128, description="transitions, over all processes (B.1)")
+    steps: PositiveInt = Field(default=50_000, description="gradient steps; B.1 says 50,000 epochs and no data size")
+    network: NetworkConfig = NetworkConfig()
+    seed: int = Field(default=0, ge=0)
+    device: str = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"
+    )
+    compile: bool = Field(default=False, description="torch.compile: a minute once, then less overhead per step")
+    log_every: PositiveInt = Field(default=100, description="steps per row of metrics")
+
+
+class IQLRow(Noun):
+    """Means over the steps since the row before."""
+
+    step: int
+    v_loss: float
+    q_loss: float
+    v_mean: float
+    q_mean: float
+    lr_q: float
+    seconds: float = Field(description="since this process began to train")
+
+
+def expectile_loss(diff: Tensor, expectile: float) -> Tensor:
+    """mean of L_2^τ(u) = |τ - 1(u < 0)| u², with u = `diff` [B] = Q_target(s, a) - V(s) (Eq. 3)."""
+    return torch.where(diff < 0, 1 - expectile, expectile).mul(diff.square()).mean()
+
+
+def td_loss(q: Tensor, next_v: Tensor, reward: Tensor, continues: Tensor, discount: float) -> Tensor:
+    """mean of (r + γ V(s') - Q(s, a))² (Eq. 4), all [B]. A terminal step (`continues` 0) has no V(s')."""
+    return (reward + discount * continues * next_v - q).square().mean()
+
+
+class IQL:
+    """Q, V and Q's target in training: all that a checkpoint holds.
+
+    The only random numbers after the start are batches and dropout masks; both come from (seed, step), so that a
+    resumed run is equal bit for bit to one that never stopped.
+    """
+
+    def __init__(self, dim: int, config: IQLConfig) -> None:
+        self.dim, self.config, self.step, self.data = dim, config, 0, ""
+        self.device = choose_device(config.device)
+        bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bfloat16(self.device))
+        self.dtype = torch.bfloat16 if bf16 else torch.float32
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.q = QNetwork(dim, config.network).to(self.device)
+            self.v = VNetwork(dim, config.network).to(self.device)
+        self.q_target = copy.deepcopy(self.q).requires_grad_(False)
+        # Autocast would cast a float32 target's weights at every step; they change at every hundredth.
+        self.q_target.project.to(self.dtype)
+        self.q_target.body.to(self.dtype)
+        self.adam_q = torch.optim.Adam(self.q.parameters(), config.lr_q, weight_decay=config.weight_decay, fused=True)
+        self.adam_v = torch.optim.Adam(self.v.parameters(), config.lr_v, weight_decay=config.weight_decay, fused=True)
+        if config.compile:
+            for network in (self.q, self.v, self.q_target):
+                network.compile()
+
+    def update(self, batch: Batch, group: Group = SOLO) -> Tensor:
+        """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
+        state, action, task, next_state, reward, continues = batch
+        if self.step % self.config.target_update_every == 0:
+            _copy(self.q, self.q_target)
+        self._begin_step(group.rank)
+
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+            v = self.v(state, task)
+            v_loss = expectile_loss(_fixed(self.q_target, state, action, task) - v, self.config.expectile)
+        self._descend(v_loss, self.v, self.adam_v, group)
+
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+            q = self.q(state, action, task)
+            next_v = _fixed(self.v, next_state, task)
+            q_loss = td_loss(q, next_v, reward, continues, self.config.discount)
+        self._descend(q_loss, self.q, self.adam_q, group)
+
+        self.step += 1
+        return torch.stack([v_loss, q_loss, v.mean(), q.mean()]).detach()
+
+    def _begin_step(self, rank: int) -> None:
+        """Set the learning rates (cosine, from `lr` at step 0 to 0 at `steps`) and the dropout masks of this step."""
+        decay = 0.5 * (1 + math.cos(math.pi * self.step / self.config.steps))
+        for adam, lr in ((self.adam_q, self.config.lr_q), (self.adam_v, self.config.lr_v)):
+            adam.param_groups[0]["lr"] = lr * decay
+        if self.config.network.dropout:
+            torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step, rank]).generate_state(1)[0]))
+
+    def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam, group: Group) -> None:
+        """One clipped Adam step on the mean gradient over the processes."""
+        adam.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        group.average_([p.grad for p in network.parameters() if p.grad is not None])
+        nn.utils.clip_grad_norm_(network.parameters(), self.config.clip_norm)
+        adam.step()
+
+
+@torch.no_grad()
+def _fixed(network: EmbeddingMLP, *inputs: Tensor) -> Tensor:
+    """What a loss takes as given: no gradient, no dropout."""
+    values: Tensor = network.eval()(*inputs)
+    network.train()
+    return values
+
+
+@torch.no_grad()
+def _copy(source: nn.Module, target: nn.Module) -> None:
+    for into, value in zip(target.parameters(), source.parameters(), strict=True):
+        into.copy_(value)
+
+
+def train_iql(
+    data: Transitions,
+    config: IQLConfig | None = None,
+    *,
+    resume: IQL | None = None,
+    start: tuple[QNetwork, VNetwork] | None = None,
+    on_row: Callable[[IQLRow], Any] | None = None,
+    on_checkpoint: Callable[[IQL], Any] | None = None,
+    checkpoint_every: int = 1000,
+) -> IQL:
+    """Train Q and V on `data`, up to `config.steps` steps.
+
+    `resume` goes on with a loaded checkpoint (same data, same config); `start` begins a new run from given weights.
+    Under torchrun each process calls this with the same arguments, and the batch is split among them; `on_row` and
+    `on_checkpoint` (every `checkpoint_every` steps and at the end) are called in the first process only.
+    Raises DataError, ConfigError, CheckpointError.
+    """
+    iql = resume or IQL(data.dim, config or IQLConfig())
+    _claim(iql, data, config)
+    if start is not None:
+        _begin_from(iql, *start)
+    with process_group(iql.device) as group, torch.random.fork_rng(devices=_gpus(iql.device)):
+        if iql.config.batch_size % group.size:
+            raise ConfigError(f"batch_size {iql.config.batch_size} is not a multiple of the {group.size} processes.")
+        batches = Batches(
+            data,
+            batch_size=iql.config.batch_size,
+            seed=iql.config.seed,
+            device=iql.device,
+            dtype=iql.dtype,
+            group=group,
+        )
+        sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
+        while iql.step < iql.config.steps:
+            sums += iql.update(batches[iql.step], group)
+            last = iql.step == iql.config.steps
+            if last or iql.step % iql.config.log_every == 0:
+                group.average_([sums])
+                if on_row is not None and group.rank == 0:
+                    on_row(_row(iql, (sums / (iql.step - since)).tolist(), time.perf_counter() - began))
+                sums, since = torch.zeros_like(sums), iql.step
+            if on_checkpoint is not None and group.rank == 0 and (last or iql.step % checkpoint_every == 0):
+                on_checkpoint(iql)
+    return iql
+
+
+def _row(iql: IQL, means: list[float], seconds: float) -> IQLRow:
+    v_loss, q_loss, v_mean, q_mean = means
+    return IQLRow(
+        step=iql.step,
+        v_loss=v_loss,
+        q_loss=q_loss,
+        v_mean=v_mean,
+        q_mean=q_mean,
+        lr_q=iql.adam_q.param_groups[0]["lr"],
+        seconds=seconds,
+    )
+
+
+def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
+    """Tie a learner to its data; refuse other data or another configuration than it began with."""
+    if data.dim != iql.dim:
+        raise CheckpointError(f"The data has vectors of {data.dim} numbers, the checkpoint is for {iql.dim}.")
+    if config is not None and config != iql.config:
+        changed = [name for name in IQLConfig.model_fields if getattr(config, name) != getattr(iql.config, name)]
+        said = ", ".join(f"{name} {getattr(iql.config, name)} (now {getattr(config, name)})" for name in changed)
+        raise ConfigError(f"A resumed run keeps its configuration, but the checkpoint began with {said}.")
+    found = fingerprint(data)
+    if iql.data not in ("", found):
+        raise CheckpointError(
+            f"The checkpoint was trained on data {iql.data}, this is {found}: resume with the same data, "
+            "or start a new run from its weights."
+        )
+    iql.data = found
+
+
+def _begin_from(iql: IQL, q: QNetwork, v: VNetwork) -> None:
+    if q.config != iql.config.network or q.dim != iql.dim:
+        raise ConfigError(
+            f"The weights to start from are a network of dim {q.dim} and {q.config!r}, "
+            f"the configuration asks for dim {iql.dim} and {iql.config.network!r}."
+        )
+    iql.q.load_state_dict(q.state_dict())
+    iql.v.load_state_dict(v.state_dict())
+
+
+def _gpus(device: torch.device) -> list[torch.device]:
+    return [device] if device.type == "cuda" else []

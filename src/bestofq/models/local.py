@@ -1,0 +1,211 @@
+"""Any causal language model in a transformers directory, the pocket model among them: batched generation.
+
+A prompt's key-value cache is computed once for all its draws. The draws are branches of one row: at each step a row
+feeds one token a branch, and a mask lets each branch see the prompt and its own tokens only, so that the cache of the
+prompt is neither copied nor read more than once.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from bestofq.core.errors import SetupError
+from bestofq.models.batching import MicroBatcher
+
+Precision = Literal["auto", "float32", "bfloat16"]
+POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the package
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Draw replies to a prompt: the first greedy, the others sampled."""
+
+    prompt: str
+    draws: int = 1
+    temperature: float = 1.0
+    max_new_tokens: int = 64
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`log_prob`: natural log of the probability of the whole reply, its end included, at temperature 1."""
+
+    text: str
+    log_prob: float
+    tokens: int
+    finished: bool  # False: cut off at max_new_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    replies: tuple[Reply, ...]
+    prompt_tokens: int
+
+
+class LocalModel:
+    """A frozen causal language model on one device."""
+
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, revision: str, max_batch: int = 64) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.tokenizer = tokenizer
+        self.name = name
+        self.revision = revision
+        self.device: torch.device = next(model.parameters()).device
+        self.max_batch = max_batch
+        self._batcher: MicroBatcher[Request, Generation] = MicroBatcher(self.generate_batch, limit=max_batch)
+        ends = model.generation_config.eos_token_id if model.generation_config else tokenizer.eos_token_id
+        self._ends = torch.tensor([ends] if isinstance(ends, int) else list(ends or [tokenizer.eos_token_id]))
+
+    @classmethod
+    def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
+        """Load a transformers directory or hub name. SetupError when it cannot be found."""
+        target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
+        dtype = _dtype(precision, target)
+        try:
+            model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
+            tokenizer = AutoTokenizer.from_pretrained(path)
+        except (OSError, ValueError) as error:
+            raise SetupError(f"no language model at {path}: give --model a transformers directory ({error})") from error
+        revision = getattr(model.config, "_commit_hash", None) or weights_hash(Path(path))
+        return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a hidden state."""
+        return int(self.model.config.get_text_config().hidden_size)
+
+    async def generate(self, request: Request) -> Generation:
+        """Replies to one prompt, batched with the other requests in flight."""
+        return await self._batcher.submit(request)
+
+    def encode(self, prompt: str) -> list[int]:
+        """Token ids of a prompt: by the chat template where the model has one, else as plain text after its start."""
+        if self.tokenizer.chat_template:
+            messages = [{"role": "user", "content": prompt}]
+            ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+            return list(ids)
+        return [self.tokenizer.bos_token_id, *self.encode_plain(prompt)]
+
+    def encode_plain(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def generate_batch(self, requests: Sequence[Request]) -> list[Generation]:
+        """Replies to many prompts, in the order asked. Alike lengths run together, so that little is padded."""
+        encoded = [self.encode(request.prompt) for request in requests]
+        order = sorted(range(len(requests)), key=lambda i: (requests[i].draws, len(encoded[i])))
+        results: dict[int, Generation] = {}
+        for group in _groups(order, requests, size=max(1, self.max_batch // 2)):
+            generations = self._generate([requests[i] for i in group], [encoded[i] for i in group])
+            results.update(zip(group, generations, strict=True))
+        return [results[i] for i in range(len(requests))]
+
+    @torch.inference_mode()
+    def _generate(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[Generation]:
+        rows, draws, limit = len(requests), requests[0].draws, max(r.max_new_tokens for r in requests)
+        lengths = torch.tensor([len(p) for p in prompts], device=self.device)  # [B]
+        width = int(lengths.max())
+        ids = torch.zeros((rows, width), dtype=torch.long)
+        for row, prompt in enumerate(prompts):
+            ids[row, width - len(prompt) :] = torch.tensor(prompt)
+        ids = ids.to(self.device)
+        seen = torch.arange(width, device=self.device) >= (width - lengths)[:, None]  # [B, P] true where prompt
+        positions = (seen.long().cumsum(1) - 1).clamp(min=0)  # [B, P]
+        out = self.model(
+            input_ids=ids, attention_mask=seen.long(), position_ids=positions, use_cache=True, logits_to_keep=1
+        )
+        logits = out.logits[:, -1:].float().expand(-1, draws, -1)  # [B, R, V]
+        sampler = _Sampler(requests, limit, self.device)
+        ends = self._ends.to(self.device)
+        alive = torch.ones((rows, draws), dtype=torch.bool, device=self.device)
+        log_prob = torch.zeros((rows, draws), device=self.device)
+        written: list[Tensor] = []
+        prefix = seen[:, None, None, :].expand(rows, 1, draws, width)  # each branch sees its prompt
+        own = torch.eye(draws, dtype=torch.bool, device=self.device).expand(rows, 1, draws, draws)
+        for step in range(limit):
+            tokens, taken = sampler.next(logits, step)  # [B, R], [B, R]
+            log_prob += torch.where(alive, taken, 0.0)
+            written.append(torch.where(alive, tokens, -1))
+            alive &= ~torch.isin(tokens, ends)
+            if step + 1 == limit or not bool(alive.any()):
+                break
+            mask = torch.cat([prefix, *([own] * (step + 1))], dim=-1)  # [B, 1, R, P + R·(step+1)]
+            out = self.model(
+                input_ids=tokens,
+                attention_mask=mask,
+                position_ids=(lengths[:, None] + step).expand(rows, draws),
+                past_key_values=out.past_key_values,
+                use_cache=True,
+            )
+            logits = out.logits.float()
+        return [
+            self._generation(torch.stack([w[row] for w in written], -1), log_prob[row], alive[row], len(prompts[row]))
+            for row in range(rows)
+        ]
+
+    def _generation(self, tokens: Tensor, log_prob: Tensor, alive: Tensor, prompt_tokens: int) -> Generation:
+        branches = [[t for t in branch if t >= 0] for branch in tokens.tolist()]
+        texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
+        replies = (
+            Reply(text, p, len(branch), not cut)
+            for text, p, branch, cut in zip(texts, log_prob.tolist(), branches, alive.tolist(), strict=True)
+        )
+        return Generation(tuple(replies), prompt_tokens)
+
+
+class _Sampler:
+    """Greedy for each request's first branch; inverse-CDF sampling for the others, from uniforms that depend on the
+    prompt and seed alone and so not on what else is in the batch."""
+
+    def __init__(self, requests: Sequence[Request], limit: int, device: torch.device) -> None:
+        draws = requests[0].draws
+        uniforms = np.zeros((len(requests), draws, limit))  # [B, R, steps]
+        for row, request in enumerate(requests):
+            digest = hashlib.sha256(f"{request.seed}\x1f{request.prompt}".encode()).digest()
+            rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+            uniforms[row, 1:] = rng.random((draws - 1, limit))
+        self._uniforms = torch.from_numpy(uniforms).to(device)
+        self._temperature = torch.tensor([r.temperature for r in requests], device=device)[:, None, None]
+
+    def next(self, logits: Tensor, step: int) -> tuple[Tensor, Tensor]:
+        """Tokens [B, R] and their log-probabilities at temperature 1, from logits [B, R, V]."""
+        log_probs = logits.log_softmax(-1)
+        tokens = logits.argmax(-1)  # [B, R]
+        if logits.shape[1] > 1:
+            heights = (logits[:, 1:] / self._temperature).double().softmax(-1).cumsum(-1)  # [B, R-1, V]
+            point = self._uniforms[:, 1:, step, None] * heights[..., -1:]
+            tokens = torch.cat([tokens[:, :1], torch.searchsorted(heights, point, right=True).squeeze(-1)], dim=1)
+        return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
+
+
+def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:
+    groups: list[list[int]] = []
+    for index in order:
+        if groups and len(groups[-1]) < size and requests[groups[-1][0]].draws == requests[index].draws:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def _dtype(precision: Precision, device: str) -> torch.dtype:
+    """bfloat16 where the hardware multiplies it, else float32."""
+    if precision != "auto":
+        return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
+    fast = torch.cuda.is_bf16_supported() if device.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
+    return torch.bfloat16 if fast else torch.float32
+
+
+def weights_hash(folder: Path) -> str:
+    """16 hex digits over a checkpoint's weight files."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.safetensors")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

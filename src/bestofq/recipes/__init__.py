@@ -1,0 +1,1 @@
+"""Floor 4: the papers, top to bottom."""

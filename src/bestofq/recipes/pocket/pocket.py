@@ -1,0 +1,116 @@
+"""Make the pocket model: demonstrations → tokenizer → language-model training → an ordinary checkpoint directory.
+
+`python -m bestofq.recipes.pocket.pocket --out FOLDER` repeats it; nothing but this code and a seed goes in.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+
+import torch
+from pydantic import Field
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from bestofq.core.noun import Noun
+from bestofq.learning.sft import Progress as Report
+from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
+from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, Example, demonstrate
+from bestofq.recipes.pocket.tokenizer import train_tokenizer
+
+LOG = "training_log.json"
+
+
+class PocketConfig(Noun):
+    """All that the checkpoint depends on."""
+
+    examples: int = 240_000
+    vocabulary: int = 2048
+    width: int = Field(default=256, description="hidden size")
+    layers: int = 6
+    heads: int = 8
+    feed_forward: int = 704
+    context: int = Field(default=2048, description="longest prompt and reply, tokens")
+    seed: int = 0
+    demonstrations: DemonstrationConfig = DemonstrationConfig()
+    training: SFTConfig = SFTConfig()
+
+
+def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None:
+    """Write model, tokenizer and training log to `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(config.seed)
+    started = time.monotonic()
+    console.print(f"making {config.examples:,} demonstrations")
+    examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed))
+    tokenizer = train_tokenizer((e.prompt + e.reply for e in examples[:20_000]), config.vocabulary)
+    tokenized = [_tokenize(tokenizer, example) for example in examples]
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=config.width,
+            intermediate_size=config.feed_forward,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            max_position_embeddings=config.context,
+            tie_word_embeddings=True,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    log: dict[str, object] = {
+        "command": "python -m bestofq.recipes.pocket.pocket " + " ".join(sys.argv[1:]),
+        "config": config.model_dump(),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "machine": {"cpu": platform.processor() or platform.machine(), "threads": torch.get_num_threads()},
+        "torch": torch.__version__,
+    }
+    rows: list[dict[str, float]] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("training", total=config.training.steps)
+
+        def report(row: Report) -> None:
+            rows.append({**row._asdict(), "seconds": round(time.monotonic() - started, 1)})
+            text = f"loss {row.loss_all:.3f}, of replies {row.loss_reply:.3f}"
+            bar.update(task, completed=row.step, description=text)
+            if not console.is_terminal:
+                console.print(f"step {row.step}: {text}")
+            if row.step % 100 == 0 or row.step == config.training.steps:
+                save(model, tokenizer, out)
+                (out / LOG).write_text(json.dumps({**log, "rows": rows}, indent=1) + "\n", "utf-8")
+
+        train_language_model(model, tokenized, config.training, report)
+
+
+def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path) -> None:
+    """An ordinary transformers directory, weights in bfloat16."""
+    state = {name: value.to(torch.bfloat16) for name, value in model.state_dict().items()}
+    model.config.dtype = torch.bfloat16
+    model.save_pretrained(out, state_dict=state)
+    tokenizer.save_pretrained(out)
+
+
+def _tokenize(tokenizer: PreTrainedTokenizerFast, example: Example) -> TokenizedExample:
+    prompt = tokenizer.encode(tokenizer.bos_token + example.prompt, add_special_tokens=False)
+    reply = tokenizer.encode(example.reply + tokenizer.eos_token, add_special_tokens=False)
+    return TokenizedExample(prompt + reply, len(prompt))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make the pocket model from nothing.")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint")
+    parser.add_argument("--config", type=Path, help="JSON with settings to change, in PocketConfig's shape")
+    arguments = parser.parse_args()
+    text = arguments.config.read_text("utf-8") if arguments.config else "{}"
+    make_pocket_model(PocketConfig.model_validate_json(text), arguments.out, Console())
+
+
+if __name__ == "__main__":
+    main()

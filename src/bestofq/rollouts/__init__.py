@@ -1,0 +1,1 @@
+"""Floor 3: one episode; many episodes at once, resumable; episodes as transitions."""

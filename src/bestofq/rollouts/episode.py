@@ -1,0 +1,169 @@
+"""One episode: state → decide → act → step, committed before the next begins."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from bestofq import __version__
+from bestofq.agents.agent import Agent
+from bestofq.core.decision import Decision, Episode, Provenance, State, Step, StepResult, Verdict
+from bestofq.core.errors import BestOfQError, InfraError, ReplyError
+from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Env, Judge
+from bestofq.store.store import Store
+
+STEP_LIMIT = 30  # Best-of-Q, 4.1
+
+log = logging.getLogger(__name__)
+
+
+def episode_seed(seed: int, task: str, repeat: int) -> int:
+    """The seed of one episode, 63 bits: the same whatever ran before it or beside it."""
+    digest = hashlib.sha256(f"{seed}\x1f{task}\x1f{repeat}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def state_at(task: Task, before: Sequence[Step], observation: Observation) -> State:
+    """What an agent sees after the steps `before`: in an episode, and again when one is read back."""
+    pictures = (step.observation.screenshot for step in before)
+    return State(
+        task=task,
+        decisions=tuple(step.decision for step in before),
+        observation=observation,
+        screenshots=tuple(picture for picture in pictures if picture is not None),
+    )
+
+
+async def run_episode(
+    env: Env,
+    agent: Agent,
+    task: Task,
+    *,
+    store: Store,
+    run: str,
+    repeat: int = 0,
+    seed: int = 0,
+    step_limit: int = STEP_LIMIT,
+    judge: Judge | None = None,
+    provenance: Provenance | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Episode:
+    """Run and store one episode of a run that was begun.
+
+    The verdict is the judge's, or without one the environment's last reward (success: reward 1). Running out of
+    `step_limit` steps is a failure with reward 0. What the machinery breaks is outcome infra_error (see `_verdict_of`).
+
+    Raises: SetupError, InputError, CheckpointError: what the user must mend; the episode then stays without a verdict.
+    """
+    own = episode_seed(seed, task.id, repeat)
+    provenance = (provenance or Provenance(version=__version__)).model_copy(
+        update={"seed": own, "started_at": datetime.now(UTC).isoformat()}
+    )
+    episode_id = await store.begin_episode(run, agent.name, task, repeat, provenance)
+    play = _Play(env, agent, task, store, episode_id, step_limit, on_step)
+    verdict = await play.out(own)
+
+    def episode(verdict: Verdict) -> Episode:
+        return Episode(
+            id=episode_id,
+            run=run,
+            agent=agent.name,
+            task=task,
+            steps=tuple(play.steps),
+            final=play.final,
+            verdict=verdict,
+            provenance=provenance,
+        )
+
+    if judge is not None and play.ended:
+        verdict = await _judged(judge, episode(verdict))
+    await store.finish_episode(episode_id, verdict, play.final)
+    return episode(verdict)
+
+
+class _Play:
+    """An episode being played: its steps so far, and what the page shows now."""
+
+    def __init__(
+        self,
+        env: Env,
+        agent: Agent,
+        task: Task,
+        store: Store,
+        episode: str,
+        step_limit: int,
+        on_step: Callable[[Step], None] | None,
+    ) -> None:
+        self._env, self._agent, self._task, self._store = env, agent, task, store
+        self._episode, self._step_limit, self._on_step = episode, step_limit, on_step
+        self.steps: list[Step] = []
+        self.final: Observation | None = None
+        self.ended = False  # by the task itself, so that a judge can say how
+
+    async def out(self, seed: int) -> Verdict:
+        """Play to the end; the environment's verdict."""
+        rng = np.random.default_rng(seed)
+        try:
+            observation = await self._env.reset(self._task, seed=seed)
+        except Exception as error:
+            return _verdict_of(error)
+        self.final = observation
+        while len(self.steps) < self._step_limit:
+            try:
+                decision = await self._agent.decide(state_at(self._task, self.steps, observation), rng)
+            except Exception as error:
+                return _verdict_of(error)
+            try:
+                result = await self._env.step(decision.candidate.action)
+            except Exception as error:
+                verdict = _verdict_of(error)
+                await self._commit(observation, decision, StepResult(observation=observation, truncated=True))
+                return verdict
+            await self._commit(observation, decision, result)
+            self.final = observation = result.observation
+            if result.truncated:
+                return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
+            if result.terminated:
+                self.ended = True
+                success = result.reward >= 1.0
+                return Verdict(reward=result.reward, outcome="success" if success else "failure")
+        return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self._step_limit} steps")
+
+    async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
+        step = Step(
+            index=len(self.steps),
+            observation=observation,
+            decision=decision,
+            reward=result.reward,
+            terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self._step_limit),
+            truncated=result.truncated,
+        )
+        await self._store.append_step(self._episode, step)
+        self.steps.append(step)
+        if self._on_step is not None:
+            self._on_step(step)
+
+
+async def _judged(judge: Judge, episode: Episode) -> Verdict:
+    try:
+        return await judge.judge(episode)
+    except Exception as error:
+        return _verdict_of(error)
+
+
+def _verdict_of(error: Exception) -> Verdict:
+    """The one place where an exception from an environment, an agent or a judge becomes data.
+
+    ReplyError: the agent failed. InfraError: the machinery did. Other errors of ours are for the user to mend and are
+    raised again. Anything else is a fault in the code of a part: a cut episode, with the traceback in the log.
+    """
+    if isinstance(error, ReplyError):
+        return Verdict(reward=0.0, outcome="failure", reason=str(error))
+    if isinstance(error, BestOfQError) and not isinstance(error, InfraError):
+        raise error
+    if not isinstance(error, InfraError):
+        log.error("an episode was cut by a fault in the code", exc_info=error)
+    return Verdict(reward=0.0, outcome="infra_error", reason=f"{type(error).__name__}: {error}")

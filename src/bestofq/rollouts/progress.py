@@ -1,0 +1,112 @@
+"""A live line on a terminal, or a plain line now and then where there is none."""
+
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from bestofq.core.decision import Episode, Step
+from bestofq.store.records import EpisodeSummary
+
+
+class LiveProgress:
+    """Episodes done of all, success so far, steps/s, tokens, time left. A context manager around `run_many`.
+
+    Rates are of this call; the success rate is of all finished episodes. Cut episodes are counted apart.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        *,
+        console: Console | None = None,
+        every: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`every`: seconds between plain lines where the console is no terminal."""
+        self._console = console or Console(stderr=True)
+        self._label, self._every, self._clock = label, every, clock
+        self._done = self._before = self._total = self._successes = self._cut = self._steps = self._tokens = 0
+        self._began = self._spoke = clock()
+        self._bar: Bar | None = None
+        self._row = TaskID(0)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(20),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[facts]}"),
+            )
+            self._bar = Bar(*columns, TimeRemainingColumn(compact=True), console=self._console)
+            self._row = self._bar.add_task(self._label, total=None, facts="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        else:
+            self._speak()
+
+    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None:
+        self._done = self._before = len(done)
+        self._successes = sum(summary.success for summary in done)
+        self._total = total
+        self._began = self._spoke = self._clock()
+        if self._bar is not None:
+            self._bar.update(self._row, total=total, completed=self._done)
+
+    def step(self, step: Step) -> None:
+        self._steps += 1
+        self._tokens += sum(usage.tokens_in + usage.tokens_out for usage in step.decision.usage)
+        self._refresh()
+
+    def episode(self, episode: Episode) -> None:
+        if episode.verdict.outcome == "infra_error":
+            self._cut += 1
+        else:
+            self._done += 1
+            self._successes += episode.verdict.outcome == "success"
+        self._refresh()
+
+    @property
+    def facts(self) -> str:
+        """`42.0 % success · 118 steps/s · 1.2 M tokens`, and how many were cut off, if any."""
+        seconds = max(self._clock() - self._began, 1e-9)
+        parts = [
+            f"{self._successes / self._done:.1%} success" if self._done else "no episode done yet",
+            f"{self._steps / seconds:.1f} steps/s",
+            f"{_short(self._tokens)} tokens",
+        ]
+        return " · ".join(parts + ([f"{self._cut} cut off"] if self._cut else []))
+
+    def _refresh(self) -> None:
+        if self._bar is not None:
+            self._bar.update(self._row, completed=self._done, facts=self.facts)
+        elif self._clock() - self._spoke >= self._every:
+            self._speak()
+
+    def _speak(self) -> None:
+        self._spoke = self._clock()
+        line = f"{self._label}: {self._done}/{self._total} episodes · {self.facts}{self._time_left()}"
+        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+    def _time_left(self) -> str:
+        made = self._done - self._before
+        if not made or self._done >= self._total:
+            return ""
+        seconds = (self._clock() - self._began) * (self._total - self._done) / made
+        return f" · {seconds / 60:.0f} min left" if seconds >= 120 else f" · {seconds:.0f} s left"
+
+
+def _short(count: int) -> str:
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {name}"
+    return str(count)

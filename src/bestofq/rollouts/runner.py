@@ -1,0 +1,163 @@
+"""Many episodes at once in one event loop; the same call again goes on where the last one ended, however it ended."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bestofq.agents.agent import Agent
+from bestofq.core.decision import Episode, Provenance, Step
+from bestofq.core.errors import InfraError, InputError
+from bestofq.core.observation import Task
+from bestofq.core.protocols import Env, Judge
+from bestofq.rollouts.episode import STEP_LIMIT, run_episode
+from bestofq.store.records import EpisodeSummary, Slot
+from bestofq.store.store import Store
+
+log = logging.getLogger(__name__)
+
+MakeEnv = Callable[[], Awaitable[Env]]
+
+
+class Progress(Protocol):
+    """Hears what happens, as it happens."""
+
+    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
+
+    def step(self, step: Step) -> None: ...
+
+    def episode(self, episode: Episode) -> None: ...
+
+
+class Silent:
+    """A progress that says nothing."""
+
+    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
+
+    def step(self, step: Step) -> None: ...
+
+    def episode(self, episode: Episode) -> None: ...
+
+
+@dataclass(slots=True)
+class _Todo:
+    task: Task
+    repeat: int
+    attempts_left: int
+
+
+@dataclass(slots=True)
+class _Health:
+    """Stops the run when nothing but cuts comes, instead of going through all tasks in vain."""
+
+    give_up_after: int
+    cuts_in_a_row: int = field(default=0)
+
+    def note(self, episode: Episode) -> None:
+        cut = episode.verdict.outcome == "infra_error"
+        self.cuts_in_a_row = self.cuts_in_a_row + 1 if cut else 0
+        if self.cuts_in_a_row >= self.give_up_after:
+            raise InfraError(
+                f"{self.cuts_in_a_row} episodes in a row were cut off, the last by {episode.verdict.reason!r}: "
+                "mend that and run the same command again, it goes on from here"
+            )
+
+
+async def run_many(
+    tasks: Sequence[Task],
+    make_env: MakeEnv,
+    agent: Agent,
+    *,
+    store: Store,
+    run: str,
+    repeats: int = 1,
+    concurrency: int = 16,
+    seed: int = 0,
+    step_limit: int = STEP_LIMIT,
+    judge: Judge | None = None,
+    retries: int = 1,
+    give_up_after: int = 20,
+    provenance: Provenance | None = None,
+    progress: Progress | None = None,
+) -> list[EpisodeSummary]:
+    """Run each task `repeats` times, `concurrency` episodes at once, in a run that was begun.
+
+    What this agent has finished in this run is not done again. What was running when a process died stays readable as
+    `interrupted`, and is done again from its start. An episode cut by the infrastructure is tried `retries` more
+    times, in a new environment; the next call tries it again. After `give_up_after` cuts in a row the run ends with
+    InfraError.
+
+    Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
+    """
+    _check(tasks, repeats, concurrency)
+    progress = progress or Silent()
+    await store.interrupt(run, agent.name)
+    wanted = {Slot(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
+    done = store.finished(run, agent.name)
+    todo = deque(_Todo(task, slot.repeat, retries) for slot, task in wanted.items() if slot not in done)
+    finished = [summary for summary in store.summaries(run=run, agent=agent.name) if summary.slot in wanted]
+    progress.begin(finished, len(wanted))
+    health = _Health(give_up_after)
+
+    async def work() -> None:
+        env: Env | None = None
+        try:
+            while todo:
+                item = todo.popleft()
+                env = env or await make_env()
+                episode = await run_episode(
+                    env,
+                    agent,
+                    item.task,
+                    store=store,
+                    run=run,
+                    repeat=item.repeat,
+                    seed=seed,
+                    step_limit=step_limit,
+                    judge=judge,
+                    provenance=provenance,
+                    on_step=progress.step,
+                )
+                if episode.verdict.outcome == "infra_error":
+                    broken, env = env, None
+                    await _close_broken(broken)
+                    if item.attempts_left > 0:
+                        todo.append(_Todo(item.task, item.repeat, item.attempts_left - 1))
+                progress.episode(episode)
+                health.note(episode)
+        finally:
+            if env is not None:
+                await env.close()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(todo))):
+                group.create_task(work())
+    except ExceptionGroup as errors:
+        raise _first(errors) from None
+    return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.slot in wanted]
+
+
+async def _close_broken(env: Env) -> None:
+    """Close an environment that has just failed; that it fails again in closing is no news."""
+    try:
+        await env.close()
+    except InfraError as error:
+        log.warning("an environment that had failed could not be closed either: %s", error)
+
+
+def _first(errors: ExceptionGroup[Exception]) -> Exception:
+    """The error that ended the run, out of its groups."""
+    error: Exception = errors
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _check(tasks: Sequence[Task], repeats: int, concurrency: int) -> None:
+    if repeats < 1 or concurrency < 1:
+        raise InputError(f"repeats is {repeats} and concurrency {concurrency}: both must be at least 1")
+    if len({(task.suite, task.id) for task in tasks}) != len(tasks):
+        raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")

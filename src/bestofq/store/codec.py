@@ -1,0 +1,42 @@
+"""Nouns as bytes: JSON, deflated against a dictionary of the words that every page and decision repeats.
+
+The dictionary is part of the format: changing it needs another `schema.VERSION`.
+"""
+
+import hashlib
+import zlib
+from typing import TypeVar
+
+from bestofq.core.noun import Noun
+
+N = TypeVar("N", bound=Noun)
+
+_WORDS = (
+    b'"notices":[],"tabs":[],"error":null,"screenshot":{"sha256":"","media_type":"image/jpeg","width":1280,"height":720}'
+    b'"states":["checked","selected","expanded","disabled"],"box":[0.0,0.0,'
+    b'{"url":"http://127.0.0.1:","title":"","text":"","elements":[{"mark":1,"role":"link","name":"'
+    b'"role":"textbox","name":"","value":"","role":"radio","name":"","role":"button","name":"'
+    b'{"role":"embedder","tokens_in":0,"tokens_out":0,"calls":1,"seconds":0.0},'
+    b'"explored":false,"usage":[{"role":"proposer","tokens_in":0,"tokens_out":0,"calls":1,"seconds":0.0}]}'
+    b'"scores":[0.0,0.0,0.0],"state_value":0.0,"chosen":0,"explored":true,'
+    b'{"candidates":[{"action":{"mark":1,"kind":"write","text":"","enter":true},"label":"write textbox ","thought":"'
+    b'{"action":{"mark":1,"kind":"click"},"label":"click link ","thought":"","note":"","log_prob":-0.1,"reply":"'
+    b'\\nclick ["},'
+)
+_LEVEL = 4
+
+
+def pack(noun: Noun) -> bytes:
+    """The noun's JSON without its unset (None) fields, deflated."""
+    deflate = zlib.compressobj(_LEVEL, zdict=_WORDS)
+    return deflate.compress(noun.model_dump_json(exclude_none=True).encode()) + deflate.flush()
+
+
+def unpack(kind: type[N], body: bytes) -> N:
+    """Inverse of `pack`; zlib.error or pydantic.ValidationError when `body` is no packed `kind`."""
+    return kind.model_validate_json(zlib.decompressobj(zdict=_WORDS).decompress(body))
+
+
+def content_key(body: bytes) -> bytes:
+    """16 bytes of the sha256 of a packed noun: equal nouns have equal keys."""
+    return hashlib.sha256(body).digest()[:16]

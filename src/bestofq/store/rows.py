@@ -1,0 +1,123 @@
+"""Rows read back as nouns."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, select
+
+from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
+from bestofq.core.observation import Observation, Task
+from bestofq.store.codec import unpack
+from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS
+
+_ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Where:
+    """Which episodes; None: any."""
+
+    run: str | None
+    agent: str | None
+    suite: str | None
+    split: str | None
+    status: Status
+
+    def __call__(self, query: Select[Any]) -> Select[Any]:
+        """The query narrowed to these episodes, in an order that does not depend on which one ended first."""
+        for name in ("run", "agent", "suite", "split", "status"):
+            if (value := getattr(self, name)) is not None:
+                query = query.where(EPISODES.c[name] == value)
+        return query.order_by(*(EPISODES.c[name] for name in _ORDER))
+
+
+def runs(connection: Connection) -> list[RunRecord]:
+    return [
+        RunRecord(
+            name=row.name,
+            config=json.loads(row.config),
+            config_hash=row.config_hash,
+            provenance=Provenance.model_validate_json(row.provenance),
+        )
+        for row in connection.execute(select(RUNS).order_by(RUNS.c.name))
+    ]
+
+
+def episode_ids(connection: Connection, where: Where) -> list[str]:
+    return list(connection.scalars(where(select(EPISODES.c.id))))
+
+
+def summaries(connection: Connection, where: Where) -> list[EpisodeSummary]:
+    steps = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery().label("steps")
+    return [_summary(row) for row in connection.execute(where(select(EPISODES, steps)))]
+
+
+def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes], Observation]) -> list[Episode]:
+    """The episodes with these ids, in their order; unknown ids are left out. `page` reads a packed observation."""
+    step_rows = (
+        select(STEPS, PAGES.c.body)
+        .join(PAGES, PAGES.c.key == STEPS.c.page_key)
+        .where(STEPS.c.episode.in_(ids))
+        .order_by(STEPS.c.episode, STEPS.c.number)
+    )
+    steps: dict[str, list[Step]] = {episode: [] for episode in ids}
+    for row in connection.execute(step_rows):
+        step = Step(
+            index=row.number,
+            observation=page(row.body),
+            decision=unpack(Decision, row.decision),
+            reward=row.reward,
+            terminated=row.terminated,
+            truncated=row.truncated,
+        )
+        steps[row.episode].append(step)
+    episode_rows = (
+        select(EPISODES, TASKS.c.body.label("task_body"), PAGES.c.body.label("final_body"))
+        .join(TASKS, TASKS.c.key == EPISODES.c.task_key)
+        .outerjoin(PAGES, PAGES.c.key == EPISODES.c.final_key)
+        .where(EPISODES.c.id.in_(ids))
+    )
+    found = {row.id: _episode(row, steps[row.id], page) for row in connection.execute(episode_rows)}
+    return [found[episode] for episode in ids if episode in found]
+
+
+def _episode(row: Row[Any], steps: Sequence[Step], page: Callable[[bytes], Observation]) -> Episode:
+    verdict = _verdict(row) or Verdict(reward=0.0, outcome="infra_error", reason=row.status)
+    return Episode(
+        id=row.id,
+        run=row.run,
+        agent=row.agent,
+        task=unpack(Task, row.task_body),
+        steps=tuple(steps),
+        final=None if row.final_body is None else page(row.final_body),
+        verdict=verdict,
+        provenance=Provenance.model_validate_json(row.provenance),
+    )
+
+
+def _summary(row: Row[Any]) -> EpisodeSummary:
+    verdict = _verdict(row)
+    seconds = None
+    if row.ended_at is not None:
+        seconds = (datetime.fromisoformat(row.ended_at) - datetime.fromisoformat(row.started_at)).total_seconds()
+    return EpisodeSummary(
+        id=row.id,
+        run=row.run,
+        agent=row.agent,
+        slot=Slot(row.suite, row.task, row.repeat),
+        split=row.split,
+        status=row.status,
+        outcome=None if verdict is None else verdict.outcome,
+        reward=None if verdict is None else verdict.reward,
+        reason="" if verdict is None else verdict.reason,
+        steps=row.steps,
+        seconds=seconds,
+    )
+
+
+def _verdict(row: Row[Any]) -> Verdict | None:
+    return None if row.verdict is None else Verdict.model_validate_json(row.verdict)

@@ -1,0 +1,82 @@
+"""The tables. A step is one row; the pages and tasks that many rows share are stored once, by their content.
+
+`episodes_once` makes the database itself refuse a second finished episode of one (run, agent, suite, task, repeat).
+"""
+
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
+
+VERSION = 1
+METADATA = MetaData()
+
+FACTS = Table(
+    "facts",
+    METADATA,
+    Column("name", String(40), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("name", String(200), primary_key=True),
+    Column("config", Text, nullable=False),  # JSON, keys sorted
+    Column("config_hash", String(16), nullable=False),
+    Column("provenance", Text, nullable=False),  # JSON of Provenance
+)
+
+TASKS = Table(
+    "tasks",
+    METADATA,
+    Column("key", LargeBinary(16), primary_key=True),  # content hash of `body`
+    Column("body", LargeBinary, nullable=False),  # packed Task
+)
+
+PAGES = Table(
+    "pages",
+    METADATA,
+    Column("key", LargeBinary(16), primary_key=True),  # content hash of `body`
+    Column("body", LargeBinary, nullable=False),  # packed Observation
+)
+
+EPISODES = Table(
+    "episodes",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("run", ForeignKey("runs.name"), nullable=False),
+    Column("agent", String(200), nullable=False),
+    Column("suite", String(200), nullable=False),
+    Column("split", String(10), nullable=False),
+    Column("task", String(200), nullable=False),  # Task.id
+    Column("repeat", Integer, nullable=False),
+    Column("status", String(12), nullable=False),  # records.Status
+    Column("task_key", ForeignKey("tasks.key"), nullable=False),
+    Column("provenance", Text, nullable=False),  # JSON of Provenance
+    Column("started_at", String(32), nullable=False),  # ISO 8601, UTC
+    Column("ended_at", String(32)),
+    Column("final_key", ForeignKey("pages.key")),
+    Column("verdict", Text),  # JSON of Verdict
+)
+_FINISHED = EPISODES.c.status == "finished"
+_SLOT = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite, EPISODES.c.task, EPISODES.c.repeat)
+Index("episodes_once", *_SLOT, unique=True, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
+Index("episodes_by_run", EPISODES.c.run, EPISODES.c.agent, EPISODES.c.status)
+
+STEPS = Table(
+    "steps",
+    METADATA,
+    Column("episode", ForeignKey("episodes.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),  # Step.index
+    Column("page_key", ForeignKey("pages.key"), nullable=False),
+    Column("decision", LargeBinary, nullable=False),  # packed Decision: ALL candidates and their scores
+    Column("reward", Float, nullable=False),
+    Column("terminated", Boolean, nullable=False),
+    Column("truncated", Boolean, nullable=False),
+)
+
+VECTORS = Table(
+    "vectors",
+    METADATA,
+    Column("spec", String(16), primary_key=True),  # EmbedSpec.hash
+    Column("key", String(32), primary_key=True),  # EmbedItem.key
+    Column("body", LargeBinary, nullable=False),  # float32, little-endian
+)

@@ -1,0 +1,270 @@
+"""What was done: runs, episodes and their steps, committed one by one and read back as core nouns."""
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pydantic import JsonValue
+from sqlalchemy import Connection, Engine, and_, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from bestofq.core.decision import Episode, Provenance, Step, Verdict
+from bestofq.core.embedding import EmbedSpec
+from bestofq.core.errors import DataError
+from bestofq.core.observation import Observation, Task
+from bestofq.store import database, rows
+from bestofq.store.codec import content_key, pack, unpack
+from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
+from bestofq.store.rows import Where
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS
+from bestofq.store.screenshots import Screenshots
+from bestofq.store.vectors import VectorCache
+from bestofq.store.writer import Writer
+
+T = TypeVar("T")
+_EPISODES_A_QUERY = 50
+_PAGES_KEPT = 4096
+
+
+class Store:
+    """A folder (or a database URL and a folder of pictures). One process writes; any number read.
+
+    Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls.
+    """
+
+    def __init__(self, engine: Engine, files: Path, lock: database.WriterLock | None, *, read_only: bool) -> None:
+        self.screenshots = Screenshots(files / "screenshots")
+        self._engine = engine
+        self._lock = lock
+        self._writer = None if read_only else Writer(engine)
+        self._page = lru_cache(_PAGES_KEPT)(lambda body: unpack(Observation, body))
+
+    @classmethod
+    def open(cls, where: Path | str, *, files: Path | None = None, read_only: bool = False) -> Self:
+        """Open the folder `where`, made when it is not there, or a database URL with `files` for the pictures.
+
+        DataError when another process writes it, when `read_only` and it holds no store, or on another schema version.
+        """
+        if "://" in str(where):
+            if files is None:
+                raise DataError(f"{where} holds no pictures: give `files`, a folder for them")
+            folder, url, lock = files, str(where), None
+        else:
+            folder = Path(where)
+            url = database.sqlite_url(folder / "store.sqlite").render_as_string(hide_password=False)
+            if read_only and not (folder / "store.sqlite").exists():
+                raise DataError(f"{folder} holds no bestofq store: collect episodes into it first")
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = None if read_only else database.WriterLock(folder / "writer.lock")
+        engine = database.connect(url)
+        try:
+            (database.check if read_only else database.prepare)(engine)
+        except BaseException:
+            engine.dispose()
+            if lock is not None:
+                lock.release()
+            raise
+        return cls(engine, folder, lock, read_only=read_only)
+
+    def close(self) -> None:
+        """Commit what waits, and let another process write."""
+        if self._writer is not None:
+            self._writer.close()
+        self._engine.dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def vectors(self, spec: EmbedSpec) -> VectorCache:
+        """The vectors of one EmbedSpec kept in this store."""
+        return VectorCache(self._engine, self._writer, spec)
+
+    # ---- writing
+
+    async def begin_run(self, name: str, config: Mapping[str, JsonValue], provenance: Provenance) -> None:
+        """Begin a run, or go on with it. DataError when it was begun with another configuration."""
+        body = json.dumps(config, sort_keys=True)
+        digest = hashlib.sha256(body.encode()).hexdigest()[:16]
+
+        def begin(connection: Connection) -> None:
+            row = {
+                "name": name,
+                "config": body,
+                "config_hash": digest,
+                "provenance": provenance.model_dump_json(),
+            }
+            database.insert_new(connection, RUNS, [row])
+            before = connection.scalar(select(RUNS.c.config_hash).where(RUNS.c.name == name))
+            if before != digest:
+                raise DataError(
+                    f"run {name!r} was begun with configuration {before}, this one is {digest}: "
+                    "choose another name for the run, or go back to its configuration"
+                )
+
+        await self._commit(begin)
+
+    async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
+        """The id of a new episode of a run that was begun. DataError when there is no such run."""
+        episode, body = secrets.token_hex(8), pack(task)
+        row = {
+            "id": episode,
+            "run": run,
+            "agent": agent,
+            "suite": task.suite,
+            "split": task.split,
+            "task": task.id,
+            "repeat": repeat,
+            "status": "running",
+            "task_key": content_key(body),
+            "provenance": provenance.model_dump_json(),
+            "started_at": provenance.started_at or _now(),
+        }
+
+        def begin(connection: Connection) -> None:
+            if connection.scalar(select(RUNS.c.name).where(RUNS.c.name == run)) is None:
+                raise DataError(f"there is no run {run!r}: begin it first")
+            database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": body}])
+            connection.execute(insert(EPISODES), row)
+
+        await self._commit(begin)
+        return episode
+
+    async def append_step(self, episode: str, step: Step) -> None:
+        """Commit a step with its observation, its picture, and ALL candidates and scores of its decision."""
+
+        def append(connection: Connection) -> None:
+            row = {
+                "episode": episode,
+                "number": step.index,
+                "page_key": self._keep_page(connection, step.observation),
+                "decision": pack(step.decision),
+                "reward": step.reward,
+                "terminated": step.terminated,
+                "truncated": step.truncated,
+            }
+            connection.execute(insert(STEPS), row)
+
+        await self._commit(append)
+
+    async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
+        """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error.
+
+        DataError when the episode is not running, or its slot has a finished episode already.
+        """
+        status: Status = "cut" if verdict.outcome == "infra_error" else "finished"
+
+        def finish(connection: Connection) -> None:
+            final_key = None if final is None else self._keep_page(connection, final)
+            ending = (
+                update(EPISODES)
+                .where(EPISODES.c.id == episode, EPISODES.c.status == "running")
+                .values(status=status, verdict=verdict.model_dump_json(), final_key=final_key, ended_at=_now())
+            )
+            try:
+                ended = connection.execute(ending)
+            except IntegrityError as error:
+                raise DataError(f"episode {episode} repeats a task that this run has already finished") from error
+            if ended.rowcount != 1:
+                raise DataError(f"episode {episode} is not running: it cannot be finished")
+
+        await self._commit(finish)
+
+    async def interrupt(self, run: str, agent: str) -> int:
+        """Mark as `interrupted` what a process that died left running, and return how many. Their steps stay."""
+
+        def mark(connection: Connection) -> int:
+            left = and_(EPISODES.c.run == run, EPISODES.c.agent == agent, EPISODES.c.status == "running")
+            return connection.execute(update(EPISODES).where(left).values(status="interrupted")).rowcount
+
+        return await self._commit(mark)
+
+    # ---- reading
+
+    def runs(self) -> list[RunRecord]:
+        """All runs, by name."""
+        with self._engine.connect() as connection:
+            return rows.runs(connection)
+
+    def finished(self, run: str, agent: str) -> set[Slot]:
+        """What need not be done again."""
+        return {summary.slot for summary in self.summaries(run=run, agent=agent)}
+
+    def unfinished(self, run: str, agent: str) -> list[EpisodeSummary]:
+        """Episodes without a verdict: running, or interrupted by their process's end."""
+        both = (self.summaries(run=run, agent=agent, status=status) for status in ("running", "interrupted"))
+        return [summary for some in both for summary in some]
+
+    def summaries(
+        self,
+        *,
+        run: str | None = None,
+        agent: str | None = None,
+        suite: str | None = None,
+        split: str | None = None,
+        status: Status = "finished",
+    ) -> list[EpisodeSummary]:
+        """Episodes without their steps, in the order of `episodes`."""
+        where = Where(run=run, agent=agent, suite=suite, split=split, status=status)
+        with self._engine.connect() as connection:
+            return rows.summaries(connection, where)
+
+    def episodes(
+        self,
+        *,
+        run: str | None = None,
+        agent: str | None = None,
+        suite: str | None = None,
+        split: str | None = None,
+        status: Status = "finished",
+    ) -> Iterator[Episode]:
+        """Episodes by run, agent, suite, task, repeat: an order that does not depend on which one ended first.
+
+        Episodes without a verdict (interrupted, running) come with outcome infra_error. Pages that several steps share
+        are one object. Pictures come without their bytes: `screenshots.load` reads them.
+        """
+        where = Where(run=run, agent=agent, suite=suite, split=split, status=status)
+        with self._engine.connect() as connection:
+            ids = rows.episode_ids(connection, where)
+        for start in range(0, len(ids), _EPISODES_A_QUERY):
+            with self._engine.connect() as connection:
+                some = rows.episodes(connection, ids[start : start + _EPISODES_A_QUERY], self._page)
+            yield from some
+
+    def episode(self, episode: str) -> Episode:
+        """One episode by its id, whatever its status. DataError when there is none."""
+        with self._engine.connect() as connection:
+            found = rows.episodes(connection, [episode], self._page)
+        if not found:
+            raise DataError(f"there is no episode {episode!r} in {self._engine.url.database}")
+        return found[0]
+
+    # ---- below
+
+    def _keep_page(self, connection: Connection, page: Observation) -> bytes:
+        if page.screenshot is not None:
+            self.screenshots.save(page.screenshot)
+        body = pack(page)
+        key = content_key(body)
+        database.insert_new(connection, PAGES, [{"key": key, "body": body}])
+        return key
+
+    async def _commit(self, job: Callable[[Connection], T]) -> T:
+        if self._writer is None:
+            raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
+        return await asyncio.wrap_future(self._writer.submit(job))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,58 @@
+"""Vectors by what they were made of: (EmbedSpec.hash, EmbedItem.key) → float32 [D]."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from sqlalchemy import Connection, Engine, select
+
+from bestofq.core.embedding import EmbedSpec
+from bestofq.core.errors import DataError
+from bestofq.core.transitions import Floats
+from bestofq.store.database import insert_new
+from bestofq.store.schema import VECTORS
+from bestofq.store.writer import Writer
+
+_KEYS_A_QUERY = 500  # below SQLite's oldest limit of 999 variables
+_BYTES = np.dtype("<f4")
+
+
+class VectorCache:
+    """The stored vectors of one EmbedSpec. A vector that is there is never written again.
+
+    Plain calls that wait for the database: from an event loop, use `asyncio.to_thread`.
+    """
+
+    def __init__(self, engine: Engine, writer: Writer | None, spec: EmbedSpec) -> None:
+        self.spec = spec
+        self._engine = engine
+        self._writer = writer
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Floats]:
+        """The vectors [D] of those keys that are stored; read-only arrays."""
+        found: dict[str, Floats] = {}
+        with self._engine.connect() as connection:
+            for start in range(0, len(keys), _KEYS_A_QUERY):
+                rows = select(VECTORS.c.key, VECTORS.c.body).where(
+                    VECTORS.c.spec == self.spec.hash, VECTORS.c.key.in_(keys[start : start + _KEYS_A_QUERY])
+                )
+                for key, body in connection.execute(rows):
+                    found[key] = np.frombuffer(body, dtype=_BYTES)
+        return found
+
+    def put_many(self, vectors: Mapping[str, Floats]) -> None:
+        """Store vectors [D] by key; returns once committed. DataError on another D, or on a NaN or infinity."""
+        if self._writer is None:
+            raise DataError("the store was opened read-only: open it for writing to keep vectors")
+        rows = [{"spec": self.spec.hash, "key": key, "body": self._bytes(key, v)} for key, v in vectors.items()]
+
+        def keep(connection: Connection) -> None:
+            insert_new(connection, VECTORS, rows)
+
+        self._writer.submit(keep).result()
+
+    def _bytes(self, key: str, vector: Floats) -> bytes:
+        if vector.shape != (self.spec.dim,):
+            raise DataError(f"vector {key[:12]} has shape {vector.shape}, its EmbedSpec says ({self.spec.dim},)")
+        if not np.isfinite(vector).all():
+            raise DataError(f"vector {key[:12]} holds NaN or infinity")
+        return vector.astype(_BYTES, copy=False).tobytes()

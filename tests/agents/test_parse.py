@@ -1,0 +1,83 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bestofq.agents.parse import parse_action, parse_reply
+from bestofq.core.actions import (
+    Action,
+    Answer,
+    AskUser,
+    Clear,
+    Click,
+    GoBack,
+    Goto,
+    Refresh,
+    Restart,
+    Scroll,
+    Submit,
+    Wait,
+    Write,
+    action_text,
+)
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Element, Observation
+
+PAGE = Observation(
+    url="http://shop/",
+    title="Shop",
+    text="Search [1] Kettle [2]",
+    elements=(Element(mark=1, role="textbox", name="Search"), Element(mark=2, role="link", name="Kettle")),
+)
+marks = st.integers(1, 2)
+texts = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=30)
+actions = st.one_of(
+    st.builds(Click, mark=marks),
+    st.builds(Write, mark=marks, text=texts, enter=st.booleans()),
+    st.builds(Submit, mark=marks),
+    st.builds(Clear, mark=marks),
+    st.builds(Scroll, direction=st.sampled_from(["up", "down", "left", "right"])),
+    st.builds(Goto, url=st.from_regex(r"https?://[a-z]{1,9}(/[a-z?=&]{0,9}){0,2}", fullmatch=True)),
+    st.sampled_from([GoBack(), Refresh(), Restart()]),
+    st.builds(Wait, seconds=st.integers(1, 1000).map(lambda n: n / 100)),
+    st.builds(Answer, text=texts),
+    st.builds(AskUser, question=texts),
+)
+
+
+@given(actions, st.text(st.characters(codec="ascii"), max_size=40))
+def test_a_reply_is_read_back_as_the_action_it_was_written_from(action: Action, thought: str) -> None:
+    reply = f"{thought}\n{action_text(action)}"
+    candidate = parse_reply(reply, PAGE, log_prob=-1.5)
+    assert candidate.action == action
+    assert candidate.label == action_text(action, PAGE.elements)
+    assert candidate.thought == thought.strip()
+    assert (candidate.reply, candidate.log_prob) == (reply, -1.5)
+
+
+def test_a_command_needs_no_thought() -> None:
+    candidate = parse_reply('  write [1] "red "kettle"" enter\n', PAGE)
+    assert candidate.action == Write(mark=1, text='red "kettle"', enter=True)
+    assert candidate.thought == ""
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        ("", "is no command"),
+        ("click 2", "is no command"),
+        ("click [2] please", "is no command"),
+        ("I would\nclick [2]\nI think", "is no command"),
+        ('write "kettle"', "is no command"),
+        ("click [7]", "names mark 7: the page has 2 marks"),
+        ("click [0]", "greater than or equal to 1"),
+        ("scroll sideways", "'up', 'down', 'left' or 'right'"),
+        ("wait 99", "less than or equal to 10"),
+    ],
+)
+def test_what_is_no_action_is_refused_in_words(reply: str, says: str) -> None:
+    with pytest.raises(ReplyError, match=says):
+        parse_reply(reply, PAGE)
+
+
+def test_a_command_alone_may_name_any_mark() -> None:
+    assert parse_action("click [7]") == Click(mark=7)

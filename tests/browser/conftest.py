@@ -1,0 +1,142 @@
+"""A real Chromium and a real site on loopback, shared by this folder's tests."""
+
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import pytest_asyncio
+
+from bestofq.browser.browser import Browser
+from bestofq.browser.config import BrowserConfig
+from bestofq.browser.session import Session
+
+
+class Site:
+    """Pages by path on 127.0.0.1; paths beginning with /slow answer late, /file is a download, /empty a 204."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[str, dict[str, str]]] = {}
+        self.requests: list[tuple[str, str]] = []  # path, cookies
+        self.delay = threading.Event()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                site.requests.append((self.path, self.headers.get("Cookie", "")))
+                path = self.path.partition("?")[0]
+                if path.startswith("/slow"):
+                    site.delay.wait(0.3)
+                if path.startswith("/never"):
+                    site.delay.wait(5)
+                body, headers = site.pages.get(path, (f"<title>{path}</title><p>page {self.path}", {}))
+                status = 204 if path == "/empty" else 302 if "Location" in headers else 200
+                if path == "/file":
+                    headers = {"Content-Disposition": 'attachment; filename="report.pdf"'}
+                data = b"" if status == 204 else body.encode()
+                try:
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(data)))
+                    for key, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
+                        self.send_header(key, value)
+                    self.end_headers()
+                    self.wfile.write(data)
+                except ConnectionError:
+                    self.close_connection = True
+
+            do_POST = do_GET
+
+            def log_message(self, format: str, *args: object) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.host = f"127.0.0.1:{self._server.server_port}"
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def page(self, body: str, path: str = "/", **headers: str) -> str:
+        """Serves `body` at `path` and returns its URL."""
+        self.pages[path] = (f"<!doctype html>{body}", {key.replace("_", "-"): value for key, value in headers.items()})
+        return f"http://{self.host}{path}"
+
+    def count(self, path: str) -> int:
+        return sum(seen.partition("?")[0] == path for seen, _ in self.requests)
+
+    def close(self) -> None:
+        """May be called again."""
+        self.delay.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Listener:
+    """Counts who connects (TCP) or sends (UDP) to a port of 127.0.0.1."""
+
+    def __init__(self) -> None:
+        self.touched = 0
+        self._tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = self._tcp.getsockname()[1]
+        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._udp.bind(("127.0.0.1", self.port))
+        self._tcp.settimeout(0.05)
+        self._udp.settimeout(0.05)
+        self._open = True
+        self._threads = [threading.Thread(target=target) for target in (self._accept, self._receive)]
+        for thread in self._threads:
+            thread.start()
+
+    def _accept(self) -> None:
+        while self._open:
+            try:
+                connection, _ = self._tcp.accept()
+            except TimeoutError:
+                continue
+            self.touched += 1
+            connection.close()
+
+    def _receive(self) -> None:
+        while self._open:
+            try:
+                self._udp.recv(2048)
+            except TimeoutError:
+                continue
+            self.touched += 1
+
+    def close(self) -> None:
+        self._open = False
+        for thread in self._threads:
+            thread.join()
+        self._tcp.close()
+        self._udp.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    made = Listener()
+    yield made
+    made.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    rules = "MAP allowed.test 127.0.0.1, MAP other.test 127.0.0.1"
+    async with Browser.launch(BrowserConfig(host_resolver_rules=rules, navigation=2.0)) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def session(browser: Browser) -> AsyncIterator[Session]:
+    made = browser.page()
+    yield made
+    await made.close()

@@ -1,0 +1,163 @@
+"""What each action does to a real page, and what an agent is told when it cannot be done."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bestofq.core.actions import Clear, Click, GoBack, Goto, Refresh, Restart, Scroll, Submit, Wait, Write
+from bestofq.core.observation import Point
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LOG = "<p id=log style=min-height:1lh></p><script>const log = (t) => document.getElementById('log').textContent += t + ' '</script>"
+
+
+@pytest.fixture
+def show(site: Any, session: Any) -> Any:
+    async def show(body: str) -> list[str]:
+        await session.reset(site.page(LOG + body))
+        return await text(session)
+
+    return show
+
+
+async def text(session: Any) -> list[str]:
+    return (await session.snapshot()).text.split("\n")
+
+
+async def test_a_click_is_a_real_one(session: Any, show: Any) -> None:
+    await show("<button onmousedown=log('down') onclick=\"log(event.isTrusted ? 'click' : 'fake')\">b</button>")
+    assert await session.act(Click(mark=1)) is None
+    assert await text(session) == ["down click", "b [1]"]
+    box = (await session.snapshot()).elements[0].box
+    assert await session.act(Click(point=Point(box.x + 2, box.y + 2))) is None
+    assert (await text(session))[0] == "down click down click"
+
+
+async def test_a_click_scrolls_and_avoids_what_covers(session: Any, show: Any) -> None:
+    await show("""<div style="height:3000px"></div><div style="position:relative;width:300px">
+      <button style="width:300px" onclick=log('hit')>wide</button>
+      <div style="position:absolute;left:100px;top:0;width:200px;height:100%;background:red">sign</div></div>""")
+    assert await session.act(Click(mark=1)) is None
+    assert (await text(session))[0] == "hit"
+
+
+async def test_a_covered_element_names_the_cover(session: Any, show: Any) -> None:
+    await show("<button>b</button><div id=veil style='position:fixed;inset:0'>Please wait</div>")
+    assert await session.act(Click(mark=1)) == 'Element [1] is covered by <div#veil> "Please wait".'
+
+
+async def test_writing_replaces_and_is_heard(session: Any, show: Any) -> None:
+    await show("""<input aria-label=q value=old oninput="log('in')" onchange="log('change')"><textarea>a</textarea>
+      <p contenteditable aria-label=rich>old</p><input type=date aria-label=day onchange="log(this.value)">""")
+    assert await session.act(Write(mark=1, text="höhe 5\n")) is None
+    assert await session.act(Write(mark=2, text="one\ntwo")) is None
+    assert await session.act(Write(mark=3, text="new")) is None
+    assert await session.act(Write(mark=4, text="2024-05-06")) is None
+    seen = await session.snapshot()
+    assert [e.value for e in seen.elements] == ["höhe 5", "one\ntwo", "new", "2024-05-06"]
+    assert seen.text.split("\n")[0] == "in change 2024-05-06"
+    assert await session.act(Clear(mark=1)) is None
+    assert await session.act(Clear(mark=3)) is None
+    assert [e.value for e in (await session.snapshot()).elements[:3]] == ["", "one\ntwo", ""]
+
+
+async def test_writing_in_a_list_chooses(session: Any, show: Any) -> None:
+    await show("""<select aria-label=Size onchange="log(this.value)"><option value=s>Small<option value=l>Large
+      <option disabled>None</select>""")
+    assert await session.act(Write(mark=1, text="Large")) is None
+    assert await session.act(Write(mark=1, text="s")) is None
+    assert await text(session) == ["l s", 'Size: "Small" [1]']
+    assert await session.act(Write(mark=1, text="XL")) == (
+        'Element [1] has no option "XL"; its options are "Small", "Large", "None".'
+    )
+    assert await session.act(Write(mark=1, text="None")) == 'The option "None" is disabled.'
+    told = await session.act(Click(mark=1))
+    assert told == 'Element [1] is a list: write one of its options: "Small", "Large", "None".'
+
+
+async def test_enter_and_submit_send_the_form(site: Any, session: Any, show: Any) -> None:
+    await show("<form action=/found><input name=q required><button>Go</button></form>")
+    assert await session.act(Submit(mark=1)) == ('The form cannot be submitted: "q": Please fill out this field.')
+    assert await session.act(Write(mark=1, text="red shoes", enter=True)) is None
+    assert (await session.snapshot()).text == "page /found?q=red+shoes"
+    assert await session.act(GoBack()) is None
+    await session.snapshot()
+    assert await session.act(Write(mark=1, text="x")) is None
+    assert await session.act(Submit(mark=1)) is None
+    assert (await session.snapshot()).url.endswith("/found?q=x")
+
+
+@pytest.mark.parametrize(
+    ("body", "action", "told"),
+    [
+        ("", Click(mark=4), "There is no element [4] on this page."),
+        ("<button disabled>b</button>", Click(mark=1), "Element [1] is disabled."),
+        ("<button>b</button>", Write(mark=1, text="x"), "Element [1] is no text field."),
+        ("<input type=checkbox>", Write(mark=1, text="x"), "Element [1] is a checkbox, no text field."),
+        ("<input readonly>", Write(mark=1, text="x"), "Element [1] is read-only."),
+        ("<input type=date>", Write(mark=1, text="soon"), 'Element [1] takes a date value, not "soon".'),
+        ("<button>b</button>", Submit(mark=1), "Element [1] belongs to no form."),
+        ("", Click(point=Point(5000, 1)), "The point (5000, 1) is outside the viewport of 1280 x 720 pixels."),
+        ("", Click(target="the cart"), 'There is no localizer to find "the cart"; name a mark.'),
+        ("", Scroll(), "The page cannot scroll further down."),
+        ("", GoBack(), "There is no page to go back to."),
+        ("", Goto(url="file:///etc/passwd"), "file:///etc/passwd is no web address; give one that begins with"),
+        ("", Goto(url="http://127.0.0.1:9/"), "http://127.0.0.1:9/ cannot be loaded: net::ERR_"),
+    ],
+)
+async def test_what_cannot_be_done(session: Any, show: Any, body: str, action: Any, told: str) -> None:
+    await show(body)
+    before = await session.snapshot()
+    error = await session.act(action)
+    assert error is not None
+    assert error.startswith(told)
+    assert (await session.snapshot()).url == before.url
+
+
+async def test_an_element_that_has_gone(session: Any, show: Any) -> None:
+    await show("<button onclick='this.remove()'>b</button>")
+    assert await session.act(Click(mark=1)) is None
+    assert await session.act(Click(mark=1)) == "Element [1] is no longer on the page."
+
+
+async def test_navigation(site: Any, session: Any, show: Any) -> None:
+    await show("<a href=/slow/next>next</a>")
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).url == f"http://{site.host}/slow/next"
+    assert await session.act(Goto(url=f"{site.host}/third")) is None
+    assert (await session.snapshot()).title == "/third"
+    assert await session.act(GoBack()) is None
+    assert (await session.snapshot()).title == "/slow/next"
+    before = site.count("/slow/next")
+    assert await session.act(Refresh()) is None
+    assert site.count("/slow/next") == before + 1
+    assert await session.act(Restart()) is None
+    assert await text(session) == ["next [1]"]
+
+
+async def test_scrolling(session: Any, show: Any) -> None:
+    await show("<div style='height:2000px'></div><button>end</button>")
+    assert await session.act(Scroll(pages=5)) is None
+    assert (await session.snapshot()).elements[0].states == ()
+    assert await session.act(Scroll(pages=5)) == "The page cannot scroll further down."
+    assert await session.act(Scroll(direction="up")) is None
+
+
+async def test_frames_and_shadow_roots_are_clicked_where_they_lie(site: Any, session: Any) -> None:
+    site.page("<body style='margin:0'><button onclick=\"parent.log.textContent='framed'\">f</button>", "/frame")
+    await session.reset(site.page("<p id=log></p><p style='height:900px'></p><iframe src=/frame></iframe>"))
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) is None
+    assert (await text(session))[0] == "framed"
+
+
+async def test_waiting_ends_when_the_page_changes(session: Any, show: Any) -> None:
+    await show("<button onclick=\"setTimeout(() => log('late'), 300)\">b</button>")
+    await session.act(Click(mark=1))
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    assert await session.act(Wait(seconds=5)) is None
+    assert clock() - begun < 3
+    assert (await text(session))[0] == "late"

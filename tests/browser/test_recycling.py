@@ -1,0 +1,129 @@
+"""A page lent again holds nothing of the episode before; and what becomes of crashes and limits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bestofq.browser.browser import Browser
+from bestofq.browser.chromium import find_chromium
+from bestofq.browser.config import BrowserConfig
+from bestofq.core.actions import Click, GoBack, Goto
+from bestofq.core.errors import BrowserError, SetupError
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+WRITE = """<title>w</title><p id=out></p><script>
+  document.cookie = "c=1"; localStorage.l = sessionStorage.s = window.name = "1";
+  addEventListener("pagehide", () => { localStorage.late = sessionStorage.late = document.cookie = "late=1" });
+  const open_ = new Promise((done) => { const r = indexedDB.open("db"); r.onsuccess = done; r.onupgradeneeded = done });
+  Promise.all([open_, caches.open("k"), navigator.serviceWorker.register("/sw.js"),
+    navigator.storage.getDirectory().then((d) => d.getFileHandle("f", {create: true})), fetch("/cached")])
+    .then(() => navigator.serviceWorker.ready).then(() => out.append("written"));
+</script>"""
+READ = """<p id=out></p><script>
+  const found = [document.cookie, ...Object.keys(localStorage), ...Object.keys(sessionStorage), window.name, history.length];
+  (async () => {
+    found.push((await indexedDB.databases()).length, (await caches.keys()).length,
+      (await navigator.serviceWorker.getRegistrations()).length);
+    for await (const name of (await navigator.storage.getDirectory()).keys()) found.push(name);
+    await fetch("/cached");
+    out.append(JSON.stringify(found));
+  })()
+</script>"""
+
+
+async def test_nothing_is_left_for_the_next_episode(site: Any, browser: Browser) -> None:
+    site.page("", "/sw.js", Content_Type="text/javascript")
+    site.page("x", "/cached", Cache_Control="max-age=1000")
+    pages, seen = [], []
+    session = browser.page()
+    for path, body in (("/write", WRITE), ("/read", READ)):
+        await session.reset(site.page(body, path), [site.host])
+        pages.append(session.tab.page)
+        seen.append((await session.snapshot()).text)
+        if path == "/write":
+            await session.act(Goto(url=f"{site.host}/other"))
+            await session.act(GoBack())
+    assert pages[0] is pages[1], "the page was lent again"
+    assert seen == ["written", '["","",2,0,0,0]']  # history: the blank page and this one
+    assert site.count("/cached") == 3
+    assert site.requests[-2][1] == ""
+    assert await session.act(GoBack()) == "There is no page to go back to."
+    await session.close()
+
+
+async def test_other_origins_get_another_page(site: Any, browser: Browser) -> None:
+    site.page("<iframe src='http://other.test:%d/'></iframe>" % site.port, "/framing")
+    session = browser.page()
+    pages = []
+    for url in (f"http://{site.host}/a", f"http://allowed.test:{site.port}/", f"http://{site.host}/framing") * 2:
+        await session.reset(url)
+        pages.append(session.tab.page)
+    await session.close()
+    assert pages[2] is not pages[5]
+    assert pages[1] is pages[4]
+
+
+async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> None:
+    one, two = browser.page(), browser.page()
+    url = site.page("<p id=p></p><script>p.textContent = localStorage.n = 1 + Number(localStorage.n || 0)</script>")
+    for session in (one, two):
+        await session.reset(url)
+        assert (await session.snapshot()).text == "1"
+    await one.close()
+    await two.close()
+
+
+async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
+    async with Browser.launch(BrowserConfig(deadline=5, navigation=3)) as browser:
+        session = browser.page()
+        await session.reset(site.page("<p>up"))
+        with pytest.raises(BrowserError):
+            await session.tab.send("Browser.crash")
+        with pytest.raises(BrowserError):
+            await session.snapshot()
+        await session.reset(site.page("<p>up again"))
+        assert (await session.snapshot()).text == "up again"
+        with pytest.raises(BrowserError):
+            await session.tab.send("Page.crash")
+        await session.reset(site.page("<p>and again"))
+        assert (await session.snapshot()).text == "and again"
+        await session.close()
+
+
+async def test_a_hanging_page_meets_the_deadline(site: Any) -> None:
+    async with Browser.launch(BrowserConfig(deadline=1.5, navigation=1)) as browser:
+        session = browser.page()
+        await session.reset(site.page("<button onclick='for (;;);'>b</button>"))
+        await session.snapshot()
+        with pytest.raises(BrowserError, match=r"did not finish .* within 1\.5 s"):
+            await session.act(Click(mark=1))
+        await session.reset(site.page("<p>fine"))
+        assert (await session.snapshot()).text == "fine"
+        await session.close()
+
+
+async def test_a_start_page_that_does_not_load(site: Any, session: Any) -> None:
+    site.close()
+    with pytest.raises(BrowserError, match="The start page did not load: .*ERR_CONNECTION_REFUSED"):
+        await session.reset(f"http://{site.host}/")
+    with pytest.raises(BrowserError, match="reset it first"):
+        await session.snapshot()
+
+
+async def test_finding_chromium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\n")
+    with pytest.raises(SetupError, match="BESTOFQ_CHROMIUM"):
+        find_chromium(program)
+    program.chmod(0o755)
+    assert find_chromium(program) == program
+    monkeypatch.delenv("BESTOFQ_CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_chromium() == program
+    monkeypatch.setenv("PATH", "")
+    assert find_chromium() is None
+    monkeypatch.setenv("BESTOFQ_CHROMIUM", str(tmp_path))
+    with pytest.raises(SetupError):
+        find_chromium()

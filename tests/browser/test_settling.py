@@ -1,0 +1,100 @@
+"""The wait after an action, and what happens beside it: dialogs, tabs, downloads."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bestofq.core.actions import Click, GoBack, Goto
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_results_fetched_by_a_click_are_there(site: Any, session: Any) -> None:
+    site.page("fetched", "/slow/data")
+    await session.reset(
+        site.page(
+            "<button onclick=\"fetch('/slow/data').then(async (r) => out.append(await r.text()))\">b</button><p id=out>"
+        )
+    )
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).text.endswith("fetched")
+
+
+async def test_a_chain_of_navigations_is_followed_to_its_end(site: Any, session: Any) -> None:
+    site.page("<script>location.href = '/slow/end'</script>", "/hop")
+    site.page("", "/moved", Location="/hop")
+    await session.reset(site.page("<a href=/moved>go</a>"))
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).title == "/slow/end"
+
+
+async def test_a_restless_page_is_left_after_the_limit(site: Any, session: Any) -> None:
+    await session.reset(site.page("<p id=p></p><script>setInterval(() => p.textContent = Math.random(), 5)</script>"))
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    assert await session.act(Click(point=(5, 5))) is None
+    assert 0.9 < clock() - begun < 4
+
+
+async def test_a_page_that_never_answers_is_an_error(site: Any, session: Any) -> None:
+    await session.reset(site.page("<a href=/never>go</a>"))
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) == "The page did not finish loading within 2 s."
+    assert (
+        await session.act(Goto(url=f"{site.host}/never/x")) == f"http://{site.host}/never/x did not answer within 2 s."
+    )
+    site.delay.set()
+    assert (await session.snapshot()).text == "go [1]"
+
+
+async def test_dialogs_are_dismissed_and_reported(site: Any, session: Any) -> None:
+    await session.reset(site.page("<button onclick=\"b.textContent = confirm('Sure?')\" id=b>b</button>"))
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) is None
+    seen = await session.snapshot()
+    assert seen.text == "false [1]"
+    assert seen.notices == ('The page showed a confirm dialog, dismissed: "Sure?"',)
+    assert (await session.snapshot()).notices == ()
+
+
+async def test_a_new_tab_is_adopted_and_going_back_closes_it(site: Any, session: Any) -> None:
+    await session.reset(site.page("<title>first</title><a href=/slow/tab target=_blank>go</a>"))
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) is None
+    seen = await session.snapshot()
+    assert seen.tabs == ("/slow/tab", "first")
+    assert seen.notices == ("A new tab was opened and is now the current one.",)
+    assert await session.act(GoBack()) is None
+    assert (await session.snapshot()).tabs == ("first",)
+
+
+async def test_a_tab_that_closes_itself(site: Any, session: Any) -> None:
+    site.page("<title>pop</title><button onclick='close()'>x</button>", "/pop")
+    await session.reset(site.page("<title>first</title><button onclick=\"window.open('/pop')\">go</button>"))
+    await session.snapshot()
+    await session.act(Click(mark=1))
+    assert (await session.snapshot()).title == "pop"
+    assert await session.act(Click(mark=1)) is None
+    assert (await session.snapshot()).title == "first"
+
+
+async def test_downloads_are_refused(site: Any, session: Any) -> None:
+    await session.reset(site.page("<a href=/file>get</a> <a href=/empty>nothing</a>"))
+    await session.snapshot()
+    assert await session.act(Click(mark=1)) is None
+    seen = await session.snapshot()
+    assert seen.text == "get [1] nothing [2]"
+    assert seen.notices == (f"A download was refused: report.pdf from http://{site.host}/file",)
+    assert await session.act(Click(mark=2)) is None
+    assert (await session.act(Goto(url=f"{site.host}/file")) or "").endswith("it is a download, or empty.")
+
+
+async def test_a_screenshot_is_the_viewport(site: Any, session: Any) -> None:
+    await session.reset(site.page("<body style='background:red'>"))
+    shot = (await session.snapshot(screenshot=True)).screenshot
+    assert (shot.media_type, shot.width, shot.height) == ("image/jpeg", 1280, 720)
+    assert shot.data[:3] == b"\xff\xd8\xff"
+    assert (await session.snapshot(screenshot=True)).screenshot.sha256 == shot.sha256

@@ -1,0 +1,74 @@
+"""The shop's search: what is found, in which order, and that many threads may search at once."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bestofq.core.errors import DataError
+from bestofq.envs.webshop.products import Option, Product
+from bestofq.envs.webshop.search import SearchIndex
+
+
+def product(id: str, name: str, **fields: object) -> Product:
+    return Product.model_validate(
+        {"id": id, "name": name, "query": "thing", "category": ("Home",), "price": 5.0, **fields}
+    )
+
+
+LAMP = product("lamp", "Brass desk lamp", query="table lamps", category=("Home", "Lighting"))
+SHIRT = product("shirt", "Linen shirt", options=(Option(name="color", values=("navy blue", "ecru")),))
+MUG = product("mug", "Mug", description="Keeps coffee warm.", bullets=("Dishwasher safe", "350 ml"))
+SHOP = SearchIndex([LAMP, SHIRT, MUG])
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("desk", LAMP),  # name
+        ("TABLE-lamps!", LAMP),  # query, whatever the case and the punctuation
+        ("lighting", LAMP),  # category
+        ("ecru", SHIRT),  # option value
+        ("coffee", MUG),  # description
+        ("350", MUG),  # a bullet that is not the first
+    ],
+)
+def test_each_part_of_a_product_is_found(query: str, found: Product) -> None:
+    assert SHOP.search(query) == [found]
+
+
+def test_more_shared_words_stand_higher() -> None:
+    shop = SearchIndex([product("1", "red cup"), product("2", "red wool hat"), product("3", "green wool scarf")])
+    assert [p.id for p in shop.search("red wool hat")] == ["2", "1", "3"]
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    shop = SearchIndex([*(product(f"cup{i}", f"cup {i}") for i in range(9)), product("vase", "vase blue")])
+    assert shop.search("cup vase")[0].id == "vase"
+
+
+def test_equal_scores_keep_catalogue_order_up_to_the_limit() -> None:
+    shop = SearchIndex(product(str(i), "same words") for i in range(120))
+    assert [p.id for p in shop.search("words")] == [str(i) for i in range(50)]
+    assert [p.id for p in shop.search("words", limit=3)] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "zeppelin"])
+def test_nothing_to_look_for_finds_nothing(query: str) -> None:
+    assert SHOP.search(query) == []
+
+
+def test_an_empty_shop_is_refused() -> None:
+    with pytest.raises(DataError, match="at least 1 product"):
+        SearchIndex([])
+
+
+def test_threads_find_what_one_thread_finds(capfd: pytest.CaptureFixture[str]) -> None:
+    rng = random.Random(0)
+    words = [f"w{i}" for i in range(60)]
+    shop = SearchIndex(product(str(i), " ".join(rng.choices(words, k=8))) for i in range(300))
+    queries = [" ".join(rng.choices(words, k=4)) for _ in range(200)]
+    alone = [shop.search(query) for query in queries]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(shop.search, queries)) == alone
+    assert capfd.readouterr() == ("", "")

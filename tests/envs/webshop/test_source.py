@@ -1,0 +1,101 @@
+"""Real-format files: how each field is read, and a clear sentence for every file that cannot be."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bestofq.core.errors import DataError
+from bestofq.envs.webshop.products import Option
+from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
+
+RECORD = {
+    "asin": "B000000001",
+    "name": "Acme  Linen Shirt ",
+    "query": "Dress Shirts ",
+    "product_category": "Clothing › Men › Shirts",
+    "pricing": "$1,234.5",
+    "full_description": "Soft.\n\nVery soft.",
+    "small_description": ["Linen ", "", "Machine wash"],
+    "customization_options": {"Color": [{"value": " Black/White", "asin": "x"}, {"value": "Red"}], "Size": None},
+    "average_rating": "",
+}
+ANNOTATION = {
+    "attributes": ["machine wash"],
+    "instruction": "find me a shirt",
+    "instruction_attributes": ["machine wash"],
+}
+
+
+def write(folder: Path, *records: dict[str, object], annotations: object = None) -> Path:
+    (folder / "items_shuffle_1000.json").write_text(json.dumps(records))
+    entries = {str(r.get("asin")): ANNOTATION for r in records} if annotations is None else annotations
+    (folder / "items_ins_v2_1000.json").write_text(json.dumps(entries))
+    return folder
+
+
+def test_a_record_is_read_as_the_published_code_reads_it(tmp_path: Path) -> None:
+    [product] = load_catalogue(write(tmp_path, RECORD), seed=0)
+    assert product.id == "B000000001"
+    assert product.name == "Acme Linen Shirt"
+    assert product.query == "dress shirts"
+    assert product.category == ("Clothing", "Men", "Shirts")
+    assert product.price == 1234.5
+    assert product.description == "Soft. Very soft."
+    assert product.bullets == ("Linen", "Machine wash")
+    assert product.options == (Option(name="color", values=("black | white", "red")),)
+    assert product.attributes == product.instruction_attributes == ("machine wash",)
+    assert product.instruction == "find me a shirt"
+
+
+def test_what_a_record_lacks_has_webshops_defaults(tmp_path: Path) -> None:
+    bare = RECORD | {"pricing": "", "full_description": None, "small_description": "Linen", "customization_options": ""}
+    [product] = load_catalogue(write(tmp_path, bare, annotations={"B000000001": {"attributes": []}}), seed=0)
+    assert (product.price, product.description, product.bullets, product.options) == (100.0, "", ("Linen",), ())
+    assert (product.instruction, product.instruction_attributes) == (None, ())
+
+
+def test_a_range_of_prices_is_drawn_from_the_seed(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path, RECORD | {"pricing": "$10.0$20.0"}, RECORD | {"asin": "B000000002", "pricing": "$10.0$20.0"}
+    )
+    prices = [[product.price for product in load_catalogue(folder, seed=seed)] for seed in (0, 0, 1)]
+    assert prices[0] == prices[1]
+    assert len({*prices[0], *prices[2]}) == 4
+    assert all(10.0 <= price <= 20.0 for pair in prices for price in pair)
+
+
+def test_repeated_and_overlong_ids_are_left_out(tmp_path: Path) -> None:
+    records = [RECORD, RECORD | {"name": "Again"}, RECORD | {"asin": "nan"}, RECORD | {"asin": "B0000000011"}]
+    assert [product.name for product in load_catalogue(write(tmp_path, *records), seed=0)] == ["Acme Linen Shirt"]
+
+
+def test_a_missing_file_is_named_with_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"items_shuffle_1000\.json \(No such file.*\): give the folder that holds"):
+        load_catalogue(tmp_path, seed=0)
+    with pytest.raises(DataError, match=r"human_goals\.json"):
+        load_human_instructions(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[{", "Invalid JSON"),
+        ('{"asin": "x"}', "the whole file: Input should be a valid array"),
+        ('[{"asin": "x", "query": "y", "product_category": "z"}]', r"1 errors, the first at 0\.name: Field required"),
+        ("[]", "holds 0 products"),
+        (json.dumps([RECORD | {"pricing": "$cheap"}]), r"B000000001 has the price '\$cheap'"),
+        (json.dumps([RECORD | {"pricing": "12"}]), "has the price '12'"),
+        (json.dumps([RECORD | {"asin": "B000000009"}]), "no entry for the product B000000009"),
+    ],
+)
+def test_a_malformed_file_says_where(tmp_path: Path, content: str, message: str) -> None:
+    write(tmp_path, RECORD)
+    (tmp_path / "items_shuffle_1000.json").write_text(content)
+    with pytest.raises(DataError, match=message):
+        load_catalogue(tmp_path, seed=0)
+
+
+def test_human_instructions_are_sentences(tmp_path: Path) -> None:
+    (tmp_path / "human_goals.json").write_text('["i need a  shirt", "find me a hat"]')
+    assert load_human_instructions(tmp_path) == ("i need a shirt", "find me a hat")

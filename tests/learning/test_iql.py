@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+import torch
+
+from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.transitions import Transitions
+from bestofq.learning.batches import Batches
+from bestofq.learning.iql import IQL, IQLConfig, IQLRow, expectile_loss, td_loss, train_iql
+from bestofq.learning.networks import NetworkConfig, QNetwork
+
+
+def test_defaults_are_the_papers() -> None:
+    config = IQLConfig()
+    assert (config.expectile, config.discount, config.target_update_every) == (0.7, 0.99, 100)
+    assert (config.lr_q, config.lr_v, config.weight_decay, config.clip_norm) == (3e-4, 3e-4, 1e-4, 1.0)
+    assert config.batch_size == 128
+
+
+def test_expectile_loss_by_hand() -> None:
+    # u = Q - V = 2, -1, 0: (0.7 · 4 + 0.3 · 1 + 0) / 3
+    assert expectile_loss(torch.tensor([2.0, -1.0, 0.0]), 0.7).item() == pytest.approx(3.1 / 3)
+    # At 0.5 it is half the squared error.
+    assert expectile_loss(torch.tensor([2.0, -1.0]), 0.5).item() == pytest.approx(0.5 * 2.5)
+
+
+def test_expectile_of_two_values() -> None:
+    # The expectile of {0, 1} solves 0.7 (1 - v) = 0.3 v: v = 0.7.
+    v = torch.tensor(0.2, requires_grad=True)
+    for _ in range(300):
+        (slope,) = torch.autograd.grad(expectile_loss(torch.tensor([0.0, 1.0]) - v, 0.7), v)
+        v = (v - 0.2 * slope).detach().requires_grad_()
+    assert v.item() == pytest.approx(0.7, abs=1e-4)
+
+
+def test_td_loss_by_hand() -> None:
+    # Targets 0 + 0.9 · 0.5 = 0.45 and, terminal, 1 + 0; errors 0.45 - 0.25 = 0.2 and 1 - 0.5 = 0.5.
+    loss = td_loss(
+        q=torch.tensor([0.25, 0.5]),
+        next_v=torch.tensor([0.5, 100.0]),
+        reward=torch.tensor([0.0, 1.0]),
+        continues=torch.tensor([1.0, 0.0]),
+        discount=0.9,
+    )
+    assert loss.item() == pytest.approx((0.04 + 0.25) / 2)
+
+
+def test_first_update_by_hand(data: Transitions, config: IQLConfig) -> None:
+    """Adam's first step moves each parameter by lr · g / (|g| + eps) = lr · sign(g), V before Q."""
+    config = config.model_copy(update={"weight_decay": 0.0, "network": NetworkConfig(project=4, hidden=(4,), dropout=0)})
+    iql = IQL(8, config)
+    batch = Batches(data, batch_size=32, seed=0, device=torch.device("cpu"))[0]
+    v_loss = expectile_loss(iql.q(batch.state, batch.action, batch.task) - iql.v(batch.state, batch.task), 0.7)
+    (slope,) = torch.autograd.grad(v_loss, iql.v.out.weight)
+    before = iql.v.out.weight.detach().clone()
+    losses = iql.update(batch)
+    assert losses[0].item() == pytest.approx(v_loss.item())
+    torch.testing.assert_close(iql.v.out.weight, before - config.lr_v * slope.sign(), atol=1e-6, rtol=1e-4)
+
+
+def test_target_is_a_hard_copy_every_so_many_steps(data: Transitions, config: IQLConfig) -> None:
+    iql = IQL(8, config)
+    batches = Batches(data, batch_size=32, seed=0, device=iql.device)
+    for _ in range(30):
+        iql.update(batches[iql.step])
+    after_30 = iql.q.out.weight.detach().clone()
+    assert not torch.equal(iql.q_target.out.weight, after_30)
+    iql.update(batches[30])
+    assert torch.equal(iql.q_target.out.weight, after_30)
+    iql.update(batches[31])
+    assert torch.equal(iql.q_target.out.weight, after_30)
+
+
+def test_rows_are_means_since_the_row_before_and_rates_fall_as_a_cosine(data: Transitions, config: IQLConfig) -> None:
+    rows: list[IQLRow] = []
+    train_iql(data, config, on_row=rows.append)
+    assert [row.step for row in rows] == [50, 100, 150, 200]
+    assert rows[1].lr_q == pytest.approx(3e-4 * 0.5 * (1 + np.cos(np.pi * 99 / 200)))
+    assert rows[-1].q_loss < rows[0].q_loss
+
+
+def test_training_leaves_the_users_random_numbers_alone(data: Transitions, config: IQLConfig) -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    train_iql(data, config.model_copy(update={"steps": 5}))
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_starts_from_given_weights(data: Transitions, config: IQLConfig) -> None:
+    first = train_iql(data, config)
+    again = train_iql(
+        data, config.model_copy(update={"steps": 1, "lr_q": 1e-12, "seed": 7}), start=(first.q, first.v)
+    )
+    torch.testing.assert_close(again.q.out.weight, first.q.out.weight)
+    with pytest.raises(ConfigError, match="project=16"):
+        train_iql(data, config, start=(QNetwork(8), first.v))
+
+
+def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfig) -> None:
+    def last_row(precision: str) -> IQLRow:
+        rows: list[IQLRow] = []
+        train_iql(data, config.model_copy(update={"precision": precision}), on_row=rows.append)
+        return rows[-1]
+
+    assert last_row("bf16").q_loss == pytest.approx(last_row("fp32").q_loss, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vectors": np.full((40, 8), np.nan, np.float32)}, "40 of 40 embedding vectors"),
+        ({"reward": np.full(300, np.inf, np.float32)}, "reward is NaN or inf"),
+        ({"state": np.full(300, 40)}, "`state` names row 40"),
+    ],
+)
+def test_refuses_data_that_cannot_be_learned_from(
+    data: Transitions, config: IQLConfig, change: dict[str, np.ndarray], message: str
+) -> None:
+    fields = {name: getattr(data, name) for name in Transitions.__dataclass_fields__}
+    with pytest.raises(DataError, match=message):
+        train_iql(Transitions(**{**fields, **change}), config)
+
+
+def test_refuses_no_data(data: Transitions, config: IQLConfig) -> None:
+    fields = {name: getattr(data, name)[:0] for name in Transitions.__dataclass_fields__ if name != "vectors"}
+    with pytest.raises(DataError, match="0 transitions"):
+        train_iql(Transitions(vectors=data.vectors, **fields), config)

@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork, folded
+
+SMALL = NetworkConfig(project=16, hidden=(24, 8), dropout=0.1)
+
+
+def parameters(network: torch.nn.Module) -> int:
+    return sum(p.numel() for p in network.parameters())
+
+
+def test_the_papers_sizes() -> None:
+    with torch.device("meta"):
+        assert parameters(QNetwork(2048)) == pytest.approx(11.19e6, rel=5e-4)
+        assert parameters(VNetwork(2048)) == pytest.approx(8.04e6, rel=5e-4)
+
+
+def test_hidden_layers_are_linear_relu_dropout() -> None:
+    with torch.device("meta"):
+        body = QNetwork(8).body
+    assert [type(layer).__name__ for layer in body] == ["Linear", "ReLU", "Dropout"] * 6
+    assert [layer.out_features for layer in body if isinstance(layer, torch.nn.Linear)] == [
+        1024,
+        1024,
+        512,
+        256,
+        128,
+        64,
+    ]
+
+
+def test_candidates_broadcast_against_their_state() -> None:
+    q = QNetwork(6, SMALL).eval()
+    state, action, task = torch.randn(4, 6), torch.randn(4, 3, 6), torch.randn(4, 6)
+    together = q(state[:, None], action, task[:, None])
+    assert together.shape == (4, 3)
+    torch.testing.assert_close(together[:, 2], q(state, action[:, 2], task))
+
+
+def test_folding_keeps_the_function_and_drops_parameters() -> None:
+    q = QNetwork(6, SMALL).eval()
+    small = folded(q)
+    inputs = torch.randn(3, 50, 6)
+    torch.testing.assert_close(small(*inputs), q(*inputs))
+    assert small.config.project is None
+    assert parameters(small) < parameters(q)
+    assert folded(small) is not small
+
+
+def test_the_output_is_float32_under_autocast() -> None:
+    v = VNetwork(6, SMALL)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert v(torch.randn(2, 6), torch.randn(2, 6)).dtype == torch.float32

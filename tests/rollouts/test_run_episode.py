@@ -1,0 +1,148 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from line_world import LineEnv, line_agent, line_task
+
+from bestofq.agents.selectors import GreedySelector
+from bestofq.core.actions import Action
+from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, State, StepResult, Verdict
+from bestofq.core.errors import BrowserError, CheckpointError, ModelError
+from bestofq.rollouts.episode import episode_seed, run_episode
+from bestofq.store.store import Store
+
+ON = [["click [2]", "click [1]"]] * 30
+BACK = [["click [1]"]] * 30
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path) as opened:
+        yield opened
+
+
+async def run(store: Store, env: LineEnv, replies: object = ON, **settings: object) -> Episode:
+    await store.begin_run("r", {}, Provenance(version="test"))
+    agent = line_agent(selector=GreedySelector(), replies=replies)
+    episode = await run_episode(env, agent, line_task("t", 3), store=store, run="r", **settings)  # type: ignore[arg-type]
+    assert store.episode(episode.id) == episode
+    return episode
+
+
+class Breaks(LineEnv):
+    """Raises on its second step."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    async def step(self, action: Action) -> StepResult:
+        if self.at == 1:
+            raise self.error
+        return await super().step(action)
+
+
+async def test_success_is_the_environments_reward(store: Store) -> None:
+    episode = await run(store, LineEnv())
+    assert episode.verdict == Verdict(reward=1.0, outcome="success")
+    assert [step.observation.title for step in episode.steps] == ["Page 0", "Page 1", "Page 2"]
+    assert [(step.reward, step.terminated) for step in episode.steps] == [(0.0, False), (0.0, False), (1.0, True)]
+    assert [len(step.decision.candidates) for step in episode.steps] == [2, 2, 2]
+    assert episode.final is not None
+    assert episode.final.title == "Page 3"
+    assert episode.provenance.seed == episode_seed(0, "t", 0)
+    assert store.summaries()[0].success
+
+
+async def test_running_out_of_steps_is_a_failure_that_terminates(store: Store) -> None:
+    episode = await run(store, LineEnv(), BACK, step_limit=5)
+    assert episode.verdict == Verdict(reward=0.0, outcome="failure", reason="ran out of its 5 steps")
+    assert [step.terminated for step in episode.steps] == [False] * 4 + [True]
+    assert not any(step.truncated for step in episode.steps)
+
+
+async def test_a_broken_browser_cuts_the_episode(store: Store) -> None:
+    episode = await run(store, Breaks(BrowserError("Chromium crashed")))
+    assert episode.verdict == Verdict(reward=0.0, outcome="infra_error", reason="BrowserError: Chromium crashed")
+    assert [step.truncated for step in episode.steps] == [False, True]
+    assert store.summaries() == []
+    assert store.summaries(status="cut")[0].steps == 2
+
+
+async def test_a_fault_in_the_code_cuts_the_episode_and_is_logged(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    episode = await run(store, Breaks(KeyError("mark")))
+    assert episode.verdict.outcome == "infra_error"
+    assert "KeyError" in caplog.text
+
+
+async def test_what_the_user_must_mend_is_raised(store: Store) -> None:
+    with pytest.raises(CheckpointError, match="dim 320"):
+        await run(store, Breaks(CheckpointError("the Q-function reads dim 320, the embedder gives 256")))
+    assert store.unfinished("r", "walker")[0].steps == 1
+
+
+async def test_an_agent_without_a_valid_action_has_failed(store: Store) -> None:
+    episode = await run(store, LineEnv(), [["click [2]"], ["click [9]"]])
+    assert episode.verdict.outcome == "failure"
+    assert "names mark 9" in episode.verdict.reason
+    assert len(episode.steps) == 1
+
+
+async def test_an_impossible_action_is_an_error_in_the_next_observation(store: Store) -> None:
+    episode = await run(store, LineEnv(), [["refresh"], ["click [2]"]], step_limit=2)
+    assert episode.steps[1].observation.error == "only clicks work here"
+
+
+async def test_the_judge_is_asked_at_an_end_only(store: Store) -> None:
+    class Strict:
+        async def judge(self, episode: Episode) -> Verdict:
+            assert len(episode.steps) == 3
+            return Verdict(reward=0.0, outcome="impossible", reason="there is no page 3")
+
+    class Away:
+        async def judge(self, episode: Episode) -> Verdict:
+            raise ModelError("no reply within 60 s")
+
+    assert (await run(store, LineEnv(), judge=Strict())).verdict.outcome == "impossible"
+    assert (await run(store, LineEnv(), judge=Away(), repeat=1)).verdict.outcome == "infra_error"
+    assert (await run(store, LineEnv(), BACK, judge=Strict(), repeat=2, step_limit=3)).verdict.outcome == "failure"
+
+
+async def test_a_step_is_stored_before_the_next_is_decided(store: Store) -> None:
+    class Looks:
+        """Looks into the store each time it is asked."""
+
+        async def propose(self, state: State, n: int) -> Proposal:
+            (now,) = store.unfinished("r", "looker")
+            assert now.steps == len(state.decisions)
+            stored = store.episode(now.id).steps
+            assert tuple(step.decision for step in stored) == state.decisions
+            return Proposal(candidates=(Candidate(action={"kind": "click", "mark": 2}, label="click link one on"),))
+
+    await store.begin_run("r", {}, Provenance(version="test"))
+    looker = line_agent(name="looker", selector=GreedySelector())
+    looker = type(looker)(name="looker", proposer=Looks(), scorer=looker.scorer, selector=looker.selector)
+    episode = await run_episode(LineEnv(), looker, line_task("t", 3), store=store, run="r")
+    assert episode.verdict.outcome == "success"
+
+
+async def test_an_agent_sees_its_past_and_never_a_reward(store: Store) -> None:
+    seen: list[tuple[Decision, ...]] = []
+
+    def replies(state: State, n: int) -> list[str]:
+        seen.append(state.decisions)
+        return ["click [2]"]
+
+    episode = await run(store, LineEnv(), replies)
+    assert [len(decisions) for decisions in seen] == [0, 1, 2]
+    assert seen[2] == tuple(step.decision for step in episode.steps[:2])
+    assert "reward" not in State.model_fields
+
+
+def test_seeds_differ_by_task_and_repeat() -> None:
+    seeds = {episode_seed(seed, task, repeat) for seed in (0, 1) for task in ("a", "b") for repeat in range(50)}
+    assert len(seeds) == 200
+    assert all(np.iinfo(np.int64).max >= seed >= 0 for seed in seeds)

@@ -1,0 +1,98 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from line_world import LineEnv, line_agent, line_task
+
+from bestofq.agents.selectors import GreedySelector
+from bestofq.core.decision import Candidate, Episode, Provenance, State, Verdict
+from bestofq.core.embedding import EmbedItem
+from bestofq.core.errors import DataError
+from bestofq.core.observation import Task
+from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.transitions import Record, records, tabulate
+from bestofq.store.store import Store
+
+
+class Plain:
+    """Texts of the line world."""
+
+    def state(self, state: State) -> EmbedItem:
+        return EmbedItem(text=f"{state.observation.title} after {len(state.decisions)}")
+
+    def action(self, state: State, candidate: Candidate) -> EmbedItem:
+        return EmbedItem(text=candidate.label)
+
+    def task(self, task: Task) -> EmbedItem:
+        return EmbedItem(text=task.goal)
+
+
+async def play(folder: Path, *replies: str, limit: int = 30) -> Episode:
+    with Store.open(folder) as store:
+        await store.begin_run("r", {}, Provenance(version="test"))
+        agent = line_agent(selector=GreedySelector(), replies=[[reply] for reply in replies])
+        done = await run_episode(LineEnv(), agent, line_task("t", 2), store=store, run="r", step_limit=limit)
+        return store.episode(done.id)
+
+
+def row(record: Record) -> tuple[str, str, str | None, float, bool]:
+    after = record.next_state.text if record.next_state else None
+    return record.state.text, record.action.text, after, record.reward, record.terminal
+
+
+async def test_the_reward_is_at_the_end_only(tmp_path: Path) -> None:
+    episode = await play(tmp_path, "click [2]", "click [1]", "click [2]", "click [2]")
+    assert [row(record) for record in records([episode], Plain())] == [
+        ("Page 0 after 0", "click link one on", "Page 1 after 1", 0.0, False),
+        ("Page 1 after 1", "click link one back", "Page 0 after 2", 0.0, False),
+        ("Page 0 after 2", "click link one on", "Page 1 after 3", 0.0, False),
+        ("Page 1 after 3", "click link one on", None, 1.0, True),
+    ]
+
+
+async def test_running_out_of_steps_is_terminal_with_reward_0(tmp_path: Path) -> None:
+    episode = await play(tmp_path, "click [1]", "click [2]", limit=2)
+    assert [(r.reward, r.terminal, r.success) for r in records([episode], Plain())] == [
+        (0.0, False, False),
+        (0.0, True, False),
+    ]
+
+
+async def test_a_half_right_end_counts_by_the_reward_asked_for(tmp_path: Path) -> None:
+    episode = await play(tmp_path, "click [2]", "click [2]")
+    half = episode.model_copy(update={"verdict": Verdict(reward=0.5, outcome="failure")})
+    assert [r.reward for r in records([half], Plain())] == [0.0, 0.0]
+    assert [r.reward for r in records([half], Plain(), "score")] == [0.0, 0.5]
+
+
+async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
+    episode = await play(tmp_path, "click [2]", "click [2]")
+    cut = episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome="infra_error")})
+    empty = episode.model_copy(update={"steps": ()})
+    assert list(records([cut, empty], Plain())) == []
+    with pytest.raises(DataError, match="no finished episode"):
+        tabulate(records([cut, empty], Plain()))
+
+
+async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
+    episode = await play(tmp_path, "click [2]", "click [2]")
+    table = tabulate(records([episode, episode], Plain()))
+    assert [item.text for item in table.items] == [
+        "Page 0 after 0",
+        "Page 1 after 1",
+        "click link one on",
+        "reach page 2",
+    ]
+    vectors = np.arange(8, dtype=np.float32).reshape(4, 2)
+    transitions = table.transitions(vectors)
+    assert len(transitions) == len(table) == 4
+    assert transitions.state.tolist() == [0, 1, 0, 1]
+    assert transitions.next_state.tolist() == [1, 1, 1, 1]
+    assert transitions.action.tolist() == [2] * 4
+    assert transitions.task.tolist() == [3] * 4
+    assert transitions.reward.tolist() == [0, 1, 0, 1]
+    assert transitions.terminal.tolist() == [False, True, False, True]
+    assert table.success.all()
+    assert not table.explored.any()
+    with pytest.raises(DataError, match=r"shape \(3, 2\), the table has 4"):
+        table.transitions(vectors[:3])

@@ -1,0 +1,57 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+from store_nouns import PROVENANCE, task
+
+from bestofq.core.errors import BestOfQError, DataError
+from bestofq.store import database, schema
+from bestofq.store.store import Store
+
+
+def test_another_schema_version_is_refused(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    engine = database.connect(database.sqlite_url(tmp_path / "store.sqlite"))
+    with engine.begin() as connection:
+        connection.execute(update(schema.FACTS).values(value="99"))
+    engine.dispose()
+    for read_only in (False, True):
+        with pytest.raises(DataError, match="has store schema 99, this bestofq reads schema 1"):
+            Store.open(tmp_path, read_only=read_only)
+
+
+def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
+    with Store.open(tmp_path):
+        other = f"from bestofq.store.store import Store; Store.open({str(tmp_path)!r})"
+        done = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=False)
+        assert "is being written by process" in done.stderr
+        Store.open(tmp_path, read_only=True).close()
+    Store.open(tmp_path).close()
+
+
+async def test_a_reader_needs_a_store_and_cannot_write(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no bestofq store"):
+        Store.open(tmp_path / "nothing", read_only=True)
+    assert not (tmp_path / "nothing").exists()
+    Store.open(tmp_path).close()
+    with Store.open(tmp_path, read_only=True) as store, pytest.raises(DataError, match="read-only"):
+        await store.begin_run("r", {}, PROVENANCE)
+
+
+async def test_a_url_takes_a_folder_for_its_pictures(tmp_path: Path) -> None:
+    url = f"sqlite+pysqlite:///{tmp_path}/other.sqlite"
+    with pytest.raises(DataError, match="give `files`"):
+        Store.open(url)
+    with Store.open(url, files=tmp_path / "files") as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        assert [run.name for run in store.runs()] == ["r"]
+
+
+async def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = Store.open(tmp_path)
+    store.close()
+    store.close()
+    with pytest.raises(BestOfQError, match="the store is closed"):
+        await store.begin_episode("r", "a", task(), 0, PROVENANCE)

@@ -1,0 +1,132 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+from store_nouns import CUT, PROVENANCE, WON, decision, page, picture, step, task
+
+from bestofq.core.decision import Episode
+from bestofq.core.errors import DataError
+from bestofq.store.records import Slot
+from bestofq.store.store import Store
+
+
+async def put(store: Store, name: str, repeat: int = 0, *, steps: int = 3, run: str = "r") -> str:
+    episode = await store.begin_episode(run, "prompting", task(name), repeat, PROVENANCE)
+    for index in range(steps):
+        await store.append_step(episode, step(index, last=index == steps - 1))
+    await store.finish_episode(episode, WON, page(steps))
+    return episode
+
+
+async def test_an_episode_is_read_back_as_it_was(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {"epsilon": 0.5}, PROVENANCE)
+        id_ = await put(store, "t1")
+    with Store.open(tmp_path, read_only=True) as store:
+        (episode,) = store.episodes()
+        assert episode == store.episode(id_)
+        assert store.runs()[0].config == {"epsilon": 0.5}
+    assert episode == Episode(
+        id=id_,
+        run="r",
+        agent="prompting",
+        task=task("t1"),
+        steps=(step(0), step(1), step(2, last=True)),
+        final=page(3),
+        verdict=WON,
+        provenance=PROVENANCE,
+    )
+    assert episode.steps[0].decision == decision()
+
+
+async def test_pages_are_kept_once_and_pictures_by_their_content(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        for index in range(3):
+            await store.append_step(episode, step(index, number=9, screenshot=picture()))
+        await store.finish_episode(episode, WON, None)
+        read = store.episode(episode)
+        assert read.steps[0].observation is read.steps[2].observation
+        seen = read.steps[0].observation.screenshot
+        assert seen is not None
+        assert seen.data == b""
+        assert store.screenshots.load(seen) == picture()
+        assert [path.name for path in (tmp_path / "screenshots").rglob("*.*")] == [f"{seen.sha256}.jpg"]
+
+
+async def test_a_picture_that_is_not_what_its_hash_says_is_refused(tmp_path: Path) -> None:
+    wrong = picture().model_copy(update={"data": b"another"})
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        with pytest.raises(DataError, match="holds 7 bytes of"):
+            await store.append_step(episode, step(0, screenshot=wrong))
+        await store.append_step(episode, step(0, screenshot=picture()))
+        with pytest.raises(DataError, match="holds no screenshot"):
+            store.screenshots.load(picture(b"never seen"))
+
+
+async def test_what_is_finished_cut_and_interrupted(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        await put(store, "t1", 0)
+        await put(store, "t1", 1)
+        cut = await store.begin_episode("r", "prompting", task("t2"), 0, PROVENANCE)
+        await store.finish_episode(cut, CUT, None)
+        left = await store.begin_episode("r", "prompting", task("t3"), 0, PROVENANCE)
+        await store.append_step(left, step(0))
+    with Store.open(tmp_path) as store:
+        assert store.finished("r", "prompting") == {Slot("shop", "t1", 0), Slot("shop", "t1", 1)}
+        assert store.finished("r", "another") == set()
+        assert await store.interrupt("r", "another") == 0
+        assert await store.interrupt("r", "prompting") == 1
+        (summary,) = store.unfinished("r", "prompting")
+        assert (summary.id, summary.steps, summary.status, summary.outcome) == (left, 1, "interrupted", None)
+        assert store.episode(left).steps == (step(0),)
+        assert store.episode(left).verdict.outcome == "infra_error"
+        assert [episode.id for episode in store.episodes(status="cut")] == [cut]
+        with pytest.raises(DataError, match="is not running"):
+            await store.finish_episode(cut, WON, None)
+
+
+async def test_the_order_does_not_depend_on_which_ended_first(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for run in ("b", "a"):
+            await store.begin_run(run, {}, PROVENANCE)
+            for name, repeat in (("t2", 0), ("t1", 1), ("t1", 0)):
+                await put(store, name, repeat, steps=1, run=run)
+        order = [(s.run, s.slot.task, s.slot.repeat) for s in store.summaries()]
+        assert order == sorted(order)
+        assert [(e.run, e.task.id) for e in store.episodes()] == [(run, name) for run, name, _ in order]
+        assert [s.run for s in store.summaries(run="a", split="train", suite="shop")] == ["a"] * 3
+        assert store.summaries(split="test") == []
+
+
+async def test_a_slot_cannot_be_finished_twice(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        await put(store, "t1")
+        with pytest.raises(DataError, match="already finished"):
+            await put(store, "t1")
+
+
+async def test_a_run_keeps_its_configuration(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {"a": 1, "b": 2}, PROVENANCE)
+        await store.begin_run("r", {"b": 2, "a": 1}, PROVENANCE)
+        with pytest.raises(DataError, match="run 'r' was begun with configuration"):
+            await store.begin_run("r", {"a": 1, "b": 3}, PROVENANCE)
+        with pytest.raises(DataError, match="no run 'q'"):
+            await store.begin_episode("q", "a", task(), 0, PROVENANCE)
+
+
+async def test_one_bad_step_does_not_spoil_the_steps_beside_it(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        ids = [await store.begin_episode("r", "a", task(f"t{n}"), 0, PROVENANCE) for n in range(20)]
+        jobs = [store.append_step(id_, step(0)) for id_ in (*ids, "nobody")]
+        *good, bad = await asyncio.gather(*jobs, return_exceptions=True)
+        assert good == [None] * 20
+        assert isinstance(bad, Exception)
+        assert all(len(store.episode(id_).steps) == 1 for id_ in ids)
