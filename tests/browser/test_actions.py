@@ -10,7 +10,8 @@ from bestofq.core.observation import Point
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-LOG = "<p id=log style=min-height:1lh></p><script>const log = (t) => document.getElementById('log').textContent += t + ' '</script>"
+LOG = """<p id=log style=min-height:1lh></p>
+<script>const log = (t) => document.getElementById('log').textContent += t + ' '</script>"""
 
 
 @pytest.fixture

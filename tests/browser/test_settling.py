@@ -72,7 +72,7 @@ async def test_a_new_tab_is_adopted_and_going_back_closes_it(site: Any, session:
 
 
 async def test_a_tab_that_closes_itself(site: Any, session: Any) -> None:
-    site.page("<title>pop</title><button onclick='close()'>x</button>", "/pop")
+    site.page("<title>pop</title><button onclick='window.close()'>x</button>", "/pop")
     await session.reset(site.page("<title>first</title><button onclick=\"window.open('/pop')\">go</button>"))
     await session.snapshot()
     await session.act(Click(mark=1))

@@ -46,7 +46,9 @@ def test_td_loss_by_hand() -> None:
 
 def test_first_update_by_hand(data: Transitions, config: IQLConfig) -> None:
     """Adam's first step moves each parameter by lr · g / (|g| + eps) = lr · sign(g), V before Q."""
-    config = config.model_copy(update={"weight_decay": 0.0, "network": NetworkConfig(project=4, hidden=(4,), dropout=0)})
+    config = config.model_copy(
+        update={"weight_decay": 0.0, "network": NetworkConfig(project=4, hidden=(4,), dropout=0)}
+    )
     iql = IQL(8, config)
     batch = Batches(data, batch_size=32, seed=0, device=torch.device("cpu"))[0]
     v_loss = expectile_loss(iql.q(batch.state, batch.action, batch.task) - iql.v(batch.state, batch.task), 0.7)
@@ -88,9 +90,7 @@ def test_training_leaves_the_users_random_numbers_alone(data: Transitions, confi
 
 def test_starts_from_given_weights(data: Transitions, config: IQLConfig) -> None:
     first = train_iql(data, config)
-    again = train_iql(
-        data, config.model_copy(update={"steps": 1, "lr_q": 1e-12, "seed": 7}), start=(first.q, first.v)
-    )
+    again = train_iql(data, config.model_copy(update={"steps": 1, "lr_q": 1e-12, "seed": 7}), start=(first.q, first.v))
     torch.testing.assert_close(again.q.out.weight, first.q.out.weight)
     with pytest.raises(ConfigError, match="project=16"):
         train_iql(data, config, start=(QNetwork(8), first.v))

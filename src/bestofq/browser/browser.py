@@ -8,7 +8,7 @@ from playwright.async_api import Browser as Chromium
 from playwright.async_api import BrowserContext, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.chromium import find_chromium, sandboxed, switches
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.deadline import within
 from bestofq.browser.guard import Guard
@@ -58,6 +58,7 @@ class Browser:
             return await self._playwright.chromium.launch(
                 executable_path=executable,
                 headless=self.config.headless,
+                chromium_sandbox=sandboxed(self.config),
                 args=switches(self.config),
                 timeout=4 * self.config.deadline * 1000,
                 handle_sigint=False,
@@ -66,6 +67,11 @@ class Browser:
             )
         except PlaywrightError as error:
             what = executable or "Playwright's own Chromium"
+            if "No usable sandbox" in error.message:
+                raise SetupError(
+                    f"{what} finds no usable sandbox on this machine; allow unprivileged user namespaces "
+                    "(`sysctl kernel.apparmor_restrict_unprivileged_userns=0`) or set the browser's `sandbox = false`."
+                ) from error
             raise SetupError(
                 f"{what} does not start ({error.message.splitlines()[0]}); install one with "
                 "`python -m playwright install --with-deps chromium` or your system's package manager."

@@ -35,10 +35,14 @@ def find_chromium(executable: Path | None = None) -> Path | None:
 
 
 def switches(config: BrowserConfig) -> list[str]:
-    """Command line switches; the sandbox is off only for root, who cannot have it."""
+    """Command line switches besides Playwright's own."""
     found = [*SWITCHES, *config.arguments]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        found.append("--no-sandbox")
     if config.host_resolver_rules:
         found.append(f"--host-resolver-rules={config.host_resolver_rules}")
     return found
+
+
+def sandboxed(config: BrowserConfig) -> bool:
+    """Whether Chromium runs in its sandbox."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return not is_root if config.sandbox is None else config.sandbox

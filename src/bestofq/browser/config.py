@@ -21,6 +21,9 @@ class BrowserConfig(Noun):
     settle: float = Field(default=1.0, gt=0, description="seconds to wait at most for a restless page")
     text_limit: int = Field(default=20_000, ge=100, description="characters of an observation's text")
     jpeg_quality: int = Field(default=70, ge=1, le=100)
+    sandbox: bool | None = Field(
+        default=None, description="Chromium's own; None: on, except for root, who cannot have it"
+    )
     host_resolver_rules: str = Field(default="", description="Chromium's, such as `MAP shop.test 127.0.0.1`")
     arguments: tuple[str, ...] = Field(default=(), description="more command line switches for Chromium")
     spare: int = Field(default=16, ge=0, description="pages kept for the next episode; more are closed")

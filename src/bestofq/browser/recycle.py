@@ -20,7 +20,7 @@ from bestofq.browser.tab import Tab
 from bestofq.core.errors import BrowserError
 
 _AT_START = "if (window === top) { try { sessionStorage.clear(); window.name = ''; } catch {} }"
-_BLANK = {"://", "null", ""}  # origins of blank documents, as DevTools write them
+_HOLD_NOTHING = ("about:", "data:", "chrome-error:")  # documents without an origin of their own
 
 
 @dataclass(kw_only=True)
@@ -47,15 +47,15 @@ class Room:
 
     def left(self, tabs: Sequence[Tab]) -> None:
         """Notes at the end of an episode what its tabs have held."""
-        seen = {found for tab in tabs for found in tab.origins} - _BLANK
+        seen = {origin(url) for tab in tabs for url in tab.documents if not url.startswith(_HOLD_NOTHING)}
         self.origin = next(iter(seen), "")
-        secure = self.origin.startswith(("http://", "https://"))
-        self.reusable = len(seen) == 1 and secure and not self.tab.crashed and not self.tab.page.is_closed()
+        web = self.origin.startswith(("http://", "https://"))
+        self.reusable = len(seen) == 1 and web and not self.tab.crashed and not self.tab.page.is_closed()
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a URL, a default port left out."""
-    parts = urlsplit(url)
+    """Scheme, host and port of a URL (of the one inside a blob: URL), a default port left out."""
+    parts = urlsplit(url.removeprefix("blob:"))
     default = {"http": 80, "https": 443}.get(parts.scheme)
     name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     return f"{parts.scheme}://{name}" + (f":{parts.port}" if parts.port and parts.port != default else "")
@@ -70,6 +70,9 @@ async def clean(room: Room) -> bool:
             if page is not tab.page:
                 await within(limit, "page.close", page.close())
         await within(limit, "page.goto(about:blank)", tab.page.goto("about:blank", wait_until="commit"))
+        room.left([tab])  # a frame may have come at the last moment
+        if not room.reusable:
+            return False
         await asyncio.gather(
             tab.send("Storage.clearDataForOrigin", origin=room.origin, storageTypes="all"),
             tab.send("Network.clearBrowserCookies"),
@@ -80,7 +83,7 @@ async def clean(room: Room) -> bool:
     except (BrowserError, PlaywrightError):
         return False
     room.at_start = made["identifier"]
-    tab.origins.clear()
+    tab.documents.clear()
     tab.notices.clear()
     room.arrivals.clear()
     return True

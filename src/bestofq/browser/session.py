@@ -145,7 +145,7 @@ class Session:
                 calm_by = clock() + self.config.settle
             left = max(calm_by - clock(), self.config.quiet)
             try:
-                rest = await tab.call("settle", self.config.quiet * 1000, left * 1000)
+                calm = await tab.rest(self.config.quiet, left)
             except Moved:
                 continue
             except BrowserError:
@@ -154,9 +154,9 @@ class Session:
                 continue  # it closed itself; another tab is current
             if tab.navigating or tab.opening or self._arrivals or tab.page.is_closed():
                 continue
-            if clock() >= calm_by or (rest["calm"] and not tab.fetching):
+            if clock() >= calm_by or (calm and not tab.fetching):
                 return True
-            if rest["calm"]:
+            if calm:
                 await tab.change(min(calm_by - clock(), PAUSE))
         return False
 

@@ -33,7 +33,7 @@ class Tab:
         self.notices: list[str] = []  # what happened beside the actions, not reported yet
         self.unreachable = ""  # the address an error page stands for
         self.reason = ""  # Chromium's own word for why
-        self.origins: set[str] = set()  # of all documents it has held
+        self.documents: set[str] = set()  # addresses of all it has held, frames' too
         self.title = ""  # at the last snapshot
         self._cdp = cdp
         self._config = config
@@ -51,6 +51,7 @@ class Tab:
     async def open(cls, page: Page, config: BrowserConfig) -> "Tab":
         cdp = await within(config.deadline, "new_cdp_session", page.context.new_cdp_session(page))
         tab = cls(page, cdp, config)
+        page.on("framenavigated", lambda frame: tab.documents.add(frame.url))
         page.on("crash", lambda _: tab._on_crash())
         page.on("request", tab._on_request)
         page.on("requestfinished", tab._on_request_end)
@@ -120,6 +121,24 @@ class Tab:
     async def call(self, name: str, *arguments: object) -> Any:
         """A function of snapshot.js or act.js on JSON arguments."""
         return await self.run(f"{name}({', '.join(json.dumps(argument) for argument in arguments)})")
+
+    async def rest(self, quiet: float, limit: float) -> bool:
+        """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
+
+        Raises Moved as soon as a navigation begins: until it commits, Chromium may hold back the old document's timers.
+        """
+        still = asyncio.ensure_future(self.call("settle", quiet * 1000, limit * 1000))
+        try:
+            while not (still.done() or self.navigating):
+                self._changed.clear()
+                event = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({still, event}, return_when=asyncio.FIRST_COMPLETED)
+                event.cancel()
+            if not still.done():
+                raise Moved("A navigation has begun.")
+            return bool(still.result()["calm"])
+        finally:
+            still.cancel()
 
     async def jpeg(self) -> bytes:
         """The viewport as an encoded picture."""
@@ -214,6 +233,7 @@ class Tab:
     def _on_requested(self, event: dict[str, Any]) -> None:
         if event["disposition"] == "currentTab" and not event["url"].startswith("javascript:"):
             self._requested[event["frameId"]] = asyncio.get_running_loop().time()
+            self.wake()
 
     def _on_navigating(self, event: dict[str, Any]) -> None:
         if event["navigationType"] not in {"sameDocument", "historySameDocument"}:
@@ -222,13 +242,13 @@ class Tab:
     def _on_loading(self, event: dict[str, Any]) -> None:
         self._loading.add(event["frameId"])
         self._requested.pop(event["frameId"], None)
+        self.wake()
 
     def _on_stopped(self, event: dict[str, Any]) -> None:
         self._stopped(event["frameId"])
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
-        self.origins.add(frame["securityOrigin"])
         if "parentId" not in frame:
             self._frame = frame["id"]
             self.unreachable = frame.get("unreachableUrl", "")

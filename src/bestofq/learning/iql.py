@@ -37,7 +37,6 @@ class IQLConfig(Noun):
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"
     )
-    compile: bool = Field(default=False, description="torch.compile: a minute once, then less overhead per step")
     log_every: PositiveInt = Field(default=100, description="steps per row of metrics")
 
 
@@ -85,9 +84,6 @@ class IQL:
         self.q_target.body.to(self.dtype)
         self.adam_q = torch.optim.Adam(self.q.parameters(), config.lr_q, weight_decay=config.weight_decay, fused=True)
         self.adam_v = torch.optim.Adam(self.v.parameters(), config.lr_v, weight_decay=config.weight_decay, fused=True)
-        if config.compile:
-            for network in (self.q, self.v, self.q_target):
-                network.compile()
 
     def update(self, batch: Batch, group: Group = SOLO) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
@@ -204,10 +200,11 @@ def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
     """Tie a learner to its data; refuse other data or another configuration than it began with."""
     if data.dim != iql.dim:
         raise CheckpointError(f"The data has vectors of {data.dim} numbers, the checkpoint is for {iql.dim}.")
-    if config is not None and config != iql.config:
-        changed = [name for name in IQLConfig.model_fields if getattr(config, name) != getattr(iql.config, name)]
-        said = ", ".join(f"{name} {getattr(iql.config, name)} (now {getattr(config, name)})" for name in changed)
-        raise ConfigError(f"A resumed run keeps its configuration, but the checkpoint began with {said}.")
+    for name in IQLConfig.model_fields if config is not None else ():
+        began, now = getattr(iql.config, name), getattr(config, name)
+        if began != now and name not in ("device", "log_every"):
+            raise ConfigError(f"A resumed run keeps its configuration: it began with {name} {began}, this says {now}.")
+    iql.config = config or iql.config
     found = fingerprint(data)
     if iql.data not in ("", found):
         raise CheckpointError(

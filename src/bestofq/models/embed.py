@@ -28,7 +28,7 @@ class VectorStore(Protocol):
 
 
 class LocalEmbedder:
-    """`Embedder` over a LocalModel. Each distinct input is embedded once, here and, with a store, for good."""
+    """`Embedder` over a LocalModel. Each distinct input is embedded once."""
 
     def __init__(
         self,
@@ -37,7 +37,6 @@ class LocalEmbedder:
         prompt: str = "",
         layer: int = -1,
         in_context: bool = False,
-        store: VectorStore | None = None,
         memory: int = 50_000,
     ) -> None:
         self.spec = EmbedSpec(
@@ -49,7 +48,6 @@ class LocalEmbedder:
             dim=model.dim,
         )
         self._model = model
-        self._store = store
         self._memory: dict[str, Floats] = {}
         self._limit = memory
         self._batcher: MicroBatcher[EmbedItem, Floats] = MicroBatcher(self._embed_new, limit=4 * model.max_batch)
@@ -66,18 +64,24 @@ class LocalEmbedder:
         self._remember(found)
         return np.stack(vectors) if vectors else np.zeros((0, self.spec.dim), np.float32)
 
-    def embed_all(self, items: Sequence[EmbedItem], progress: "Progress | None" = None) -> Floats:
-        """Vectors [B, D] of a whole data set, without an event loop; `progress` hears how many are done."""
+    def embed_all(
+        self, items: Sequence[EmbedItem], store: VectorStore | None = None, progress: "Progress | None" = None
+    ) -> Floats:
+        """Vectors [B, D] of a whole data set, without an event loop; those in `store` are taken from there, new ones
+        put there. `progress` hears how many are done."""
         distinct = {item.key: item for item in items}
-        found = dict(self._store.get_many(list(distinct))) if self._store else {}
+        found = dict(store.get_many(list(distinct))) if store else {}
         # Alike lengths together; items that share a context stay together, as their keys sort by it.
-        todo = sorted((i for key, i in distinct.items() if key not in found), key=lambda i: (len(i.context), i.context, len(i.text)))
+        todo = sorted(
+            (i for key, i in distinct.items() if key not in found),
+            key=lambda i: (len(i.context), i.context, len(i.text)),
+        )
         for start in range(0, len(todo), 512):
             chunk = todo[start : start + 512]
             vectors = dict(zip((item.key for item in chunk), self._compute(chunk), strict=True))
             found.update(vectors)
-            if self._store:
-                self._store.put_many(vectors)
+            if store:
+                store.put_many(vectors)
             if progress:
                 progress(len(found), len(distinct))
         return np.stack([found[item.key] for item in items]) if items else np.zeros((0, self.spec.dim), np.float32)
@@ -107,10 +111,10 @@ class LocalEmbedder:
                 by_context.setdefault(item.context, []).append(i)
         contexts = sorted(by_context, key=len)
         for start in range(0, len(contexts), size):
-            group = contexts[start : start + size]
-            texts = [[items[i].text for i in by_context[c]] for c in group]
-            vectors = self._pool_in_context(group, texts)
-            for index, vector in zip((i for c in group for i in by_context[c]), vectors, strict=True):
+            some = contexts[start : start + size]
+            texts = [[items[i].text for i in by_context[c]] for c in some]
+            vectors = self._pool_in_context(some, texts)
+            for index, vector in zip((i for c in some for i in by_context[c]), vectors, strict=True):
                 rows[index] = vector
         self.seconds += time.perf_counter() - started
         return [row for row in rows if row is not None]

@@ -106,14 +106,15 @@ class _Play:
     async def out(self, seed: int) -> Verdict:
         """Play to the end; the environment's verdict."""
         rng = np.random.default_rng(seed)
+        task = self._task.model_copy(update={"seed": seed})  # so that a sampling proposer differs from run to run
         try:
-            observation = await self._env.reset(self._task, seed=seed)
+            observation = await self._env.reset(task, seed=seed)
         except Exception as error:
             return _verdict_of(error)
         self.final = observation
         while len(self.steps) < self._step_limit:
             try:
-                decision = await self._agent.decide(state_at(self._task, self.steps, observation), rng)
+                decision = await self._agent.decide(state_at(task, self.steps, observation), rng)
             except Exception as error:
                 return _verdict_of(error)
             try:

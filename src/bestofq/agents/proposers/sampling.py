@@ -13,15 +13,14 @@ class SamplingProposer:
     """`Proposer` over a LocalModel.
 
     The model is drawn from `1 + (n - 1) · draws` times over one key-value cache; replies that are invalid or repeat an
-    action are dropped, so that fewer than n candidates can remain where the model is sure. `seed` makes the draws; the
-    same prompt and seed give the same candidates, whatever else runs.
+    action are dropped, so that fewer than n candidates can remain where the model is sure. The
+    task's seed makes the draws: the same prompt and seed give the same candidates, whatever else runs.
     """
 
     def __init__(
-        self, model: LocalModel, *, seed: int = 0, temperature: float = 1.0, draws: int = 4, max_new_tokens: int = 40
+        self, model: LocalModel, *, temperature: float = 1.0, draws: int = 4, max_new_tokens: int = 40
     ) -> None:
         self._model = model
-        self._seed = seed
         self._temperature = temperature
         self._draws = draws
         self._max_new_tokens = max_new_tokens
@@ -35,7 +34,7 @@ class SamplingProposer:
                 draws=1 + (n - 1) * self._draws,
                 temperature=self._temperature,
                 max_new_tokens=self._max_new_tokens,
-                seed=self._seed,
+                seed=state.task.seed,
             )
         )
         candidates: dict[str, Candidate] = {}

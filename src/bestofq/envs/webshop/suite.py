@@ -4,9 +4,8 @@ Split by product: train, dev and test each have their own shop over their own pr
 ever seen, bought or asked for in another.
 """
 
-import hashlib
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 
 from bestofq.core.observation import Split, Task
@@ -14,20 +13,10 @@ from bestofq.envs.webshop.pages import Item, Shop
 from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
+from bestofq.envs.webshop.splits import goals_of, products_of
 from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
 
-SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-SHARES: Mapping[Split, float] = {"train": 0.6, "dev": 0.2, "test": 0.2}
 STEP_LIMIT = 15
-
-
-def split_of(product_id: str, seed: int) -> Split:
-    """The split a product belongs to: by a hash of its id, so that it does not depend on any other product."""
-    digest = hashlib.sha256(f"{seed}-{product_id}".encode()).digest()
-    point = int.from_bytes(digest[:8], "big") / 2**64
-    if point < SHARES["train"]:
-        return "train"
-    return "dev" if point < SHARES["train"] + SHARES["dev"] else "test"
 
 
 class Suite:
@@ -42,7 +31,7 @@ class Suite:
 
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
         """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample."""
-        goals = [goal for goal in self._goals.values() if split_of(goal.product_id, self.seed) == split]
+        goals = list(goals_of(split, self._goals.values(), seed=self.seed))
         random.Random(f"tasks-{self.seed}-{split}").shuffle(goals)
         return [
             Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)
@@ -54,7 +43,7 @@ class Suite:
         return self._goals[task_id]
 
     def products(self, split: Split) -> Catalogue:
-        return Catalogue(p for p in self.catalogue if split_of(p.id, self.seed) == split)
+        return products_of(split, self.catalogue, seed=self.seed)
 
     def shop(self, split: Split, *, shuffle: random.Random | None = None) -> Shop:
         """The shop of a split; the one with results in search order is made once."""

@@ -108,9 +108,7 @@ def _product(
         price=round(price, 2),
         description=f"{brand} {category.type}. {rng.choice(bullets).capitalize()}.",
         bullets=tuple(bullets),
-        reviews=tuple(
-            f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(_REVIEWS, 2)
-        ),
+        reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(_REVIEWS, 2)),
         options=tuple(options),
         attributes=tuple(attributes),
         instruction=" ".join([*(a for a in wanted if a in adjectives), category.type])

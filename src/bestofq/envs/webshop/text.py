@@ -3,7 +3,6 @@
 `tests/envs/webshop/test_contract.py` walks both at random and finds no difference in text, reward or end.
 """
 
-
 from bestofq.core.actions import (
     Action,
     Answer,
@@ -152,5 +151,3 @@ class TextEnv:
 
 def _role(node: Link | SearchBox) -> str:
     return node.role if isinstance(node, Link) else "searchbox"
-
-

@@ -33,7 +33,9 @@ def from_url(url: str, catalogue: Catalogue) -> View | None:
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     page = query.get("page", "1")
-    results = Results(query=" ".join(query.get("q", "").split()), page=int(page) if page.isdecimal() and page != "0" else 1)
+    results = Results(
+        query=" ".join(query.get("q", "").split()), page=int(page) if page.isdecimal() and page != "0" else 1
+    )
     match [part for part in parts.path.split("/") if part]:
         case []:
             return Start()

@@ -33,7 +33,7 @@ class PocketConfig(Noun):
     vocabulary: int = 2048
     width: int = Field(default=256, description="hidden size")
     layers: int = 6
-    heads: int = 8
+    heads: int = 4
     feed_forward: int = 704
     context: int = Field(default=2048, description="longest prompt and reply, tokens")
     seed: int = 0
@@ -59,6 +59,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
             num_attention_heads=config.heads,
             max_position_embeddings=config.context,
             tie_word_embeddings=True,
+            attn_implementation="eager",  # on a CPU its backward pass is twice as fast as the fused kernel's
             bos_token_id=tokenizer.bos_token_id,
             eos_token_id=tokenizer.eos_token_id,
             pad_token_id=tokenizer.pad_token_id,

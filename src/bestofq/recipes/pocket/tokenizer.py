@@ -32,5 +32,3 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=START, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
     )
-
-

@@ -1,0 +1,27 @@
+# `make demo` and `make test` do all their own set-up; arguments go through ARGS, as in `make demo ARGS="--seed 1"`.
+.PHONY: demo test check experiment setup clean
+
+BIN := .venv/bin
+
+demo: setup
+	$(BIN)/bestofq demo $(ARGS)
+
+test: setup
+	$(BIN)/pytest $(ARGS)
+
+check: setup
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+experiment: setup
+	$(BIN)/bestofq experiment $(ARGS)
+
+setup:
+	@scripts/setup.sh
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

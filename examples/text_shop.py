@@ -1,0 +1,45 @@
+"""One episode in the text WebShop: a proposer by hand, each step printed with all its candidates.
+
+Run it with `.venv/bin/python examples/text_shop.py`; it takes about a second.
+"""
+
+import asyncio
+import tempfile
+
+from bestofq import __version__
+from bestofq.agents.agent import Agent
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scripted import ScriptedProposer
+from bestofq.agents.selectors import GreedySelector
+from bestofq.core.decision import Provenance, State
+from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
+from bestofq.envs.webshop.text import TextEnv
+from bestofq.rollouts.episode import run_episode
+from bestofq.store.store import Store
+
+
+def propose(state: State, n: int) -> list[str]:
+    """Search for the goal, open a product (two candidates), buy it. The first reply is the greedy choice."""
+    marks = {element.name: element.mark for element in state.observation.elements}
+    if "Buy Now" in marks:
+        return [f"it will do\nclick [{marks['Buy Now']}]"]
+    products = [mark for name, mark in marks.items() if name.startswith("$")]
+    return [f"click [{mark}]" for mark in products[:2]] or [f'write [1] "{state.task.goal}" enter']
+
+
+async def main() -> None:
+    suite = synthetic_suite()
+    task = suite.tasks("dev", limit=1)[0]
+    agent = Agent(
+        name="by-hand", proposer=ScriptedProposer(propose), scorer=ConstantScorer(), selector=GreedySelector()
+    )
+    with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
+        await store.begin_run("example", {}, Provenance(version=__version__))
+        episode = await run_episode(TextEnv(suite), agent, task, store=store, run="example", step_limit=STEP_LIMIT)
+    print(f"goal: {task.goal}")
+    for step in episode.steps:
+        print(f"step {step.index}: " + " | ".join(candidate.label for candidate in step.decision.candidates))
+    print(f"reward {episode.verdict.reward:.2f}: {episode.verdict.outcome}")
+
+
+asyncio.run(main())

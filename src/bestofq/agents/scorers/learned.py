@@ -1,0 +1,65 @@
+"""The learned scorers: Q(s, a) alone (Best-of-Q, 3.3), and Q beside the proposer's own probability."""
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.core.decision import Candidate, Scores, State, Usage
+from bestofq.core.errors import InputError
+from bestofq.core.protocols import Embedder
+from bestofq.core.transitions import Floats
+
+
+class Values(Protocol):
+    """`learning.value.ValueModel`: Q and V over embeddings."""
+
+    def q(self, state: Floats, action: Floats, task: Floats) -> Floats: ...
+
+    def v(self, state: Floats, task: Floats) -> Floats: ...
+
+
+class QScorer:
+    """Scores are Q-values; V(s) goes with them."""
+
+    def __init__(self, values: Values, embedder: Embedder, texts: EmbeddingTexts) -> None:
+        self._values = values
+        self._embedder = embedder
+        self._texts = texts
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """Q(s, a_i) for each candidate [N]."""
+        started = time.perf_counter()
+        vectors = await self._embedder.embed(
+            [
+                self._texts.state(state),
+                self._texts.task(state.task),
+                *(self._texts.action(state, candidate) for candidate in candidates),
+            ]
+        )
+        here, task, actions = vectors[:1], vectors[1:2], vectors[None, 2:]  # [1, D], [1, D], [1, N, D]
+        return Scores(
+            values=tuple(self._values.q(here, actions, task)[0].tolist()),
+            state_value=float(self._values.v(here, task)[0]),
+            usage=(Usage(role="embedder", calls=1, seconds=time.perf_counter() - started),),
+        )
+
+
+class PriorScorer:
+    """log π(a|s) + Q(s, a) / β: the optimum of maximising Q under a KL penalty of weight β to the proposer, read at
+    inference (Agent Q, Eq. 9). Small β trusts Q, large β the proposer."""
+
+    def __init__(self, scorer: QScorer, *, beta: float) -> None:
+        self._scorer = scorer
+        self._beta = beta
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """InputError when a candidate has no log-probability."""
+        scores = await self._scorer.score(state, candidates)
+        log_probs = [candidate.log_prob for candidate in candidates]
+        if None in log_probs:
+            raise InputError("this proposer gives no log-probabilities: use the agent best-of-q instead of prior")
+        combined = np.array(log_probs, dtype=np.float64) + np.array(scores.values) / self._beta
+        return scores.model_copy(update={"values": tuple(combined.tolist())})

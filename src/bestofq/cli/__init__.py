@@ -1,0 +1,1 @@
+"""Floor 5: one command per recipe; errors are printed as sentences."""

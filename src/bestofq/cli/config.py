@@ -1,0 +1,103 @@
+"""Settings from a TOML file and `--set a.b=c`, as a frozen config noun; what does not fit is one clear sentence."""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from bestofq.core.errors import ConfigError
+from bestofq.core.noun import Noun
+
+Config = TypeVar("Config", bound=Noun)
+Tree = dict[str, Any]
+
+
+def load_config(cls: type[Config], path: Path | None = None, settings: Sequence[str] = ()) -> Config:
+    """The defaults of `cls`, changed by the TOML file `path`, changed by `settings`, each `name=value`, in order.
+
+    Names of nested settings are joined by dots. A value is written as it is (`0.8`, `true`, `cuda:0`), or in TOML when
+    it is a list, a table or a quoted string; `none` is None. Raises ConfigError.
+    """
+    tree = {} if path is None else _read(path)
+    for setting in settings:
+        _put(tree, setting)
+    try:
+        return cls.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(_sentence(cls, error)) from error
+
+
+def setting_names(cls: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Every name `--set` takes, in the order of the fields."""
+    for name, field in cls.model_fields.items():
+        below = _config_of(field.annotation)
+        if below is None:
+            yield above + name
+        else:
+            yield from setting_names(below, f"{above}{name}.")
+
+
+def _read(path: Path) -> Tree:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
+
+
+def _put(tree: Tree, setting: str) -> None:
+    name, equals, text = setting.partition("=")
+    *parents, last = [part.strip() for part in name.split(".")]
+    if not equals or not last or not all(parents):
+        raise ConfigError(f"--set takes name=value, such as iql.expectile=0.8, not {setting!r}.")
+    for parent in parents:
+        tree = tree.setdefault(parent, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"--set {setting}: {parent} is a value, not a table of settings.")
+    tree[last] = _value(text.strip(), setting)
+
+
+def _value(text: str, setting: str) -> Any:
+    """Plain text is left to the field's own type: `7` is a number for a number, a string for a string."""
+    if text == "none":
+        return None
+    if not text.startswith(("[", "{", '"', "'")):
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"--set {setting}: the value is not TOML ({error}).") from error
+
+
+def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
+    """The first thing wrong; unknown names come first, since they may be why another is missing."""
+    found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
+    name = ".".join(map(str, found["loc"]))
+    if found["type"] == "extra_forbidden":
+        return f"There is no setting {name}{_nearest(cls, name)}."
+    if found["type"] == "missing":
+        return f"The setting {name} has no default: give it by --set {name}=… or in the configuration file."
+    if found["type"] == "value_error":  # a validator of ours: its own words
+        return f"The settings{f' of {name}' if name else ''} do not fit: {found['ctx']['error']}."
+    said = found["msg"][0].lower() + found["msg"][1:]
+    return f"The setting {name} is {found['input']!r}: {said}."
+
+
+def _nearest(cls: type[BaseModel], name: str) -> str:
+    names = list(setting_names(cls))
+    whole = get_close_matches(name, names, n=1, cutoff=0.6)
+    same_ending = [known for known in names if known.rpartition(".")[2] == name.rpartition(".")[2]]
+    ending = get_close_matches(name, same_ending, n=1, cutoff=0.0)
+    near = ending or whole
+    return f"; the nearest is {near[0]}" if near else f"; there are {', '.join(names)}"
+
+
+def _config_of(annotation: Any) -> type[BaseModel] | None:
+    """The config class a field holds, also where the field may be None."""
+    options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    return next((kind for kind in options if isinstance(kind, type) and issubclass(kind, BaseModel)), None)

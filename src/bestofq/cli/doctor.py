@@ -1,0 +1,100 @@
+"""`bestofq doctor`: what is there, what is missing, and the command that mends it, in one table."""
+
+import importlib
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from bestofq.cli.finding import Finding
+
+PYTHON = (3, 11)
+DISK = 2.0  # GB; the demo's store, pictures and checkpoints take a part of one
+
+
+def doctor(console: Console, *, webshop: Path | None = None, folder: Path = Path()) -> int:
+    """Print the table; 0 when all that is required is there, else 1.
+
+    `webshop`: a folder with WebShop's real files to look into. `folder`: where runs will be stored.
+    """
+    table = Table(title="bestofq doctor", title_justify="left", expand=False)
+    for heading in ("", "what", "found", "mend it by"):
+        table.add_column(heading, overflow="fold")
+    missing = 0
+    with console.status("looking around"):
+        for finding in examine(webshop, folder):
+            table.add_row(finding.sign, *map(escape, (finding.what, finding.found, finding.mend)))
+            missing += finding.required and not finding.ok
+    console.print(table)
+    console.print("All that is required is there." if not missing else f"Required and missing: {missing}.")
+    return 1 if missing else 0
+
+
+def examine(webshop: Path | None, folder: Path) -> Iterator[Finding]:
+    """The rows. Parts that need the packages are looked at only when those are there."""
+    yield _python()
+    packages = list(_packages())
+    yield from packages
+    if all(row.ok for row in packages):
+        # Not at the top: it imports the very packages that may be missing.
+        yield from importlib.import_module("bestofq.cli.parts").examine(webshop)
+    yield _loopback()
+    yield _disk(folder)
+
+
+def _python() -> Finding:
+    found = ".".join(map(str, sys.version_info[:3]))
+    mend = "" if sys.version_info >= PYTHON else "install Python 3.11 or later, then `make clean setup`"
+    return Finding(what="Python", found=f"{found}, {sys.executable}", mend=mend)
+
+
+def _packages() -> Iterator[Finding]:
+    """One row when all are there, else one for each that is not."""
+    try:
+        wanted = [requirement for requirement in requires("bestofq") or () if "extra ==" not in requirement]
+    except PackageNotFoundError:
+        yield Finding(what="packages", found="bestofq itself is not installed", mend="make setup")
+        return
+    problems = [finding for requirement in wanted if (finding := package(requirement)) is not None]
+    yield from problems
+    if not problems:
+        shown = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "playwright"))
+        yield Finding(what="packages", found=f"all {len(wanted)}: {shown}, …")
+
+
+def package(requirement: str) -> Finding | None:
+    """What is wrong with the installed package of a requirement `name>=version`; None when it is right."""
+    name, _, least = requirement.partition(">=")
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        found = "not installed"
+    if found[0].isdigit() and _numbers(found) >= _numbers(least):
+        return None
+    return Finding(what=f"package {name}", found=f"{found}; needs {least}", mend=f"pip install '{requirement}'")
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)[:3]]
+
+
+def _loopback() -> Finding:
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+    except OSError as error:
+        return Finding(what="loopback", found=f"no port can be bound: {error}", mend="ip link set lo up")
+    return Finding(what="loopback", found=f"127.0.0.1:{port} can be bound")
+
+
+def _disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free / 1e9
+    mend = f"free {DISK - free:.1f} GB on the disk of {folder.resolve()}" if free < DISK else ""
+    return Finding(what="disk", found=f"{free:.1f} GB free, {DISK:g} GB needed", mend=mend)

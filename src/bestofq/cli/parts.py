@@ -1,0 +1,111 @@
+"""The doctor's look at Chromium, PyTorch, the models that ship with the package, and WebShop's real files."""
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+
+from bestofq.browser.browser import Browser
+from bestofq.browser.chromium import ENVIRONMENT, find_chromium
+from bestofq.cli.finding import Finding
+from bestofq.core.errors import BestOfQError, CheckpointError
+from bestofq.envs.webshop.source import load_catalogue
+from bestofq.learning.checkpoint import load_networks, read_card
+from bestofq.learning.distributed import choose_device, fast_bfloat16
+from bestofq.models.local import POCKET, LocalModel, weights_hash
+
+POCKET_Q = POCKET.with_name("pocket_q")  # the Q-function that ships with the package
+DEADLINE = 60.0  # seconds Chromium may take to start and show a page
+INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"
+
+
+def examine(webshop: Path | None) -> Iterator[Finding]:
+    yield _compute()
+    yield _chromium()
+    yield _rendering()
+    yield _pocket_model()
+    yield _pocket_q()
+    yield _webshop(webshop)
+
+
+def _compute() -> Finding:
+    device = choose_device("auto")
+    bfloat16 = "bfloat16 in hardware" if fast_bfloat16(device) else "no bfloat16 in hardware, float32 is used"
+    return Finding(what="PyTorch runs on", found=f"{device}, {bfloat16}")
+
+
+def _chromium() -> Finding:
+    try:
+        executable = find_chromium()
+        if executable is None:
+            return Finding(what="Chromium", found="none on PATH; Playwright's own is used")
+        command = (str(executable), "--version")
+        said = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=True).stdout.strip()
+    except (BestOfQError, OSError, subprocess.SubprocessError) as error:
+        return Finding(what="Chromium", found=str(error), mend=INSTALL_CHROMIUM)
+    return Finding(what="Chromium", found=f"{said}, {executable}")
+
+
+def _rendering() -> Finding:
+    try:
+        seen = asyncio.run(_render())
+    except (BestOfQError, TimeoutError) as error:
+        return Finding(what="headless page", found=str(error) or f"none in {DEADLINE:g} s", mend=INSTALL_CHROMIUM)
+    return Finding(what="headless page", found=f"rendered from loopback: {seen}")
+
+
+async def _render() -> str:
+    """The text Chromium shows for a page of our own; BrowserError or SetupError when it does not."""
+
+    async def page(_: Request) -> HTMLResponse:
+        return HTMLResponse("<title>doctor</title><button>all is well</button>")
+
+    server = uvicorn.Server(uvicorn.Config(Starlette(routes=[Route("/", page)]), port=0, log_level="critical"))
+    async with asyncio.timeout(DEADLINE):
+        listening = server.config.bind_socket()
+        serving = asyncio.create_task(server.serve([listening]))
+        try:
+            async with Browser.launch() as browser:
+                session = browser.page()
+                await session.reset(f"http://127.0.0.1:{listening.getsockname()[1]}/")
+                return (await session.snapshot()).text
+        finally:
+            server.should_exit = True
+            await serving
+
+
+def _pocket_model() -> Finding:
+    try:
+        model = LocalModel.load(POCKET)
+    except BestOfQError as error:
+        return Finding(what="pocket model", found=str(error), mend=f"git checkout -- {POCKET}")
+    parameters = sum(p.numel() for p in model.model.parameters()) / 1e6
+    return Finding(what="pocket model", found=f"{parameters:.1f} M parameters, revision {model.revision}")
+
+
+def _pocket_q() -> Finding:
+    try:
+        card = read_card(POCKET_Q)
+        load_networks(POCKET_Q, embed=card.embed)
+        if (revision := weights_hash(POCKET)) != card.embed.revision:
+            raise CheckpointError(f"made for revision {card.embed.revision} of the pocket model, this is {revision}")
+    except BestOfQError as error:
+        return Finding(what="Q-function", found=str(error), mend=f"git checkout -- {POCKET_Q}")
+    return Finding(what="Q-function", found=f"{card.step} steps, N = {card.train_n}, dim {card.embed.dim}")
+
+
+def _webshop(folder: Path | None) -> Finding:
+    if folder is None:
+        found, mend = "no folder given", "bestofq doctor --webshop FOLDER"
+        return Finding(what="WebShop's real files", found=found, mend=mend, required=False)
+    try:
+        products = load_catalogue(folder, seed=0)
+    except BestOfQError as error:
+        return Finding(what="WebShop's real files", found=str(error), mend="see docs/how-to.md", required=False)
+    return Finding(what="WebShop's real files", found=f"{len(products)} products in {folder}")

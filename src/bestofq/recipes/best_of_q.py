@@ -1,0 +1,138 @@
+"""Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from bestofq import __version__
+from bestofq.agents.prompting import prompt_hash
+from bestofq.core.decision import Provenance
+from bestofq.core.errors import InputError
+from bestofq.core.observation import Split
+from bestofq.core.transitions import Transitions
+from bestofq.learning.checkpoint import CARD, export_value, load_value
+from bestofq.learning.iql import IQL, train_iql
+from bestofq.learning.value import ValueModel
+from bestofq.recipes.settings import AgentKind, Parts
+from bestofq.recipes.worlds import MakeEnv
+from bestofq.rollouts.progress import LiveProgress
+from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.transitions import records, tabulate
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+log = logging.getLogger(__name__)
+SEED_RUN = "seed"
+
+
+async def best_of_q(
+    parts: Parts,
+    make_env: MakeEnv,
+    store: Store,
+    out: Path,
+    console: Console,
+    *,
+    after_training: Callable[[int, ValueModel], object] | None = None,
+) -> ValueModel:
+    """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
+    settings = parts.settings
+    await collect(parts, make_env, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
+    values = train(parts, store, [SEED_RUN], out / "q0", console)
+    for cycle in range(1, settings.cycles + 1):
+        run = f"cycle-{cycle}"
+        await collect(parts, make_env, store, run, "best-of-q", console, repeats=settings.runs_per_cycle, values=values)
+        runs = [SEED_RUN, *(f"cycle-{c}" for c in range(1, cycle + 1))]
+        values = train(parts, store, runs, out / f"q{cycle}", console)
+    return values
+
+
+async def collect(
+    parts: Parts,
+    make_env: MakeEnv,
+    store: Store,
+    run: str,
+    kind: AgentKind,
+    console: Console,
+    *,
+    repeats: int,
+    values: ValueModel | None = None,
+    split: Split = "train",
+    limit: int | None = None,
+    n: int | None = None,
+) -> list[EpisodeSummary]:
+    """`repeats` passes of one agent over the tasks of a split; resumes what was begun."""
+    settings = parts.settings
+    provenance = _provenance(parts)
+    await store.begin_run(run, {"settings": json.loads(settings.model_dump_json())}, provenance)
+    tasks = parts.suite.tasks(split, limit or settings.suite.train_tasks)
+    with LiveProgress(f"{run}: {kind}", console=console) as progress:
+        return await run_many(
+            tasks,
+            make_env,
+            parts.agent(kind, values, n=n),
+            store=store,
+            run=run,
+            repeats=repeats,
+            concurrency=settings.suite.concurrency,
+            seed=settings.seed,
+            step_limit=settings.suite.step_limit,
+            provenance=provenance,
+            progress=progress,
+        )
+
+
+def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:
+    """Q and V by IQL on the episodes of `runs`; kept in `out`, and read from there when it is there."""
+    spec = parts.embedder.spec
+    if (out / CARD).exists():
+        return load_value(out, embed=spec)
+    data = transitions(parts, store, runs, console)
+    config = parts.settings.iql
+    with _bar("training Q and V", config.steps, console) as advance:
+        trained: IQL = train_iql(data, config, on_row=lambda row: advance(row.step))
+    export_value(out, trained, embed=spec, train_n=parts.settings.n_candidates)
+    console.print(f"Q and V learned from {len(data):,} transitions of {len(runs)} runs: {out}")
+    return load_value(out, embed=spec)
+
+
+def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Console) -> Transitions:
+    """The training set of the finished episodes of `runs`; each distinct text is embedded once, for good."""
+    table = tabulate(
+        record
+        for run in runs
+        for record in records(store.episodes(run=run, status="finished"), parts.texts)
+    )
+    if not table.reward.any():
+        raise InputError(
+            f"none of the episodes of {', '.join(runs)} succeeded, so there is nothing to learn a value from: "
+            "collect more (`bestofq collect`), or use a stronger model"
+        )
+    with _bar("embedding", len(table.items), console) as advance:
+        vectors = parts.embedder.embed_all(
+            table.items, store.vectors(parts.embedder.spec), progress=lambda done, _: advance(done)
+        )
+    return table.transitions(vectors)
+
+
+class _bar:
+    """A progress bar whose `advance` takes how many are done."""
+
+    def __init__(self, label: str, total: int, console: Console) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=console)
+        self._task = self._progress.add_task(label, total=total)
+
+    def __enter__(self) -> Callable[[int], None]:
+        self._progress.start()
+        return lambda done: self._progress.update(self._task, completed=done)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+
+def _provenance(parts: Parts) -> Provenance:
+    return Provenance(version=__version__, prompt_hash=prompt_hash(), seed=parts.settings.seed)

@@ -1,0 +1,112 @@
+"""How well candidates are ranked, counted against an oracle: the paper's split of failures (4.5, Fig. 3), exactly.
+
+For each stored step: was a right action among the candidates, and was it taken? A diagnostic for dev tasks: nothing
+that acts may import it or the oracle.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bestofq.core.actions import Action, Click, GoBack, Write
+from bestofq.core.decision import Decision, Episode
+from bestofq.core.errors import DataError
+from bestofq.core.observation import Observation
+from bestofq.envs.webshop.pages import Bought, Detail, Item, Results, Shop, Start, View
+from bestofq.envs.webshop.suite import Suite
+from bestofq.envs.webshop.urls import from_url
+from bestofq.recipes.pocket.oracle import Oracle
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """Steps of one kind of page. The shares are of the steps that held a right action."""
+
+    steps: int
+    proposed: float  # share of all steps with a right action among the candidates
+    chosen: float  # the agent's choice was right
+    first: float  # the proposer's first was right
+    chance: float  # a uniform choice would have been right
+    contested: int  # steps that held right and wrong actions
+    contested_chosen: float
+    contested_first: float
+    contested_chance: float
+
+
+def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
+    """By kind of page (start, results, item, detail), and `all`."""
+    rows: dict[str, list[tuple[bool, bool, bool, float]]] = defaultdict(list)
+    for episode in episodes:
+        shop = suite.shop(episode.task.split)
+        oracle = Oracle(suite, suite.goal(episode.task.id), episode.task.split)
+        for step in episode.steps:
+            view = from_url(step.observation.url, shop.catalogue)
+            if view is None:
+                raise DataError(f"{step.observation.url} of episode {episode.id} is no page of this suite's shop")
+            row = _row(oracle, shop, view, step.observation, step.decision)
+            for kind in (type(view).__name__.lower(), "all"):
+                rows[kind].append(row)
+    return {kind: _summary(np.array(values, dtype=np.float64)) for kind, values in sorted(rows.items())}
+
+
+def is_right(oracle: Oracle, shop: Shop, view: View, observation: Observation, action: Action) -> bool:
+    """Whether the action keeps full reward in reach without a detour, as one who knows all would see it."""
+    match view, action:
+        case Start(), Write(text=text, enter=True):
+            return bool(oracle.good_results(shop, Results(query=" ".join(text.split()))))
+        case (Results() | Item() | Detail()), Click(mark=int(mark)):
+            name = next((e.name for e in observation.elements if e.mark == mark), "")
+            return _right_click(oracle, shop, view, name)
+        case Item(product_id=product_id), GoBack():
+            return oracle.winner(shop.catalogue[product_id]) is None
+        case _:
+            return False
+
+
+def _right_click(oracle: Oracle, shop: Shop, view: View, name: str) -> bool:
+    match view:
+        case Results():
+            good = oracle.good_results(shop, view)
+            if good:
+                return any(name.endswith(f" {winner.product.name}") for winner in good)
+            later = any(oracle.winner(p) for p in shop.results(view.query)[view.page * 10 :])
+            return name == ("Next >" if later else "Back to Search")
+        case Item(product_id=product_id, chosen=chosen):
+            winner = oracle.winner(shop.catalogue[product_id])
+            if winner is None:
+                return name in ("< Prev", "Back to Search")
+            missing = [value for option, value in winner.options if dict(chosen).get(option) != value]
+            return name in missing if missing else name == "Buy Now"
+        case Detail():
+            return name == "< Prev"
+        case Start() | Bought():
+            return False
+
+
+def _row(
+    oracle: Oracle, shop: Shop, view: View, observation: Observation, decision: Decision
+) -> tuple[bool, bool, bool, float]:
+    right = [is_right(oracle, shop, view, observation, c.action) for c in decision.candidates]
+    return any(right), right[decision.chosen], right[0], sum(right) / len(right)
+
+
+def _summary(rows: "np.ndarray[tuple[int, int], np.dtype[np.float64]]") -> Ranking:
+    held = rows[rows[:, 0] == 1]
+    contested = held[held[:, 3] < 1]
+
+    def mean(table: "np.ndarray[tuple[int, int], np.dtype[np.float64]]", column: int) -> float:
+        return float(table[:, column].mean()) if len(table) else float("nan")
+
+    return Ranking(
+        steps=len(rows),
+        proposed=float(rows[:, 0].mean()),
+        chosen=mean(held, 1),
+        first=mean(held, 2),
+        chance=mean(held, 3),
+        contested=len(contested),
+        contested_chosen=mean(contested, 1),
+        contested_first=mean(contested, 2),
+        contested_chance=mean(contested, 3),
+    )

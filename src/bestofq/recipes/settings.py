@@ -1,0 +1,138 @@
+"""The settings of the Best-of-Q recipe, and the parts they build. Every default of the paper quotes its place."""
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.prompting import prompt_hash
+from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.agents.scorers.picker import PickerScorer
+from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
+from bestofq.core.errors import ConfigError
+from bestofq.core.noun import Noun
+from bestofq.core.protocols import Scorer
+from bestofq.envs.webshop.goals import synthetic_goals
+from bestofq.envs.webshop.source import load_catalogue
+from bestofq.envs.webshop.suite import STEP_LIMIT, Suite, synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.learning.iql import IQLConfig
+from bestofq.learning.value import ValueModel
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.local import POCKET, LocalModel
+
+AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior"]
+log = logging.getLogger(__name__)
+
+
+class ModelSettings(Noun):
+    """The frozen model that proposes, picks and embeds."""
+
+    path: str = Field(default=str(POCKET), description="transformers directory or hub name")
+    device: str = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    temperature: float = Field(default=1.0, gt=0, description="of every draw but the greedy first")
+    draws: int = Field(default=4, ge=1, description="draws per wanted candidate, repeats dropped")
+    embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
+    embed_in_context: bool = Field(default=False, description="read an action after its state; alone in A.3")
+
+
+class SuiteSettings(Noun):
+    """Which shop, and how much of it."""
+
+    data: Path | None = Field(default=None, description="folder of the real WebShop files; none: synthetic")
+    seed: int = Field(default=2026, description="of the synthetic catalogue, the splits and the price limits")
+    train_tasks: int = Field(default=600, ge=1)
+    step_limit: int = Field(default=STEP_LIMIT, ge=1, description="WebShop: 15; the paper's WebVoyager: 30")
+    env: Literal["text", "browser"] = "text"
+    concurrency: int = Field(default=128, ge=1, description="episodes at once; with a browser 16 are plenty")
+
+
+class BestOfQSettings(Noun):
+    """The whole recipe (A.2)."""
+
+    model: ModelSettings = ModelSettings()
+    suite: SuiteSettings = SuiteSettings()
+    iql: IQLConfig = IQLConfig(steps=6000)
+    n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
+    epsilon: float = Field(default=0.5, ge=0, le=1, description="of the seed runs (A.2)")
+    seed_runs: int = Field(default=5, ge=1, description="passes of the exploring agent (A.2)")
+    cycles: int = Field(default=4, ge=0, description="times exploit, add data, retrain (A.2)")
+    runs_per_cycle: int = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
+    beta: float = Field(default=0.1, gt=0, description="of the prior agent; chosen on dev tasks")
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the settings stand for, each made when first needed."""
+
+    settings: BestOfQSettings
+
+    @cached_property
+    def suite(self) -> Suite:
+        chosen = self.settings.suite
+        if chosen.data is None:
+            return synthetic_suite(SyntheticConfig(seed=chosen.seed))
+        catalogue = load_catalogue(chosen.data, seed=chosen.seed)
+        return Suite("webshop-1000", catalogue, synthetic_goals(catalogue, seed=chosen.seed), seed=chosen.seed)
+
+    @cached_property
+    def model(self) -> LocalModel:
+        chosen = self.settings.model
+        return LocalModel.load(chosen.path, device=chosen.device, precision=chosen.precision)
+
+    @cached_property
+    def embedder(self) -> LocalEmbedder:
+        chosen = self.settings.model
+        return LocalEmbedder(
+            self.model, prompt=prompt_hash(), layer=chosen.embed_layer, in_context=chosen.embed_in_context
+        )
+
+    @property
+    def texts(self) -> EmbeddingTexts:
+        return EmbeddingTexts(self.settings.model.embed_in_context)
+
+    def agent(self, kind: AgentKind, values: ValueModel | None = None, *, n: int | None = None) -> Agent:
+        """The settings of the paper as parts: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5).
+
+        Raises ConfigError when a learned agent is given no Q-function; warns when N is not the Q-function's.
+        """
+        n = n or self.settings.n_candidates
+        chosen = self.settings.model
+        proposer = SamplingProposer(self.model, temperature=chosen.temperature, draws=chosen.draws)
+        greedy = GreedySelector()
+        match kind:
+            case "prompting":
+                return Agent(
+                    name=kind, proposer=proposer, scorer=ConstantScorer(), selector=greedy, n_candidates=1
+                )
+            case "random":
+                scorer, selector = ConstantScorer(), UniformSelector()
+            case "explore":
+                scorer, selector = ConstantScorer(), EpsilonGreedySelector(self.settings.epsilon)
+            case "picker":
+                scorer, selector = PickerScorer(self.model), greedy
+            case "best-of-q" | "prior":
+                scorer, selector = self._learned(kind, values, n), greedy
+        return Agent(name=kind, proposer=proposer, scorer=scorer, selector=selector, n_candidates=n)
+
+    def _learned(self, kind: AgentKind, values: ValueModel | None, n: int) -> Scorer:
+        if values is None:
+            raise ConfigError(f"the agent {kind} needs a Q-function: give --q a folder made by `bestofq train`")
+        if values.train_n != n:
+            log.warning(
+                "N = %d candidates at inference, but the Q-function learned from episodes with N = %d: "
+                "performance usually peaks where they match (Best-of-Q, Table 4)",
+                n,
+                values.train_n,
+            )
+        scorer = QScorer(values, self.embedder, self.texts)
+        return scorer if kind == "best-of-q" else PriorScorer(scorer, beta=self.settings.beta)

@@ -1,0 +1,148 @@
+"""One self-contained HTML file: headline table, figures, and episodes to step through. It asks nothing of a network.
+
+Everything that comes from a page, a model or a task is text: Jinja escapes it, the data block is JSON without `<`, `>`
+and `&`, the script sets it by `textContent`, and the page's policy allows only its own script, known by its hash.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import JsonValue
+
+from bestofq.reports.figures import (
+    STYLE,
+    CurvePoint,
+    FailureSplit,
+    failure_split_svg,
+    learning_curve_svg,
+    success_bars_svg,
+)
+from bestofq.reports.replay import Shelf, choose, replay
+from bestofq.reports.table import ResultTable, result_table
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("bestofq.reports"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def write_report(
+    store: Store,
+    path: Path,
+    *,
+    title: str,
+    runs: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    suite: str | None = None,
+    split: str | None = None,
+    baseline: str | None = None,
+    curve: Sequence[CurvePoint] | None = None,
+    diagnostics: Mapping[str, FailureSplit] | None = None,
+    max_episodes: int = 40,
+    max_picture_bytes: int = 12_000_000,
+) -> Path:
+    """Write the report of `runs` (None: all) to `path`, made with its folder, and return it.
+
+    The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised. At most
+    `max_episodes` episodes can be replayed, with at most `max_picture_bytes` of pictures; the others are listed, and
+    the file says so. `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4).
+    """
+    table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
+    listed = _listed(store, table, suite, split)
+    replayed = choose(listed, max_episodes)
+    shelf = Shelf(store.screenshots, max_picture_bytes)
+    replays: dict[str, JsonValue] = {e.id: replay(store.episode(e.id), shelf) for e in replayed}
+    data: dict[str, JsonValue] = {
+        **_index(listed),
+        "replays": replays,
+        "pages": shelf.pages,
+        "pictures": shelf.pictures,
+    }
+    style = Markup(_source("report.css") + STYLE)
+    script = Markup(_source("report.js"))
+    page = _TEMPLATES.get_template("report.html.jinja").render(
+        title=title,
+        table=table,
+        bars=success_bars_svg(table, standalone=False),
+        curve=_curve(curve, table),
+        splits={name: failure_split_svg(s, standalone=False) for name, s in (diagnostics or {}).items() if s.steps},
+        listed=len(listed),
+        replayed=len(replayed),
+        pictures_left_out=shelf.left_out,
+        pictures_lost=shelf.lost,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=embedded_json(data),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def embedded_json(data: JsonValue) -> Markup:
+    """JSON that can stand inside a script element: no text in it can end the element or open a comment."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _listed(store: Store, table: ResultTable, suite: str | None, split: str | None) -> list[EpisodeSummary]:
+    """The table's episodes, those of one task together, agents in the table's order."""
+    place = {row.agent: number for number, row in enumerate(table.rows)}
+    found = (store.summaries(run=source.run, suite=suite, split=split) for source in table.sources)
+    episodes = [episode for some in found for episode in some if episode.agent in place]
+    return sorted(episodes, key=lambda e: (e.slot[:2], place[e.agent], e.run, e.slot.repeat))
+
+
+def _index(episodes: Sequence[EpisodeSummary]) -> dict[str, JsonValue]:
+    """The list of episodes, its words kept once: each row is indices and numbers."""
+    words: dict[str, int] = {}
+
+    def at(word: str) -> int:
+        return words.setdefault(word, len(words))
+
+    rows: list[JsonValue] = [
+        [
+            e.id,
+            at(e.run),
+            at(e.agent),
+            at(e.slot.task),
+            e.slot.repeat,
+            at(e.split),
+            at(str(e.outcome)),
+            e.reward,
+            e.steps,
+        ]
+        for e in episodes
+    ]
+    return {"words": list(words), "episodes": rows}
+
+
+def _curve(curve: Sequence[CurvePoint] | None, table: ResultTable) -> Markup | None:
+    if not curve:
+        return None
+    if table.baseline is None:
+        return learning_curve_svg(curve, standalone=False)
+    level = table.row(table.baseline).success.mean
+    return learning_curve_svg(curve, baseline=level, baseline_name=table.baseline, standalone=False)
+
+
+def _source(name: str) -> str:
+    loader = _TEMPLATES.loader
+    assert loader is not None
+    return loader.get_source(_TEMPLATES, name)[0]
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,255 @@
+"""The headline table (Best-of-Q, Table 2's shape) from what a store holds."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import get_args
+
+from rich.table import Table
+
+from bestofq.core.decision import Outcome
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval
+from bestofq.store.records import EpisodeSummary, Status
+from bestofq.store.store import Store
+
+TOKENS_FROM = 200
+_COLUMNS = (
+    "agent",
+    "success %",
+    "steps for success",
+    "difference (95 %)",
+    "tasks × runs",
+    "outcomes",
+    "tokens/episode",
+)
+
+
+class Tokens(Noun):
+    """Mean tokens an episode took, all roles together, counted on `episodes` of them spread evenly."""
+
+    tokens_in: float
+    tokens_out: float
+    episodes: int
+
+
+class AgentRow(Noun):
+    """One agent's results. Rates lie in [0, 1]; a run is one (run, repeat) of the store."""
+
+    agent: str
+    success: Estimate
+    interval: Interval  # of success, over other tasks
+    steps_for_success: Estimate | None
+    episodes: int
+    tasks: int
+    runs: int
+    identical_runs: bool
+    task_variance: float | None
+    difference: Difference | None  # None: the baseline itself, or no baseline, or no task in common
+    outcomes: dict[
+        Outcome, int
+    ]  # of finished episodes; `infra_error`: cut and never finished afterwards, not in `success`
+    tokens: Tokens
+
+
+class Source(Noun):
+    """A run of the store that the table reads, and what made it."""
+
+    run: str
+    config_hash: str
+    version: str
+    commit: str | None
+
+
+class ResultTable(Noun):
+    """All agents' results, and the runs they come from."""
+
+    rows: tuple[AgentRow, ...]
+    baseline: str | None
+    sources: tuple[Source, ...]
+
+    def row(self, agent: str) -> AgentRow:
+        """DataError when the table has no such agent."""
+        for row in self.rows:
+            if row.agent == agent:
+                return row
+        raise DataError(f"there is no agent {agent!r} in the table: it has {', '.join(r.agent for r in self.rows)}")
+
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        """The rows as texts, one per column of `columns`."""
+        return tuple(_cells(row) for row in self.rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _COLUMNS
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about these numbers, one sentence each."""
+        notes = ["±: standard error over runs; it says nothing about other tasks."]
+        if self.baseline is not None:
+            notes.append(
+                f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks "
+                f"({stats.RESAMPLES:,} resamples)."
+            )
+        if same := [row.agent for row in self.rows if row.identical_runs]:
+            notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
+        if single := [row.agent for row in self.rows if row.runs == 1]:
+            notes.append(f"One run only, so no ±: {', '.join(single)}.")
+        if cut := sum(row.outcomes.get("infra_error", 0) for row in self.rows):
+            notes.append(f"{cut} episodes cut by the infrastructure and never finished are left out of success.")
+        if any(row.tokens.episodes < row.episodes for row in self.rows):
+            notes.append(f"Tokens are counted on {TOKENS_FROM} episodes of each agent, spread evenly.")
+        return tuple(notes)
+
+    def to_rich(self, title: str | None = None) -> Table:
+        """For the terminal."""
+        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
+        for name in _COLUMNS:
+            table.add_column(name, justify="left" if name in ("agent", "outcomes") else "right")
+        for cells in self.cells():
+            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
+        return table
+
+    def to_markdown(self) -> str:
+        """A GitHub table, its notes below; ends with a line break."""
+        lines = [_line(_COLUMNS), _line(["---", *["--:"] * (len(_COLUMNS) - 1)])]
+        lines += [_line([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
+        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
+
+    def to_json(self) -> str:
+        """Everything, unrounded; `ResultTable.model_validate_json` reads it back."""
+        return self.model_dump_json(indent=2)
+
+
+def result_table(
+    store: Store,
+    *,
+    runs: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    suite: str | None = None,
+    split: str | None = None,
+    baseline: str | None = None,
+    tokens_from: int = TOKENS_FROM,
+    resamples: int = stats.RESAMPLES,
+    seed: int = 0,
+) -> ResultTable:
+    """The results of `agents` (None: all) in `runs` (None: all), each compared with `baseline`.
+
+    Rows come in the order of `agents`, else the baseline first and the others by rising success. An agent's episodes
+    in several runs are pooled. Tokens are counted on at most `tokens_from` episodes an agent: each must be read whole.
+    DataError on a run, an agent or a baseline of which nothing is finished.
+    """
+    known = {run.name: run for run in store.runs()}
+    if missing := [run for run in runs or () if run not in known]:
+        raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
+    chosen = list(known) if runs is None else list(dict.fromkeys(runs))
+    wanted = None if agents is None else {*agents, *([] if baseline is None else [baseline])}
+
+    def read(status: Status) -> list[EpisodeSummary]:
+        found = (store.summaries(run=run, suite=suite, split=split, status=status) for run in chosen)
+        return [episode for some in found for episode in some if wanted is None or episode.agent in wanted]
+
+    finished = read("finished")
+    by_agent = _by_agent(finished)
+    for agent in [*(agents or ()), *([] if baseline is None else [baseline])]:
+        if agent not in by_agent:
+            raise DataError(
+                f"agent {agent!r} has no finished episode in {', '.join(chosen) or 'the store'}: "
+                f"finished are {', '.join(sorted(by_agent)) or 'none'}"
+            )
+    if not by_agent:
+        raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
+    cuts = _never_finished(read("cut"), finished)
+    against = None if baseline is None else _attempts(by_agent[baseline])
+
+    def row(agent: str) -> AgentRow:
+        episodes = by_agent[agent]
+        attempts = _attempts(episodes)
+        success = stats.success_rate(attempts)
+        compared = against is not None and agent != baseline
+        outcomes = Counter(episode.outcome for episode in episodes)
+        outcomes["infra_error"] = cuts[agent]
+        return AgentRow(
+            agent=agent,
+            success=success,
+            interval=stats.success_interval(attempts, resamples=resamples, seed=seed),
+            steps_for_success=stats.steps_for_success(attempts),
+            episodes=len(episodes),
+            tasks=len({attempt.task for attempt in attempts}),
+            runs=success.runs,
+            identical_runs=stats.identical_runs(attempts),
+            task_variance=stats.task_variance(attempts),
+            difference=stats.paired_difference(attempts, against or (), resamples=resamples, seed=seed)
+            if compared
+            else None,
+            outcomes={name: outcomes[name] for name in get_args(Outcome) if outcomes[name]},
+            tokens=_tokens(store, episodes, tokens_from),
+        )
+
+    rows = [row(agent) for agent in agents or by_agent]
+    if agents is None:
+        rows.sort(key=lambda row: (row.agent != baseline, row.success.mean, row.agent))
+    return ResultTable(rows=tuple(rows), baseline=baseline, sources=tuple(_source(store, finished)))
+
+
+def _by_agent(episodes: Iterable[EpisodeSummary]) -> dict[str, list[EpisodeSummary]]:
+    found: dict[str, list[EpisodeSummary]] = {}
+    for episode in episodes:
+        found.setdefault(episode.agent, []).append(episode)
+    return found
+
+
+def _never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
+    """By agent, the slots that were cut and have no finished episode."""
+    done = {(episode.run, episode.agent, episode.slot) for episode in finished}
+    return Counter(agent for _, agent, _ in {(e.run, e.agent, e.slot) for e in cut} - done)
+
+
+def _attempts(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
+    return [Attempt(task=e.slot[:2], run=(e.run, e.slot.repeat), success=e.success, steps=e.steps) for e in episodes]
+
+
+def _tokens(store: Store, episodes: Sequence[EpisodeSummary], at_most: int) -> Tokens:
+    count = min(len(episodes), max(1, at_most))
+    taken = [episodes[i * len(episodes) // count] for i in range(count)]
+    used = [u for e in taken for step in store.episode(e.id).steps for u in step.decision.usage]
+    return Tokens(
+        tokens_in=sum(u.tokens_in for u in used) / count,
+        tokens_out=sum(u.tokens_out for u in used) / count,
+        episodes=count,
+    )
+
+
+def _source(store: Store, finished: Iterable[EpisodeSummary]) -> list[Source]:
+    read = {episode.run for episode in finished}
+    return [
+        Source(run=run.name, config_hash=run.config_hash, version=run.provenance.version, commit=run.provenance.commit)
+        for run in store.runs()
+        if run.name in read
+    ]
+
+
+def _cells(row: AgentRow) -> tuple[str, ...]:
+    difference = row.difference
+    return (
+        row.agent,
+        _plus_minus(row.success, scale=100),
+        "–" if row.steps_for_success is None else _plus_minus(row.steps_for_success),
+        "–"
+        if difference is None
+        else f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]",
+        f"{row.tasks} × {row.runs}" + ("" if row.episodes == row.tasks * row.runs else f" ({row.episodes} episodes)"),
+        ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in row.outcomes.items()),
+        f"{row.tokens.tokens_in:,.0f} in, {row.tokens.tokens_out:,.0f} out",
+    )
+
+
+def _plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
+    mean = f"{scale * estimate.mean:.1f}"
+    return mean if estimate.error is None else f"{mean} ± {scale * estimate.error:.1f}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

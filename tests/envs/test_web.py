@@ -1,0 +1,93 @@
+"""A real page as an environment."""
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import pytest_asyncio
+
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import Action, Answer, AskUser, Click, Goto
+from bestofq.core.errors import BrowserError
+from bestofq.core.observation import Observation, Point, Task
+from bestofq.core.protocols import Env
+from bestofq.envs.web import WebEnv
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+class Shop(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<title>Shop</title><a href=/bought>Buy now</a>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def task() -> Iterator[Task]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    host = f"127.0.0.1:{server.server_port}"
+    yield Task(id="t", suite="s", goal="buy", start_url=f"http://{host}/", allowed_hosts=(host,))
+    server.shutdown()
+    server.server_close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with Browser.launch() as made:
+        yield made
+
+
+async def test_an_episode(browser: Browser, task: Task) -> None:
+    async def bought(of: Task, action: Action, seen: Observation) -> tuple[float, bool]:
+        done = seen.url == f"{of.start_url}bought"
+        return float(done), done
+
+    env: Env = WebEnv(browser, screenshots=True, evaluate=bought)
+    seen = await env.reset(task, seed=0)
+    assert (seen.title, seen.text) == ("Shop", "Buy now [1]")
+    assert seen.screenshot is not None
+    result = await env.step(Goto(url="https://elsewhere.example/"))
+    assert (result.reward, result.terminated) == (0.0, False)
+    told = f"elsewhere.example is not among the task's allowed hosts ({task.allowed_hosts[0]})."
+    assert result.observation.error == told
+    result = await env.step(Click(mark=1))
+    assert (result.observation.error, result.reward, result.terminated) == (None, 1.0, True)
+    assert (await env.reset(task, seed=1)).url == task.start_url
+    await env.close()
+    with pytest.raises(BrowserError, match="reset it first"):
+        await env.step(Click(mark=1))
+
+
+async def test_answers_questions_and_targets_in_words(browser: Browser, task: Task) -> None:
+    async def user(question: str) -> str:
+        return f"{question} Blue."
+
+    class Finder:
+        async def locate(self, observation: Observation, target: str) -> Point:
+            box = next(e.box for e in observation.elements if e.name == target)
+            assert box is not None
+            return Point(box.x + box.width / 2, box.y + box.height / 2)
+
+    env = WebEnv(browser, screenshots=False, localizer=Finder(), user=user)
+    await env.reset(task, seed=0)
+    asked = await env.step(AskUser(question="Which colour?"))
+    assert asked.observation.notices == ("The user replied: Which colour? Blue.",)
+    assert not asked.terminated
+    clicked = await env.step(Click(target="Buy now"))
+    assert clicked.observation.url.endswith("/bought")
+    assert clicked.observation.screenshot is None
+    ended = await env.step(Answer(text="done"))
+    assert (ended.terminated, ended.reward) == (True, 0.0)
+    alone = WebEnv(browser, screenshots=False)
+    await alone.reset(task, seed=0)
+    assert (await alone.step(AskUser(question="Who?"))).observation.error == "There is no user to ask."
+    assert (await alone.step(Click(target="Buy now"))).observation.error is not None
+    await env.close()
+    await alone.close()

@@ -1,0 +1,159 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bestofq.core.embedding import EmbedSpec
+from bestofq.core.errors import CheckpointError, ConfigError
+from bestofq.core.transitions import Transitions
+from bestofq.learning.checkpoint import (
+    CARD,
+    export_value,
+    load_networks,
+    load_training,
+    load_value,
+    read_card,
+    save_training,
+)
+from bestofq.learning.iql import IQL, IQLConfig, train_iql
+from bestofq.learning.value import ValueModel
+
+
+def everything(iql: IQL) -> dict[str, torch.Tensor]:
+    tensors: dict[str, torch.Tensor] = {}
+    for name in ("q", "v", "q_target"):
+        tensors |= {f"{name}.{key}": value for key, value in getattr(iql, name).state_dict().items()}
+    for name in ("adam_q", "adam_v"):
+        for index, state in getattr(iql, name).state_dict()["state"].items():
+            tensors |= {f"{name}.{index}.{key}": value for key, value in state.items()}
+    return tensors
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_resuming_is_bit_for_bit(
+    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec, precision: str
+) -> None:
+    def at_100(iql: IQL) -> None:
+        if iql.step == 100:  # not a multiple of target_update_every
+            save_training(tmp_path, iql, embed=embed, train_n=3)
+
+    config = config.model_copy(update={"precision": precision})
+    through = train_iql(data, config, on_checkpoint=at_100, checkpoint_every=100)
+    loaded = load_training(tmp_path, embed=embed)
+    assert loaded.step == 100
+    resumed = train_iql(data, config, resume=loaded)
+    assert resumed.step == through.step == 200
+    one, other = everything(through), everything(resumed)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_resuming_refuses_other_data_or_config(
+    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
+) -> None:
+    save_training(tmp_path, train_iql(data, config.model_copy(update={"steps": 3})), embed=embed, train_n=3)
+    fields = {name: getattr(data, name) for name in Transitions.__dataclass_fields__}
+    with pytest.raises(CheckpointError, match="was trained on data"):
+        train_iql(Transitions(**{**fields, "reward": 1 - data.reward}), resume=load_training(tmp_path, embed=embed))
+    with pytest.raises(ConfigError, match="began with steps 3, this says 200"):
+        train_iql(data, config, resume=load_training(tmp_path, embed=embed))
+
+
+def test_export_is_small_and_values_agree(
+    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
+) -> None:
+    iql = train_iql(data, config)
+    export_value(tmp_path / "slim", iql, embed=embed, train_n=3)
+    save_training(tmp_path / "full", iql, embed=embed, train_n=3)
+    live = ValueModel(iql.q, iql.v, embed=embed, train_n=3)
+    slim, full = (load_value(tmp_path / kind, embed=embed) for kind in ("slim", "full"))
+
+    rng = np.random.default_rng(0)
+    state, task = rng.standard_normal((2, 5, 8)).astype(np.float32)
+    action = rng.standard_normal((5, 3, 8)).astype(np.float32)
+    assert slim.q(state, action, task).shape == (5, 3)
+    np.testing.assert_allclose(slim.q(state, action, task), live.q(state, action, task), atol=2e-3)
+    np.testing.assert_array_equal(full.q(state, action, task), live.q(state, action, task))
+    np.testing.assert_allclose(full.q(state, action[:, 1], task), live.q(state, action, task)[:, 1], atol=1e-6)
+    np.testing.assert_allclose(slim.v(state, task), live.v(state, task), atol=2e-3)
+    assert slim.train_n == 3
+    assert slim.step == 200
+
+    files = sorted((tmp_path / "slim").iterdir())
+    assert [file.name for file in files] == [CARD, read_card(tmp_path / "slim").weights]
+    card = json.loads((tmp_path / "slim" / CARD).read_text())
+    assert (card["train_n"], card["embed"]["model"], card["config"]["expectile"]) == (3, "pocket", 0.7)
+    assert files[1].stat().st_size < 2 * sum(p.numel() for p in [*iql.q.parameters(), *iql.v.parameters()])
+
+
+def test_unfolded_export_can_be_trained_on(
+    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
+) -> None:
+    export_value(tmp_path, IQL(8, config), embed=embed, train_n=3, dtype=torch.float32, fold=False)
+    q, v = load_networks(tmp_path, embed=embed)
+    assert train_iql(data, config, start=(q, v)).step == 200
+
+
+def test_refuses_nan_and_keeps_the_older_checkpoint(
+    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
+) -> None:
+    iql = IQL(8, config)
+    export_value(tmp_path, iql, embed=embed, train_n=3)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with torch.no_grad():
+        iql.v.out.bias.fill_(float("nan"))
+    with pytest.raises(CheckpointError, match=r"`v\.out\.bias` holds NaN or inf"):
+        export_value(tmp_path, iql, embed=embed, train_n=3)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_saving_again_leaves_one_set_of_weights(tmp_path: Path, config: IQLConfig, embed: EmbedSpec) -> None:
+    stranger = tmp_path / "model.safetensors"
+    stranger.write_bytes(b"someone else's")
+    for seed in (0, 1):
+        export_value(tmp_path, IQL(8, config.model_copy(update={"seed": seed})), embed=embed, train_n=3)
+    assert sorted(f.name for f in tmp_path.iterdir()) == sorted([CARD, read_card(tmp_path).weights, stranger.name])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dim": 16}, "dim 8, not 16"),
+        ({"model": "other", "layer": -2}, "model 'pocket', not 'other', layer -1, not -2"),
+    ],
+)
+def test_refuses_another_embedding_by_name(
+    tmp_path: Path, config: IQLConfig, embed: EmbedSpec, change: dict[str, object], message: str
+) -> None:
+    save_training(tmp_path, IQL(8, config), embed=embed, train_n=3)
+    other = embed.model_copy(update=change)
+    for load in (load_training, load_value, load_networks):
+        with pytest.raises(CheckpointError, match=message):
+            load(tmp_path, embed=other)
+
+
+def test_refuses_vectors_of_another_dim(config: IQLConfig, embed: EmbedSpec) -> None:
+    iql = IQL(8, config)
+    model = ValueModel(iql.q, iql.v, embed=embed, train_n=3)
+    with pytest.raises(CheckpointError, match="A vector has 9 numbers, but Q and V were trained on 8"):
+        model.v(np.zeros((1, 9), np.float32), np.zeros((1, 8), np.float32))
+
+
+def test_says_what_is_missing_or_broken(tmp_path: Path, config: IQLConfig, embed: EmbedSpec) -> None:
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        load_value(tmp_path, embed=embed)
+    export_value(tmp_path, IQL(8, config), embed=embed, train_n=3)
+    with pytest.raises(CheckpointError, match="holds a value checkpoint, but a training checkpoint is needed"):
+        load_training(tmp_path, embed=embed)
+    weights = tmp_path / read_card(tmp_path).weights
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        load_value(tmp_path, embed=embed)
+    weights.unlink()
+    with pytest.raises(CheckpointError, match="are missing"):
+        load_value(tmp_path, embed=embed)
+    (tmp_path / CARD).write_text("{}")
+    with pytest.raises(CheckpointError, match="not a checkpoint of this version"):
+        load_value(tmp_path, embed=embed)

@@ -1,0 +1,113 @@
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from bestofq.core.errors import InputError
+from bestofq.reports import stats
+from bestofq.reports.stats import Attempt
+
+
+def attempts(*runs: str, steps: int = 4) -> list[Attempt]:
+    """One text a run, one letter a task: `1` success, `0` failure, `.` not done."""
+    return [
+        Attempt(task=task, run=run, success=letter == "1", steps=steps + task)
+        for run, letters in enumerate(runs)
+        for task, letter in enumerate(letters)
+        if letter != "."
+    ]
+
+
+def test_the_error_is_the_deviation_of_run_means_by_the_root_of_runs() -> None:
+    found = stats.success_rate(attempts("1100", "1110", "1111"))  # means 0.5, 0.75, 1
+    assert (found.mean, found.runs) == (0.75, 3)
+    assert found.error == pytest.approx(0.25 / sqrt(3))
+
+
+def test_one_run_has_no_error() -> None:
+    assert stats.success_rate(attempts("10")).error is None
+
+
+def test_a_run_that_did_fewer_tasks_counts_as_one_run() -> None:
+    assert stats.success_rate(attempts("1111", "0...")).mean == 0.5
+
+
+def test_no_run_is_refused_in_words() -> None:
+    with pytest.raises(InputError, match="at least 1 finished run"):
+        stats.success_rate([])
+
+
+def test_steps_count_successes_only_and_runs_without_any_are_left_out() -> None:
+    found = stats.steps_for_success(attempts("101", "010", "000", steps=10))  # (10 + 12) / 2 and 11
+    assert found is not None
+    assert (found.mean, found.error, found.runs) == (11.0, 0.0, 2)
+    assert stats.steps_for_success(attempts("00")) is None
+
+
+def test_runs_are_identical_only_when_tasks_success_and_steps_are() -> None:
+    assert stats.identical_runs(attempts("10", "10"))
+    assert not stats.identical_runs(attempts("10", "01"))
+    assert not stats.identical_runs(attempts("10", "1."))
+    assert not stats.identical_runs(attempts("10"))
+    other = [a._replace(steps=a.steps + a.run) for a in attempts("10", "10") if isinstance(a.run, int)]
+    assert not stats.identical_runs(other)
+
+
+def test_the_variance_is_that_of_each_task_averaged() -> None:
+    # task 0: 1, 1 -> 0; task 1: 1, 0 -> 0.5; task 2 done once, left out
+    assert stats.task_variance(attempts("111", "10.")) == pytest.approx(0.25)
+    assert stats.task_variance(attempts("11")) is None
+
+
+def test_a_difference_pairs_by_task_with_runs_averaged() -> None:
+    ours = attempts("110", "100")  # tasks: 1, 0.5, 0
+    theirs = attempts("010.", "0101")  # tasks: 0, 1, 0, (1: not ours)
+    found = stats.paired_difference(ours, theirs)
+    assert found is not None
+    assert found.tasks == 3
+    assert found.mean == pytest.approx((1 - 0.5 + 0) / 3)
+    assert (found.low, found.high) == (-0.5, 1.0)  # of 27 equally likely draws one is -0.5 three times, one 1
+    assert not found.clear
+
+
+def test_pairing_takes_the_difficulty_of_tasks_out() -> None:
+    rng = np.random.default_rng(0)
+    easy = "".join(rng.choice(["0", "1"], 100))
+    better = "".join("1" if number < 10 else letter for number, letter in enumerate(easy))
+    found = stats.paired_difference(attempts(better), attempts(easy))
+    assert found is not None
+    assert found.clear
+    own = stats.success_interval(attempts(easy))
+    assert found.high - found.low < 0.75 * (own.high - own.low)
+
+
+def test_agents_without_a_common_task_have_no_difference() -> None:
+    assert stats.paired_difference(attempts("1."), attempts(".1")) is None
+
+
+def test_the_seed_decides_the_interval() -> None:
+    ours, theirs = attempts("1101101011" * 5), attempts("0101100010" * 5)
+    assert stats.paired_difference(ours, theirs, seed=1) == stats.paired_difference(ours, theirs, seed=1)
+
+
+def test_memory_stays_bounded_and_the_draws_are_all_made() -> None:
+    pieces = list(stats._draws(1_500_000, 3, np.random.default_rng(0)))
+    assert [piece.shape for piece in pieces] == [(1, 1_500_000)] * 3
+    assert sum(len(piece) for piece in stats._draws(7, 1_000_003, np.random.default_rng(0))) == 1_000_003
+
+
+@pytest.mark.parametrize(("resample_runs", "lowest", "highest"), [(False, 0.91, 0.985), (True, 0.95, 1.0)])
+def test_intervals_cover_the_true_difference_as_often_as_they_say(
+    resample_runs: bool, lowest: float, highest: float
+) -> None:
+    """300 benchmarks of 60 tasks x 3 runs, whose tasks come from one population; its true difference is 0.1."""
+    rng = np.random.default_rng(7)
+    hits = 0
+    for _ in range(300):
+        ease = rng.uniform(0.05, 0.85, 60)
+        ours = attempts(*("".join("01"[int(won)] for won in rng.random(60) < ease + 0.1) for _ in range(3)))
+        theirs = attempts(*("".join("01"[int(won)] for won in rng.random(60) < ease) for _ in range(3)))
+        found = stats.paired_difference(ours, theirs, resamples=1000, resample_runs=resample_runs)
+        assert found is not None
+        hits += found.low <= 0.1 <= found.high
+    assert lowest <= hits / 300 <= highest

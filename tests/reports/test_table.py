@@ -1,0 +1,103 @@
+import io
+from pathlib import Path
+
+import pytest
+from report_nouns import PROVENANCE, record, task
+from rich.console import Console
+
+from bestofq.core.errors import DataError
+from bestofq.reports.table import ResultTable, result_table
+from bestofq.store.store import Store
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> Store:
+    """Prompting: task a always, b never. Best-of-Q: both, but b not in the second repeat; c cut and never done."""
+    store = Store.open(tmp_path / "store")
+    await store.begin_run("eval", {"n": 3}, PROVENANCE)
+    for repeat in (0, 1):
+        await record(store, "prompting", task("a"), repeat, 4)
+        await record(store, "prompting", task("b"), repeat, 6, "failure")
+        await record(store, "best|of[q]", task("a"), repeat, 2)
+        await record(store, "best|of[q]", task("b"), repeat, 3, "success" if repeat == 0 else "blocked")
+    await record(store, "best|of[q]", task("b"), 0, 1, "infra_error")  # cut, done since
+    for _ in range(2):
+        await record(store, "best|of[q]", task("c"), 0, 1, "infra_error")
+    return store
+
+
+async def test_a_row_holds_what_the_store_holds(store: Store) -> None:
+    row = result_table(store, baseline="prompting").row("best|of[q]")
+    assert (row.success.mean, row.success.runs) == (0.75, 2)
+    assert row.success.error == pytest.approx(0.25)
+    assert row.steps_for_success is not None
+    assert row.steps_for_success.mean == pytest.approx((2.5 + 2) / 2)
+    assert (row.episodes, row.tasks, row.runs) == (4, 2, 2)
+    assert row.outcomes == {"success": 3, "blocked": 1, "infra_error": 1}
+    assert row.difference is not None
+    assert (row.difference.mean, row.difference.tasks) == (0.25, 2)
+    assert (row.tokens.tokens_in, row.tokens.tokens_out) == (10 * 1000 / 4, 10 * 30 / 4)
+
+
+async def test_the_baseline_comes_first_and_has_no_difference(store: Store) -> None:
+    table = result_table(store, baseline="prompting")
+    assert [row.agent for row in table.rows] == ["prompting", "best|of[q]"]
+    assert table.rows[0].difference is None
+    assert table.rows[0].identical_runs
+    assert any("identical" in note and "prompting" in note for note in table.notes)
+    assert any("1 episodes cut" in note for note in table.notes)
+
+
+async def test_the_order_of_agents_is_kept_and_the_baseline_need_not_be_shown(store: Store) -> None:
+    table = result_table(store, agents=["best|of[q]"], baseline="prompting")
+    assert [row.agent for row in table.rows] == ["best|of[q]"]
+    assert table.rows[0].difference is not None
+
+
+async def test_a_second_store_run_is_another_run_of_the_same_tasks(store: Store) -> None:
+    await store.begin_run("again", {}, PROVENANCE)
+    await record(store, "prompting", task("a"), 0, 4, "failure", run="again")
+    row = result_table(store).row("prompting")
+    assert (row.runs, row.tasks, row.episodes) == (3, 2, 5)
+    assert row.success.mean == pytest.approx((0.5 + 0.5 + 0) / 3)
+    assert result_table(store, runs=["eval"]).row("prompting").success.mean == 0.5
+
+
+async def test_tokens_of_many_episodes_are_counted_on_some(store: Store) -> None:
+    table = result_table(store, tokens_from=2)
+    assert table.row("prompting").tokens.episodes == 2
+    assert table.row("prompting").tokens.tokens_in == 5 * 1000
+
+
+async def test_the_texts_hold_the_numbers(store: Store) -> None:
+    table = result_table(store, baseline="prompting")
+    markdown = table.to_markdown()
+    assert r"| best\|of[q] | 75.0 ± 25.0 | 2.2 ± 0.2 | +25.0 [+0.0, +50.0] | 2 × 2 |" in markdown
+    console = Console(file=io.StringIO(), width=180)
+    console.print(table.to_rich("Results"))
+    assert isinstance(console.file, io.StringIO)
+    assert "best|of[q]" in console.file.getvalue()
+    assert "+25.0 [+0.0, +50.0]" in console.file.getvalue()
+
+
+async def test_json_is_read_back_and_names_its_run_and_commit(store: Store) -> None:
+    table = result_table(store, baseline="prompting")
+    assert ResultTable.model_validate_json(table.to_json()) == table
+    (source,) = table.sources
+    assert (source.run, source.commit) == ("eval", "0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"runs": ["evil"]}, "there is no run 'evil' in the store: it has eval"),
+        ({"baseline": "random"}, "agent 'random' has no finished episode in eval"),
+        ({"agents": ["nobody"]}, "agent 'nobody' has no finished episode"),
+        ({"split": "train"}, "no episode is finished in eval"),
+    ],
+)
+async def test_what_is_not_there_is_named(store: Store, asked: dict[str, object], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        result_table(store, **asked)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no agent 'x' in the table"):
+        result_table(store).row("x")

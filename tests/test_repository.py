@@ -1,0 +1,100 @@
+"""The house's rules that no linter knows, as tests. They only ever get stricter."""
+
+import ast
+import re
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from bestofq import __version__
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src" / "bestofq"
+MODULES = sorted(SRC.rglob("*.py"))
+LINES = 400
+FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:work|home|root|tmp|Users)/")
+DATA = (
+    "agents/prompts/state.j2",
+    "agents/prompts/propose.j2",
+    "agents/prompts/pick.j2",
+    "browser/snapshot.js",
+    "browser/act.js",
+    "envs/webshop/synthetic.toml",
+)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(SRC))
+
+
+def kept_files() -> list[Path]:
+    """What git keeps or would keep."""
+    command = ("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    return [path for line in done.stdout.splitlines() if (path := ROOT / line).is_file()]
+
+
+def test_no_source_file_is_long() -> None:
+    sources = (path for path in SRC.rglob("*") if path.suffix in {".py", ".js"})
+    lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in sources}
+    assert {name: length for name, length in lengths.items() if length > LINES} == {}
+
+
+def test_no_room_for_leftovers() -> None:
+    assert [name_of(path) for path in SRC.rglob("*") if path.stem in FORBIDDEN_NAMES] == []
+
+
+def test_a_package_file_holds_one_docstring() -> None:
+    for path in MODULES:
+        if path.name == "__init__.py" and path.parent != SRC:
+            body = ast.parse(path.read_text("utf-8")).body
+            assert len(body) == 1, name_of(path)
+            assert isinstance(body[0], ast.Expr), name_of(path)
+
+
+def test_no_path_of_a_machine_is_kept() -> None:
+    found = []
+    for path in kept_files():
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}: {line.strip()[:120]}" for line in text.splitlines() if has_path(line)]
+    assert found == []
+
+
+def has_path(line: str) -> bool:
+    return MACHINE_PATH.search(line) is not None
+
+
+def test_every_public_noun_and_verb_is_explained() -> None:
+    bare = []
+    for path in sorted((SRC / "core").glob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                fields_only = all(isinstance(part, ast.AnnAssign) for part in node.body)
+                if ast.get_docstring(node) is None and not fields_only:
+                    bare.append(f"{path.name}: {node.name}")
+    assert bare == []
+
+
+@pytest.mark.parametrize("path", DATA)
+def test_the_package_brings_its_data(path: str) -> None:
+    assert files("bestofq").joinpath(path).read_text("utf-8").strip()
+
+
+def test_ci_runs_the_checks_that_end_in_the_tests() -> None:
+    recipe = (ROOT / "Makefile").read_text("utf-8").partition("\ncheck:")[2].partition("\n\n")[0]
+    assert recipe.splitlines()[-1].strip() == "$(MAKE) test"
+    assert "make check" in (ROOT / ".ci" / "run").read_text("utf-8")
+    for script in (ROOT / ".ci" / "run", ROOT / "scripts" / "setup.sh"):
+        assert script.stat().st_mode & 0o111, f"{script.name} is not executable"
+
+
+def test_the_version_has_its_entry_in_the_changelog() -> None:
+    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
