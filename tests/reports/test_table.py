@@ -1,4 +1,5 @@
 import io
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,14 @@ from bestofq.store.store import Store
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> Store:
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """Prompting: task a always, b never. Best-of-Q: both, but b not in the second repeat; c cut and never done."""
-    store = Store.open(tmp_path / "store")
+    with Store.open(tmp_path / "store") as store:
+        await fill(store)
+        yield store
+
+
+async def fill(store: Store) -> None:
     await store.begin_run("eval", {"n": 3}, PROVENANCE)
     for repeat in (0, 1):
         await record(store, "prompting", task("a"), repeat, 4)
@@ -23,7 +29,6 @@ async def store(tmp_path: Path) -> Store:
     await record(store, "best|of[q]", task("b"), 0, 1, "infra_error")  # cut, done since
     for _ in range(2):
         await record(store, "best|of[q]", task("c"), 0, 1, "infra_error")
-    return store
 
 
 async def test_a_row_holds_what_the_store_holds(store: Store) -> None:

@@ -102,9 +102,7 @@ def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: C
 def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Console) -> Transitions:
     """The training set of the finished episodes of `runs`; each distinct text is embedded once, for good."""
     table = tabulate(
-        record
-        for run in runs
-        for record in records(store.episodes(run=run, status="finished"), parts.texts)
+        record for run in runs for record in records(store.episodes(run=run, status="finished"), parts.texts)
     )
     if not table.reward.any():
         raise InputError(

@@ -56,7 +56,7 @@ def is_right(oracle: Oracle, shop: Shop, view: View, observation: Observation, a
     match view, action:
         case Start(), Write(text=text, enter=True):
             return bool(oracle.good_results(shop, Results(query=" ".join(text.split()))))
-        case (Results() | Item() | Detail()), Click(mark=int(mark)):
+        case ((Results() | Item() | Detail()), Click(mark=int(mark))):
             name = next((e.name for e in observation.elements if e.mark == mark), "")
             return _right_click(oracle, shop, view, name)
         case Item(product_id=product_id), GoBack():

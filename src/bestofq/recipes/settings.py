@@ -52,6 +52,7 @@ class SuiteSettings(Noun):
     train_tasks: int = Field(default=600, ge=1)
     step_limit: int = Field(default=STEP_LIMIT, ge=1, description="WebShop: 15; the paper's WebVoyager: 30")
     env: Literal["text", "browser"] = "text"
+    screenshots: bool = Field(default=False, description="keep a picture of every step (browser only)")
     concurrency: int = Field(default=128, ge=1, description="episodes at once; with a browser 16 are plenty")
 
 
@@ -111,9 +112,7 @@ class Parts:
         greedy = GreedySelector()
         match kind:
             case "prompting":
-                return Agent(
-                    name=kind, proposer=proposer, scorer=ConstantScorer(), selector=greedy, n_candidates=1
-                )
+                return Agent(name=kind, proposer=proposer, scorer=ConstantScorer(), selector=greedy, n_candidates=1)
             case "random":
                 scorer, selector = ConstantScorer(), UniformSelector()
             case "explore":
@@ -136,3 +135,8 @@ class Parts:
             )
         scorer = QScorer(values, self.embedder, self.texts)
         return scorer if kind == "best-of-q" else PriorScorer(scorer, beta=self.settings.beta)
+
+
+def pocket_q() -> Path:
+    """The Q-function that ships beside the pocket model."""
+    return POCKET.parent / "pocket_q"

@@ -3,8 +3,11 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from bestofq.browser.browser import Browser
 from bestofq.core.protocols import Env
+from bestofq.envs.webshop.site import serve
 from bestofq.envs.webshop.text import TextEnv
+from bestofq.envs.webshop.web import WebShopEnv
 from bestofq.recipes.settings import Parts
 
 MakeEnv = Callable[[], Awaitable[Env]]
@@ -13,8 +16,16 @@ MakeEnv = Callable[[], Awaitable[Env]]
 @asynccontextmanager
 async def open_world(parts: Parts) -> AsyncIterator[MakeEnv]:
     """A factory of environments, good until the context ends."""
+    if parts.settings.suite.env == "text":
 
-    async def make_text_env() -> Env:
-        return TextEnv(parts.suite)
+        async def make_text_env() -> Env:
+            return TextEnv(parts.suite)
 
-    yield make_text_env
+        yield make_text_env
+        return
+    async with serve(parts.suite) as site, Browser.launch() as browser:
+
+        async def make_browser_env() -> Env:
+            return WebShopEnv(site, browser, screenshots=parts.settings.suite.screenshots)
+
+        yield make_browser_env

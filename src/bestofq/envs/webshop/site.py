@@ -169,5 +169,3 @@ async def serve(suite: Suite) -> AsyncIterator[Site]:
         server.should_exit = True
         await serving
         listener.close()
-
-

@@ -1,13 +1,11 @@
 """Make the pocket model: demonstrations → tokenizer → language-model training → an ordinary checkpoint directory.
 
-`python -m bestofq.recipes.pocket.pocket --out FOLDER` repeats it; nothing but this code and a seed goes in.
+`bestofq pocket --out FOLDER` repeats it; nothing but this code and a seed goes in.
 """
 
-import argparse
 import asyncio
 import json
 import platform
-import sys
 import time
 from pathlib import Path
 
@@ -29,7 +27,7 @@ LOG = "training_log.json"
 class PocketConfig(Noun):
     """All that the checkpoint depends on."""
 
-    examples: int = 240_000
+    examples: int = Field(default=75_000, description="demonstrated states")
     vocabulary: int = 2048
     width: int = Field(default=256, description="hidden size")
     layers: int = 6
@@ -66,7 +64,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
         )
     )
     log: dict[str, object] = {
-        "command": "python -m bestofq.recipes.pocket.pocket " + " ".join(sys.argv[1:]),
+        "command": "bestofq pocket --out FOLDER",
         "config": config.model_dump(),
         "parameters": sum(p.numel() for p in model.parameters()),
         "machine": {"cpu": platform.processor() or platform.machine(), "threads": torch.get_num_threads()},
@@ -102,16 +100,3 @@ def _tokenize(tokenizer: PreTrainedTokenizerFast, example: Example) -> Tokenized
     prompt = tokenizer.encode(tokenizer.bos_token + example.prompt, add_special_tokens=False)
     reply = tokenizer.encode(example.reply + tokenizer.eos_token, add_special_tokens=False)
     return TokenizedExample(prompt + reply, len(prompt))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Make the pocket model from nothing.")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint")
-    parser.add_argument("--config", type=Path, help="JSON with settings to change, in PocketConfig's shape")
-    arguments = parser.parse_args()
-    text = arguments.config.read_text("utf-8") if arguments.config else "{}"
-    make_pocket_model(PocketConfig.model_validate_json(text), arguments.out, Console())
-
-
-if __name__ == "__main__":
-    main()

@@ -117,7 +117,7 @@ function turn(step, replay) {
 }
 
 function ending(row, replay) {
-  const said = make("div", { class: "end" }, make("div", {}, outcomeTag(word(row, OUTCOME)), ` after ${row[STEPS]} steps, reward ${number(row[REWARD], 2)}`),
+  const said = make("div", { class: "ending" }, make("div", {}, outcomeTag(word(row, OUTCOME)), ` after ${row[STEPS]} steps, reward ${number(row[REWARD], 2)}`),
     replay.reason ? make("p", { class: "soft" }, replay.reason) : null);
   return replay.final === null ? said : make("div", { class: "turn" }, screen(data.pages[replay.final], [], -1), said);
 }
@@ -205,7 +205,7 @@ function legend(left, hasValue) {
 
 function choices(id, column, all) {
   const found = [...new Set(data.episodes.map((row) => word(row, column)))].sort();
-  byId(id).replaceChildren(make("option", { value: "" }, all), ...found.map((name) => make("option", { value: name }, name.replace("_", " "))));
+  byId(id).replaceChildren(make("option", { value: "" }, all), ...found.map((name) => make("option", { value: name }, id === "outcome" ? name.replace("_", " ") : name)));
 }
 
 choices("agent", AGENT, "All agents");

@@ -1,0 +1,84 @@
+"""`bestofq demo`: in a real Chromium, a frozen model shops with and without a Q-function; then the loop, small."""
+
+import shutil
+from pathlib import Path
+
+from rich.console import Console
+from rich.rule import Rule
+
+from bestofq.core.errors import InputError
+from bestofq.learning.checkpoint import export_value, load_networks, load_value
+from bestofq.learning.iql import IQLConfig, train_iql
+from bestofq.learning.networks import NetworkConfig
+from bestofq.recipes.benchmark import AGENTS, compare
+from bestofq.recipes.best_of_q import collect, transitions
+from bestofq.recipes.settings import BestOfQSettings, ModelSettings, Parts, SuiteSettings, pocket_q
+from bestofq.recipes.worlds import open_world
+from bestofq.reports.html import write_report
+from bestofq.reports.table import result_table
+from bestofq.store.store import Store
+
+HELD_OUT = "demo"
+AGAIN = "demo-after-learning"
+COLLECTED = "demo-collected"
+
+
+async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
+    """Compare on held-out tasks; collect with ε-greedy; train the shipped Q further; compare again; report."""
+    if fresh and out.exists():
+        if not (out / "episodes.db").exists() and any(out.iterdir()):
+            raise InputError(f"{out} holds something that is no demo: give --out another folder")
+        shutil.rmtree(out)
+    learning = IQLConfig(steps=400, lr_q=3e-5, lr_v=3e-5, network=NetworkConfig(project=None), log_every=20)
+    world = SuiteSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
+    parts = Parts(BestOfQSettings(model=ModelSettings(), suite=world, iql=learning))
+    shipped = load_value(pocket_q(), embed=parts.embedder.spec)
+    with Store.open(out) as store:
+        async with open_world(parts) as make_env:
+            console.print(Rule("1. One frozen model, held-out tasks, real Chromium: only the choice differs"))
+            console.print(
+                f"{parts.model.name}: {sum(p.numel() for p in parts.model.model.parameters()):,} parameters, frozen. "
+                f"{tasks} test tasks for each agent."
+            )
+            await compare(
+                parts,
+                make_env,
+                store,
+                HELD_OUT,
+                console,
+                agents=AGENTS,
+                values=shipped,
+                split="test",
+                tasks=tasks,
+                runs=1,
+            )
+            console.print(result_table(store, runs=[HELD_OUT], baseline="prompting").to_rich())
+            console.print(Rule("2. The loop at small scale: explore training tasks, learn Q and V from the episodes"))
+            await collect(parts, make_env, store, COLLECTED, "explore", console, repeats=1)
+            data = transitions(parts, store, [COLLECTED], console)
+            start = load_networks(pocket_q(), embed=parts.embedder.spec)
+            trained = train_iql(data, learning, start=start)
+            export_value(out / "q", trained, embed=parts.embedder.spec, train_n=shipped.train_n)
+            console.print(f"{learning.steps} steps of IQL on {len(data):,} transitions: {out / 'q'}")
+            console.print(Rule("3. The same frozen model with what was learned on top"))
+            learned = load_value(out / "q", embed=parts.embedder.spec)
+            await compare(
+                parts,
+                make_env,
+                store,
+                AGAIN,
+                console,
+                agents=["best-of-q"],
+                values=learned,
+                split="test",
+                tasks=tasks,
+                runs=1,
+            )
+        console.print(result_table(store, runs=[AGAIN]).to_rich())
+        report = write_report(
+            store, out / "report.html", title="Best-of-Q: the demo", runs=[HELD_OUT], baseline="prompting"
+        )
+    console.print(f"\nReport with replays of the episodes: [bold]{report.resolve()}[/bold]")
+    console.print(
+        f"{tasks} tasks are too few to tell agents apart; the result on more of them is in experiments/webshop-pocket/."
+    )

@@ -1,0 +1,124 @@
+"""`bestofq experiment`: the full recipe and its results, as files that are committed."""
+
+import json
+import platform
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from bestofq.learning.checkpoint import load_value
+from bestofq.recipes.benchmark import AGENTS, compare, success_rate
+from bestofq.recipes.best_of_q import SEED_RUN, best_of_q
+from bestofq.recipes.ranking import ranking
+from bestofq.recipes.settings import Parts
+from bestofq.recipes.worlds import open_world
+from bestofq.reports.figures import CurvePoint, learning_curve_svg, success_bars_svg
+from bestofq.reports.html import write_report
+from bestofq.reports.table import result_table
+from bestofq.store.store import Store
+
+TEST = "test"
+
+
+async def run_experiment(
+    parts: Parts, console: Console, *, out: Path, results: Path, tasks: int, runs: int, dev_tasks: int = 150
+) -> None:
+    """A.2 in full; a pass over dev tasks after each training (Fig. 4); then all agents on test tasks (Table 2)."""
+    settings = parts.settings
+    with Store.open(out) as store:
+        async with open_world(parts) as make_env:
+            values = await best_of_q(parts, make_env, store, out / "q", console)
+            curve: list[CurvePoint] = []
+            for cycle in range(settings.cycles + 1):
+                run = f"dev-q{cycle}"
+                found = await compare(
+                    parts,
+                    make_env,
+                    store,
+                    run,
+                    console,
+                    agents=["best-of-q"],
+                    values=load_value(out / "q" / f"q{cycle}", embed=parts.embedder.spec),
+                    split="dev",
+                    tasks=dev_tasks,
+                    runs=1,
+                )
+                seen = (settings.seed_runs + cycle * settings.runs_per_cycle) * settings.suite.train_tasks
+                curve.append(CurvePoint(episodes=seen, success=success_rate(found["best-of-q"])))
+            await compare(
+                parts,
+                make_env,
+                store,
+                "dev-base",
+                console,
+                agents=["prompting"],
+                values=None,
+                split="dev",
+                tasks=dev_tasks,
+                runs=1,
+            )
+            await compare(
+                parts,
+                make_env,
+                store,
+                TEST,
+                console,
+                agents=AGENTS,
+                values=values,
+                split="test",
+                tasks=tasks,
+                runs=runs,
+            )
+        table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
+        base = success_rate(store.summaries(run="dev-base", agent="prompting"))
+        ranks = {
+            agent: {
+                kind: asdict(row) for kind, row in ranking(store.episodes(run=TEST, agent=agent), parts.suite).items()
+            }
+            for agent in AGENTS
+            if agent != "prompting"
+        }
+        collected = {
+            run: _collected(store, run) for run in (SEED_RUN, *(f"cycle-{c}" for c in range(1, settings.cycles + 1)))
+        }
+        results.mkdir(parents=True, exist_ok=True)
+        result = {
+            "command": "bestofq " + " ".join(sys.argv[1:]),
+            "seed": settings.seed,
+            "commit": commit(),
+            "machine": {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()},
+            "settings": settings.model_dump(mode="json"),
+            "collected": collected,
+            "dev_curve": [point.model_dump() for point in curve],
+            "dev_prompting": base,
+            "test": json.loads(table.to_json()),
+            "ranking_on_test": ranks,
+        }
+        (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        (results / "table.md").write_text(table.to_markdown(), "utf-8")
+        (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
+        (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=base), "utf-8")
+        write_report(store, out / "report.html", title="Best-of-Q", runs=[TEST], baseline="prompting", curve=curve)
+    console.print(table.to_rich("Held-out test tasks"))
+    console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
+
+
+def _collected(store: Store, run: str) -> dict[str, float]:
+    episodes = store.summaries(run=run)
+    return {
+        "episodes": len(episodes),
+        "success": success_rate(episodes),
+        "transitions": sum(episode.steps for episode in episodes),
+    }
+
+
+def commit() -> str | None:
+    """The checkout's commit, where there is one."""
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=False)
+    except OSError:
+        return None
+    return found.stdout.strip() or None

@@ -1,0 +1,53 @@
+"""Compare agents on the same held-out tasks (Best-of-Q, 4.1: three runs each)."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from bestofq.core.observation import Split
+from bestofq.learning.value import ValueModel
+from bestofq.recipes.best_of_q import collect
+from bestofq.recipes.settings import AgentKind, Parts
+from bestofq.recipes.worlds import MakeEnv
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+AGENTS: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-q", "prior")
+
+
+async def compare(
+    parts: Parts,
+    make_env: MakeEnv,
+    store: Store,
+    run: str,
+    console: Console,
+    *,
+    agents: Sequence[AgentKind] = AGENTS,
+    values: ValueModel | None,
+    split: Split,
+    tasks: int,
+    runs: int,
+    n: int | None = None,
+) -> dict[AgentKind, list[EpisodeSummary]]:
+    """`runs` passes of each agent over the first `tasks` tasks of a split, stored as the run `run`."""
+    return {
+        kind: await collect(
+            parts,
+            make_env,
+            store,
+            run,
+            kind,
+            console,
+            repeats=runs,
+            values=values if kind in ("best-of-q", "prior") else None,
+            split=split,
+            limit=tasks,
+            n=n,
+        )
+        for kind in agents
+    }
+
+
+def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
+    """Share of successful episodes, in [0, 1]."""
+    return sum(episode.success for episode in episodes) / len(episodes)

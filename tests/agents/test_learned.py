@@ -1,0 +1,86 @@
+"""The learned scorers and the picker, over scripted values."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.prompting import pick_prompt, propose_prompt, state_text
+from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Decision, State
+from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.errors import InputError
+from bestofq.core.observation import Element, Observation, Task
+from bestofq.core.transitions import Floats
+
+PAGE = Observation(
+    url="/",
+    title="Shop",
+    text="Red [1] Blue [2]",
+    elements=(Element(mark=1, role="link", name="Red"), Element(mark=2, role="link", name="Blue")),
+    error="no such thing",
+)
+STATE = State(task=Task(id="t", suite="s", goal="a red one", start_url="/"), observation=PAGE)
+CANDIDATES = tuple(
+    Candidate(action=Click(mark=m), label=f"click link {name}", log_prob=log_prob, reply=f" r{m}\nclick [{m}]")
+    for m, name, log_prob in ((1, "Red", -0.5), (2, "Blue", -3.0))
+)
+
+
+class Lengths:
+    """An embedder whose vector is the length of the text."""
+
+    spec = EmbedSpec(model="lengths", revision="1", dim=1)
+
+    async def embed(self, items: Sequence[EmbedItem]) -> Floats:
+        return np.array([[len(item.text)] for item in items], dtype=np.float32)
+
+
+class Sum:
+    """Q is the sum of its three vectors' numbers, V that of two."""
+
+    def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
+        return (state[:, None] + action + task[:, None])[..., 0]
+
+    def v(self, state: Floats, task: Floats) -> Floats:
+        return (state + task)[..., 0]
+
+
+async def test_q_scores_each_candidate_in_its_state() -> None:
+    scores = await QScorer(Sum(), Lengths(), EmbeddingTexts()).score(STATE, CANDIDATES)
+    base = len(state_text(STATE)) + len("a red one")
+    assert scores.values == (base + len("click link Red"), base + len("click link Blue"))
+    assert scores.state_value == base
+
+
+async def test_the_prior_adds_log_probabilities() -> None:
+    """By hand: -0.5 + q1/10 against -3 + q2/10, where q2 = q1 + 1."""
+    scorer = QScorer(Sum(), Lengths(), EmbeddingTexts())
+    q1, q2 = (await scorer.score(STATE, CANDIDATES)).values
+    values = (await PriorScorer(scorer, beta=10).score(STATE, CANDIDATES)).values
+    assert values == pytest.approx((-0.5 + q1 / 10, -3.0 + q2 / 10))
+    assert values[0] > values[1]
+    sharp = (await PriorScorer(scorer, beta=0.1).score(STATE, CANDIDATES)).values
+    assert sharp[1] > sharp[0]
+
+
+async def test_a_proposer_without_log_probabilities_is_refused() -> None:
+    scorer = PriorScorer(QScorer(Sum(), Lengths(), EmbeddingTexts()), beta=1)
+    with pytest.raises(InputError, match="log-probabilities"):
+        await scorer.score(STATE, [CANDIDATES[0].model_copy(update={"log_prob": None})])
+
+
+def test_prompts_hold_goal_history_page_error_and_candidates() -> None:
+    decision = Decision(candidates=CANDIDATES, scores=(0.0, 0.0), chosen=1)
+    text = propose_prompt(STATE.model_copy(update={"decisions": (decision,)}))
+    assert text == ("goal: a red one\ndid: click link Blue\npage:\nRed [1] Blue [2]\nerror: no such thing\nnext:")
+    assert pick_prompt(STATE, CANDIDATES).endswith("candidates:\n1. click link Red\n2. click link Blue\nbest:")
+
+
+def test_an_action_is_embedded_alone_or_after_its_state() -> None:
+    alone = EmbeddingTexts().action(STATE, CANDIDATES[0])
+    assert alone == EmbedItem(text="click link Red")
+    after = EmbeddingTexts(in_context=True).action(STATE, CANDIDATES[0])
+    assert after == EmbedItem(text=" r1\nclick [1]", context=propose_prompt(STATE))

@@ -1,0 +1,134 @@
+"""One shop, two worlds: the site in Chromium and the text environment say and do the same, word for word."""
+
+import random
+
+import pytest
+
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import Action, Clear, Click, GoBack, Goto, Refresh, Restart, Scroll, Submit, Write
+from bestofq.core.decision import StepResult
+from bestofq.core.observation import Observation
+from bestofq.envs.webshop.site import serve
+from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.envs.webshop.text import TextEnv
+from bestofq.envs.webshop.web import WebShopEnv
+
+STEPS = 14
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
+
+
+def random_action(suite: Suite, seen: Observation, rng: random.Random) -> Action:
+    """Mostly clicks; now and then each other kind, a typed text without Enter included."""
+    fields = [e.mark for e in seen.elements if e.role == "searchbox"]
+    words = rng.choice(list(suite.catalogue)).name.split()
+    query = " ".join(rng.sample(words, 2))
+    if fields and rng.random() < 0.75:
+        return rng.choice(
+            [
+                Write(mark=fields[0], text=query, enter=True),
+                Write(mark=fields[0], text=query),
+                Write(mark=fields[0], text=""),
+                Submit(mark=fields[0]),
+                Clear(mark=fields[0]),
+                Click(mark=2),
+            ]
+        )
+    if seen.elements and rng.random() < 0.8:
+        return Click(mark=rng.choice(seen.elements).mark)
+    return rng.choice([GoBack(), Refresh(), Restart(), Scroll(), Click(mark=99)])
+
+
+def same(text: Observation, web: Observation) -> None:
+    assert web.text == text.text
+    assert web.title == text.title
+    assert web.url == text.url
+    assert (web.error is None) == (text.error is None), (web.error, text.error)
+    for ours, theirs in zip(text.elements, web.elements, strict=True):
+        states = tuple(s for s in theirs.states if s in ("checked", "disabled"))
+        assert (ours.mark, ours.role, ours.name, ours.value or None, ours.states) == (
+            theirs.mark,
+            theirs.role,
+            theirs.name,
+            theirs.value or None,
+            states,
+        )
+
+
+async def test_random_walks_find_no_difference(suite: Suite) -> None:
+    rng = random.Random(7)
+    ended = 0
+    async with serve(suite) as site, Browser.launch() as browser:
+        web, text = WebShopEnv(site, browser), TextEnv(suite)
+        for task in suite.tasks("test")[:8]:
+            seen = await text.reset(task, seed=0)
+            same(seen, await web.reset(task, seed=0))
+            for _ in range(STEPS):
+                action = random_action(suite, seen, rng)
+                ours, theirs = await text.step(action), await web.step(action)
+                same(ours.observation, theirs.observation)
+                assert (ours.reward, ours.terminated) == (theirs.reward, theirs.terminated)
+                seen = ours.observation
+                if ours.terminated:
+                    ended += 1
+                    break
+        await web.close()
+    assert ended >= 1
+
+
+async def test_the_right_purchase_earns_one_in_both(suite: Suite) -> None:
+    async with serve(suite) as site, Browser.launch() as browser:
+        task = suite.tasks("dev")[0]
+        for env in (TextEnv(suite), WebShopEnv(site, browser)):
+            seen = await env.reset(task, seed=0)
+            goal = suite.goal(task.id)
+            product = suite.catalogue[goal.product_id]
+            result = await env.step(Write(mark=1, text=product.name, enter=True))
+            result = await click(env, result, next(e.name for e in seen_by(result) if e.name.endswith(product.name)))
+            for _, value in goal.options:
+                result = await click(env, result, value)
+            result = await click(env, result, "Buy Now")
+            assert (result.reward, result.terminated) == (1.0, True)
+            assert seen.url == "/"
+            await env.close()
+
+
+async def test_a_visit_cannot_buy_twice_nor_reach_another(suite: Suite) -> None:
+    async with serve(suite) as site:
+        first, bought = site.open_visit(suite.tasks("dev")[0])
+        second, other = site.open_visit(suite.tasks("dev")[1])
+        import httpx
+
+        product = next(iter(suite.products("dev")))
+        async with httpx.AsyncClient() as client:
+            await client.post(f"{first}buy/{product.id}?q=x")
+            record = bought.bought
+            await client.post(f"{first}buy/{product.id}?q=again")
+            missing = await client.get(f"{site.url}/v/nobody/")
+        assert record is not None
+        assert bought.bought is record
+        assert other.bought is None
+        assert missing.status_code == 404
+        assert second != first
+
+
+def seen_by(result: StepResult) -> tuple[object, ...]:
+    return result.observation.elements
+
+
+async def click(env: TextEnv | WebShopEnv, result: StepResult, name: str) -> StepResult:
+    return await env.step(Click(mark=next(e.mark for e in result.observation.elements if e.name == name)))
+
+
+async def test_text_errors_are_data(suite: Suite) -> None:
+    env = TextEnv(suite)
+    await env.reset(suite.tasks("dev")[0], seed=0)
+    for action in (Click(mark=9), GoBack(), Goto(url="/nowhere"), Clear(mark=2), Submit(mark=2)):
+        result = await env.step(action)
+        if not isinstance(action, Submit):
+            assert result.observation.error
+        assert result.reward == 0

@@ -1,0 +1,71 @@
+"""Mean-pooled hidden states."""
+
+import asyncio
+
+import numpy as np
+import torch
+
+from bestofq.core.embedding import EmbedItem
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.local import LocalModel
+
+SHORT = EmbedItem(text="red mouse")
+LONG = EmbedItem(text="goal: i need a red wireless mouse under 40 dollars\npage:\nBuy Now [1] back [2]\n")
+
+
+def test_a_vector_is_the_mean_of_the_last_hidden_state(model: LocalModel) -> None:
+    ids = torch.tensor([model.encode(LONG.text)])
+    hidden = model.model(ids, output_hidden_states=True).hidden_states[-1][0]
+    vector = LocalEmbedder(model).embed_all([LONG])[0]
+    np.testing.assert_allclose(vector, hidden.mean(0).detach().numpy(), atol=1e-5)
+
+
+def test_padding_does_not_change_a_vector(model: LocalModel) -> None:
+    embedder = LocalEmbedder(model)
+    np.testing.assert_allclose(embedder.embed_all([SHORT, LONG])[0], embedder.embed_all([SHORT])[0], atol=1e-5)
+
+
+def test_an_action_in_context_is_pooled_over_its_own_tokens(model: LocalModel) -> None:
+    embedder = LocalEmbedder(model, in_context=True)
+    texts = (" want\nclick [1]", " back [2]", " next")
+    items = [EmbedItem(text=t, context=c) for c in (LONG.text, SHORT.text) for t in texts]
+    vectors = embedder.embed_all(items)
+    for item, vector in zip(items, vectors, strict=True):
+        before, own = model.encode(item.context), model.encode_plain(item.text)
+        hidden = model.model(torch.tensor([before + own]), output_hidden_states=True).hidden_states[-1][0]
+        np.testing.assert_allclose(vector, hidden[len(before) :].mean(0).detach().numpy(), atol=1e-4)
+
+
+def test_each_distinct_text_is_embedded_once(model: LocalModel) -> None:
+    class Kept(dict[str, np.ndarray]):
+        def get_many(self, keys: list[str]) -> dict[str, np.ndarray]:
+            return {key: self[key] for key in keys if key in self}
+
+        def put_many(self, vectors: dict[str, np.ndarray]) -> None:
+            assert not set(vectors) & set(self)
+            self.update(vectors)
+
+    kept, embedder = Kept(), LocalEmbedder(model)
+    first = embedder.embed_all([SHORT, LONG, SHORT], kept)
+    tokens = embedder.tokens
+    again = embedder.embed_all([LONG, SHORT], kept)
+    assert embedder.tokens == tokens
+    assert len(kept) == 2
+    np.testing.assert_array_equal(first[[1, 0]], again)
+
+
+async def test_episodes_in_flight_share_a_batch(model: LocalModel) -> None:
+    embedder = LocalEmbedder(model)
+    pairs = await asyncio.gather(*(embedder.embed([SHORT, LONG]) for _ in range(4)))
+    for pair in pairs:
+        np.testing.assert_allclose(pair, LocalEmbedder(model).embed_all([SHORT, LONG]), atol=1e-5)
+
+
+def test_the_spec_names_what_a_vector_depends_on(model: LocalModel) -> None:
+    specs = {
+        LocalEmbedder(model).spec.hash,
+        LocalEmbedder(model, layer=1).spec.hash,
+        LocalEmbedder(model, in_context=True).spec.hash,
+        LocalEmbedder(model, prompt="x").spec.hash,
+    }
+    assert len(specs) == 4

@@ -1,0 +1,84 @@
+"""Batched generation from a transformers directory."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import torch
+
+from bestofq.core.errors import SetupError
+from bestofq.models.local import LocalModel, Request
+
+PROMPTS = (
+    "goal: i need a mouse\npage:\nBuy Now [1]\nnext:",
+    "goal: red\nnext:",
+    "page: back search [2] want 40\nnext:",
+)
+
+
+def _log_prob(model: LocalModel, prompt: str, tokens: list[int]) -> float:
+    """By one plain forward pass."""
+    before = model.encode(prompt)
+    logits = model.model(torch.tensor([before + tokens])).logits[0].log_softmax(-1)
+    return sum(logits[len(before) + i - 1, token].item() for i, token in enumerate(tokens))
+
+
+def _greedy(model: LocalModel, prompt: str, limit: int) -> list[int]:
+    """Token by token, without a cache."""
+    tokens: list[int] = []
+    while len(tokens) < limit:
+        logits = model.model(torch.tensor([model.encode(prompt) + tokens])).logits[0, -1]
+        tokens.append(int(logits.argmax()))
+        if tokens[-1] == model.tokenizer.eos_token_id:
+            break
+    return tokens
+
+
+def test_first_reply_is_greedy_and_log_prob_is_of_the_whole_reply(model: LocalModel) -> None:
+    generations = model.generate_batch([Request(prompt=p, draws=3, max_new_tokens=12) for p in PROMPTS])
+    for prompt, generation in zip(PROMPTS, generations, strict=True):
+        tokens = _greedy(model, prompt, 12)
+        first = generation.replies[0]
+        assert first.text == model.tokenizer.decode(tokens, skip_special_tokens=True)
+        assert first.tokens == len(tokens)
+        assert first.log_prob == pytest.approx(_log_prob(model, prompt, tokens), abs=1e-3)
+
+
+def test_sampled_branches_do_not_see_each_other(model: LocalModel) -> None:
+    """A branch's log-probability is what a plain forward pass over that branch alone says."""
+    request = Request(prompt=PROMPTS[0], draws=6, max_new_tokens=10, seed=5)
+    checked = 0
+    for reply in model.generate_batch([request])[0].replies:
+        tokens = model.encode_plain(reply.text) + ([model.tokenizer.eos_token_id] if reply.finished else [])
+        if len(tokens) == reply.tokens:  # text that the tokenizer cuts up as the model wrote it
+            assert reply.log_prob == pytest.approx(_log_prob(model, request.prompt, tokens), abs=1e-3)
+            checked += 1
+    assert checked >= 3
+
+
+def test_draws_depend_on_prompt_and_seed_alone(model: LocalModel) -> None:
+    request = Request(prompt=PROMPTS[1], draws=4, max_new_tokens=8, seed=1)
+    alone = model.generate_batch([request])[0]
+    others = [Request(prompt=p, draws=4, max_new_tokens=8, seed=9) for p in PROMPTS]
+    among = model.generate_batch([*others, request])[-1]
+    assert [r.text for r in among.replies] == [r.text for r in alone.replies]
+    other_seed = model.generate_batch([Request(prompt=PROMPTS[1], draws=4, max_new_tokens=8, seed=2)])[0]
+    assert [r.text for r in other_seed.replies][1:] != [r.text for r in alone.replies][1:]
+    assert other_seed.replies[0].text == alone.replies[0].text
+
+
+async def test_requests_in_flight_share_batches(model: LocalModel) -> None:
+    together = await asyncio.gather(*(model.generate(Request(prompt=p, max_new_tokens=6)) for p in PROMPTS * 5))
+    apart = [model.generate_batch([Request(prompt=p, max_new_tokens=6)])[0] for p in PROMPTS * 5]
+    assert [g.replies[0].text for g in together] == [g.replies[0].text for g in apart]
+
+
+def test_a_reply_that_is_cut_off_says_so(model: LocalModel) -> None:
+    reply = model.generate_batch([Request(prompt=PROMPTS[0], max_new_tokens=1)])[0].replies[0]
+    assert reply.tokens == 1
+    assert reply.finished == (reply.text == "")
+
+
+def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="no language model at"):
+        LocalModel.load(tmp_path / "nothing")

@@ -1,0 +1,76 @@
+"""The recipe, small, with the shipped pocket model: it runs, resumes, and refuses what does not fit."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bestofq.core.errors import CheckpointError, ConfigError, InputError
+from bestofq.learning.iql import IQLConfig
+from bestofq.learning.networks import NetworkConfig
+from bestofq.recipes.benchmark import compare
+from bestofq.recipes.best_of_q import best_of_q, train
+from bestofq.recipes.ranking import ranking
+from bestofq.recipes.settings import BestOfQSettings, ModelSettings, Parts, SuiteSettings
+from bestofq.recipes.worlds import open_world
+from bestofq.store.store import Store
+
+SMALL = BestOfQSettings(
+    suite=SuiteSettings(train_tasks=8, concurrency=16),
+    iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
+    seed_runs=1,
+    cycles=1,
+    runs_per_cycle=1,
+)
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(quiet=True)
+
+
+async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Console) -> None:
+    parts = Parts(SMALL)
+    async with open_world(parts) as make_env:
+        with Store.open(tmp_path / "store") as store:
+            values = await best_of_q(parts, make_env, store, tmp_path / "q", console)
+            assert values.train_n == SMALL.n_candidates
+            assert [run.name for run in store.runs()] == ["seed", "cycle-1"]
+            first = {episode.id for episode in store.summaries()}
+            assert len(first) == 16
+            await best_of_q(parts, make_env, store, tmp_path / "q", console)
+            assert {episode.id for episode in store.summaries()} == first
+            await compare(parts, make_env, store, "test", console, values=values, split="test", tasks=4, runs=1)
+            episodes = list(store.episodes(run="test", agent="best-of-q"))
+    assert {episode.task.split for episode in episodes} == {"test"}
+    for episode in episodes:
+        for step in episode.steps:
+            decision = step.decision
+            assert decision.state_value is not None
+            assert decision.scores[decision.chosen] == max(decision.scores)
+    rows = ranking(episodes, parts.suite)
+    assert rows["all"].steps == sum(len(episode.steps) for episode in episodes)
+
+
+def test_learned_agents_need_a_q_function_and_warn_of_another_n(
+    tmp_path: Path, console: Console, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = Parts(SMALL)
+    with pytest.raises(ConfigError, match="--q"):
+        parts.agent("best-of-q")
+    with Store.open(tmp_path / "store") as store, pytest.raises(InputError):
+        train(parts, store, ["nothing"], tmp_path / "q", console)
+
+
+async def test_a_q_function_of_another_embedding_is_refused_by_name(tmp_path: Path, console: Console) -> None:
+    parts = Parts(SMALL)
+    async with open_world(parts) as make_env:
+        with Store.open(tmp_path / "store") as store:
+            values = await best_of_q(
+                Parts(SMALL.model_copy(update={"cycles": 0})), make_env, store, tmp_path / "q", console
+            )
+            agent = parts.agent("best-of-q", values, n=5)
+            assert agent.n_candidates == 5
+            other = Parts(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
+            with pytest.raises(CheckpointError, match="layer"):
+                train(other, store, ["seed"], tmp_path / "q" / "q0", console)

@@ -1,0 +1,75 @@
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from report_nouns import PROVENANCE, record, task
+
+from bestofq.core.errors import InputError
+from bestofq.reports.figures import (
+    CurvePoint,
+    FailureSplit,
+    failure_split_svg,
+    learning_curve_svg,
+    success_bars_svg,
+)
+from bestofq.reports.table import result_table
+from bestofq.store.store import Store
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def of_class(svg: str, name: str) -> list[ElementTree.Element]:
+    return [node for node in ElementTree.fromstring(svg).iter() if name in node.get("class", "").split()]
+
+
+def test_the_curve_rises_on_paper_where_success_rises() -> None:
+    points = [
+        CurvePoint(episodes=2000, success=0.6, low=0.5, high=0.7),
+        CurvePoint(episodes=0, success=0.4, low=0.3, high=0.5),
+    ]
+    svg = learning_curve_svg(points, baseline=0.4, baseline_name="A & <B>")
+    (line,) = of_class(svg, "line")
+    (x0, y0), (x1, y1) = (map(float, pair.split(",")) for pair in line.get("points", "").split())
+    assert x0 < x1
+    assert y0 > y1
+    (base,) = of_class(svg, "base")
+    assert float(base.get("y1", "")) == pytest.approx(y0, abs=0.1)
+    assert len(of_class(svg, "band")) == 1
+    assert [node.text for node in of_class(svg, "baseline-text")] == ["A & <B> 40.0 %"]
+
+
+@pytest.mark.parametrize("points", [[(0, 0.0)], [(1, 1.0)], [(7, 0.03), (7_000_000, 0.04)], [(1, 0.5), (2, 0.51)]])
+def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]]) -> None:
+    svg = learning_curve_svg([CurvePoint(episodes=n, success=rate, low=0.0, high=1.0) for n, rate in points])
+    for node in ElementTree.fromstring(svg).iter(f"{SVG}circle"):
+        assert 0 <= float(node.get("cx", "")) <= 560
+        assert 0 <= float(node.get("cy", "")) <= 300
+    assert 2 <= len(of_class(svg, "rule")) <= 12
+
+
+def test_nothing_to_draw_is_refused_in_words() -> None:
+    with pytest.raises(InputError, match="learning curve of 0 points"):
+        learning_curve_svg([])
+    with pytest.raises(InputError, match="failure split of 0 steps"):
+        failure_split_svg(FailureSplit(not_proposed=0, not_chosen=0, chosen=0))
+
+
+def test_the_split_s_parts_are_as_wide_as_their_shares() -> None:
+    svg = failure_split_svg(FailureSplit(not_proposed=2, not_chosen=1, chosen=1))
+    widths = [float(of_class(svg, name)[0].get("width", "")) for name in ("not-proposed", "not-chosen", "good")]
+    assert widths == [280.0, 140.0, 140.0]
+    assert of_class(svg, "value")[0].text == "50.0 %  (2 steps)"
+
+
+async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for name, prompting in (("a", "success"), ("b", "failure")):
+            await record(store, "prompting", task(name), 0, 1, "success" if prompting == "success" else "failure")
+            await record(store, "an agent <with> a rather long name", task(name), 0, 1)
+        svg = success_bars_svg(result_table(store, baseline="prompting"))
+    half, whole = (float(bar.get("width", "")) for bar in of_class(svg, "bar"))
+    assert whole == pytest.approx(2 * half)
+    assert len(of_class(svg, "plain")) == 1
+    assert [node.text for node in of_class(svg, "value")] == ["50.0 %", "100.0 %"]
+    assert ElementTree.fromstring(svg).find(f"{SVG}style") is not None
