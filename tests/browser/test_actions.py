@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bestofq.core.actions import Clear, Click, GoBack, Goto, Refresh, Restart, Scroll, Submit, Wait, Write
-from bestofq.core.observation import Point
+from bestofq.core.observation import Observation, Point
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -24,7 +24,8 @@ def show(site: Any, session: Any) -> Any:
 
 
 async def text(session: Any) -> list[str]:
-    return (await session.snapshot()).text.split("\n")
+    seen: Observation = await session.snapshot()
+    return seen.text.split("\n")
 
 
 async def test_a_click_is_a_real_one(session: Any, show: Any) -> None:

@@ -38,12 +38,12 @@ class Opened:
 
 @asynccontextmanager
 async def opened(path: Path, fragment: str = "") -> AsyncIterator[Opened]:
-    async with asyncio.timeout(60), async_playwright() as playwright:
+    async with asyncio.timeout(120), async_playwright() as playwright:
         config = BrowserConfig()
         browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(config))
         try:
             it = Opened(await browser.new_page(viewport={"width": 1300, "height": 900}))
-            it.page.set_default_timeout(10_000)
+            it.page.set_default_timeout(30_000)
             it.page.on("request", lambda request: it.requests.append(request.url))
             it.page.on("console", lambda message: it.complaints.append(message.text))
             it.page.on("pageerror", lambda error: it.complaints.append(str(error)))
@@ -137,7 +137,20 @@ async def test_an_episode_is_stepped_through_by_keys(tmp_path: Path) -> None:
         assert await it.text("#count") == "1 of 2 episodes"
         await it.page.locator("#rows button").click()
         assert "prompting" in await it.text("#replay .about")
+        assert "null" not in await it.text("#replay")
         assert it.complaints == []
+
+
+async def test_an_agent_that_does_not_rank_has_no_chart_and_no_bars(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        steps = [Step(index=0, observation=page(0), decision=decision((0.0, 0.0, 0.0), value=None))]
+        await record(store, "prompting", task("a"), 0, steps)
+        path = write_report(store, tmp_path / "report.html", title="T")
+    async with opened(path) as it:
+        assert await it.page.locator(".candidates li").count() == 3
+        assert await it.page.locator(".chart, .score").count() == 0
+        assert "null" not in await it.text("#replay")
 
 
 async def test_what_is_left_out_is_said(tmp_path: Path) -> None:
@@ -179,9 +192,9 @@ async def test_ten_thousand_episodes_are_listed_quickly(tmp_path: Path) -> None:
     engine.dispose()
     assert len(first) == 16
     with Store.open(folder, read_only=True) as store:
-        begun = time.perf_counter()
+        begun = time.process_time()  # not the clock on the wall: the machine may be busy with other things
         path = write_report(store, tmp_path / "report.html", title="T")
-        assert time.perf_counter() - begun < 10
+        assert time.process_time() - begun < 10
     assert path.stat().st_size < 2_000_000
     async with opened(path) as it:
         assert await it.text("#count") == "40 of 10,000 episodes"

@@ -32,7 +32,7 @@ from bestofq.store.store import Store
 
 app = typer.Typer(
     name="bestofq",
-    help="Make a frozen web agent better at inference: of N proposed actions, take what a learned Q-function values most.",
+    help="Make a frozen web agent better at inference: of N proposed actions, take the one a learned Q values most.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

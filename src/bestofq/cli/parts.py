@@ -19,8 +19,8 @@ from bestofq.envs.webshop.source import load_catalogue
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.models.local import POCKET, LocalModel, weights_hash
+from bestofq.recipes.settings import pocket_q
 
-POCKET_Q = POCKET.with_name("pocket_q")  # the Q-function that ships with the package
 DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"
 
@@ -90,13 +90,14 @@ def _pocket_model() -> Finding:
 
 
 def _pocket_q() -> Finding:
+    folder = pocket_q()
     try:
-        card = read_card(POCKET_Q)
-        load_networks(POCKET_Q, embed=card.embed)
+        card = read_card(folder)
+        load_networks(folder, embed=card.embed)
         if (revision := weights_hash(POCKET)) != card.embed.revision:
             raise CheckpointError(f"made for revision {card.embed.revision} of the pocket model, this is {revision}")
     except BestOfQError as error:
-        return Finding(what="Q-function", found=str(error), mend=f"git checkout -- {POCKET_Q}")
+        return Finding(what="Q-function", found=str(error), mend=f"git checkout -- {folder}")
     return Finding(what="Q-function", found=f"{card.step} steps, N = {card.train_n}, dim {card.embed.dim}")
 
 

@@ -4,6 +4,7 @@ For each stored step: was a right action among the candidates, and was it taken?
 that acts may import it or the oracle.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from bestofq.core.actions import Action, Click, GoBack, Write
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation
+from bestofq.core.protocols import Scorer
 from bestofq.envs.webshop.pages import Bought, Detail, Item, Results, Shop, Start, View
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.urls import from_url
 from bestofq.recipes.pocket.oracle import Oracle
+from bestofq.rollouts.episode import state_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,28 @@ def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
             for kind in (type(view).__name__.lower(), "all"):
                 rows[kind].append(row)
     return {kind: _summary(np.array(values, dtype=np.float64)) for kind, values in sorted(rows.items())}
+
+
+async def rescored(episodes: Iterable[Episode], scorer: Scorer, *, at_once: int = 64) -> list[Episode]:
+    """The episodes as if `scorer` had weighed each stored step's candidates: what it would have chosen there.
+
+    No episode is played again, so any number of Q-functions can be ranked on the same steps in seconds.
+    """
+    gate = asyncio.Semaphore(at_once)
+
+    async def rescore(episode: Episode) -> Episode:
+        steps = []
+        for index, step in enumerate(episode.steps):
+            state = state_at(episode.task, episode.steps[:index], step.observation)
+            async with gate:
+                scores = await scorer.score(state, step.decision.candidates)
+            decision = step.decision.model_copy(
+                update={"scores": scores.values, "chosen": int(np.argmax(scores.values)), "explored": False}
+            )
+            steps.append(step.model_copy(update={"decision": decision}))
+        return episode.model_copy(update={"steps": tuple(steps)})
+
+    return list(await asyncio.gather(*(rescore(episode) for episode in episodes)))
 
 
 def is_right(oracle: Oracle, shop: Shop, view: View, observation: Observation, action: Action) -> bool:

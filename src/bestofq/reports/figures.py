@@ -99,7 +99,7 @@ def learning_curve_svg(
 
 def success_bars_svg(table: ResultTable, *, standalone: bool = True) -> Markup:
     """Success of each agent as a bar, with its 95 % interval over tasks as a whisker; the baseline in grey."""
-    pitch, left, right = 34, 150, 60
+    pitch, left, right = 34, 150, 68
     wide = _WIDTH - left - right
     parts = []
     for number, row in enumerate(table.rows):

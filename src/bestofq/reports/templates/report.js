@@ -75,7 +75,7 @@ function show() {
   const row = now.row, replay = data.replays[row[ID]], count = replay.steps.length;
   const outcome = word(row, OUTCOME), ended = now.step === count;
   const lit = document.activeElement?.dataset?.step;
-  byId("replay").replaceChildren(
+  byId("replay").replaceChildren(...[
     make("h3", {}, replay.goal),
     make("p", { class: "soft about" }, `${word(row, AGENT)} · task ${word(row, TASK)} · ${word(row, SPLIT)} · run ${word(row, RUN)} #${row[REPEAT]} · seed ${replay.seed}`,
       replay.commit ? ` · commit ${replay.commit.slice(0, 12)}` : "", " ", outcomeTag(outcome),
@@ -86,7 +86,8 @@ function show() {
       make("output", {}, ended ? "End" : `Step ${now.step + 1} of ${count}`),
       make("button", { type: "button", "data-step": "on", "aria-label": "Next step", disabled: ended, onclick: () => go(now.step + 1) }, "→"),
       make("span", { class: "soft keys" }, "← → keys step through")),
-    ended ? ending(row, replay) : turn(replay.steps[now.step], replay));
+    ended ? ending(row, replay) : turn(replay.steps[now.step], replay),
+  ].filter((node) => node !== null));
   if (lit) document.querySelector(`[data-step=${lit}]:enabled`)?.focus();
   history.replaceState(null, "", `#${row[ID]}/${now.step + 1}`);
 }
@@ -94,7 +95,7 @@ function show() {
 function turn(step, replay) {
   const boxes = step.candidates.map((candidate) => candidate.box);
   const view = screen(data.pages[step.page], boxes, step.chosen);
-  const [low, high] = range(replay);
+  const [low, high] = range(replay), ranked = ranks(replay);
   const cards = step.candidates.map((candidate, index) => {
     const chosen = index === step.chosen;
     const bar = make("div", { class: "fill" });
@@ -107,13 +108,13 @@ function turn(step, replay) {
         index === 0 && step.candidates.length > 1 ? make("span", { class: "tag" }, "proposed first") : null),
       candidate.thought ? make("div", { class: "thought" }, candidate.thought) : null,
       candidate.note ? make("div", { class: "thought" }, `Note: ${candidate.note}`) : null,
-      make("div", { class: "score" }, make("div", { class: "track" }, bar), make("span", {}, `score ${number(candidate.score)}`)),
+      !ranked ? null : make("div", { class: "score" }, make("div", { class: "track" }, bar), make("span", {}, `score ${number(candidate.score)}`)),
       candidate.log_prob === null ? null : make("div", { class: "log" }, `log-prob ${number(candidate.log_prob, 2)}`));
   });
   return make("div", { class: "turn" }, view, make("div", {},
     make("ol", { class: "candidates" }, ...cards),
-    step.value === null ? null : make("p", { class: "soft about" }, `V of this page ${number(step.value)}`),
-    step.reward > 0 ? make("p", { class: "soft about" }, `Reward ${number(step.reward, 2)}`) : null));
+    step.value === null ? null : make("p", { class: "soft about below" }, `V of this page ${number(step.value)}`),
+    step.reward > 0 ? make("p", { class: "soft about below" }, `Reward ${number(step.reward, 2)}`) : null));
 }
 
 function ending(row, replay) {
@@ -150,6 +151,9 @@ function screen(page, boxes, chosen) {
 const finite = (values) => values.filter((value) => value !== null);
 const scores = (replay) => finite(replay.steps.flatMap((step) => step.candidates.map((candidate) => candidate.score)));
 
+/* Prompting and Random action score all candidates alike: no chart, no bars. */
+const ranks = (replay) => new Set(scores(replay)).size > 1 || replay.steps.some((step) => step.value !== null);
+
 function range(replay) {
   const all = scores(replay);
   return all.length === 0 ? [0, 1] : [Math.min(0, ...all), Math.max(...all, 1e-9)];
@@ -157,7 +161,7 @@ function range(replay) {
 
 function chart(replay) {
   const values = finite(replay.steps.map((step) => step.value));
-  if (values.length === 0 && new Set(scores(replay)).size < 2) return null; // this agent does not rank
+  if (!ranks(replay)) return null;
   const width = Math.max(byId("replay").clientWidth - 46, 280), height = 170, left = 44, right = 12, top = 22, bottom = 22;
   const all = [...scores(replay), ...values], spread = Math.max(...all) - Math.min(...all) || 1;
   const low = Math.min(...all) - 0.08 * spread, high = Math.max(...all) + 0.08 * spread;
