@@ -23,6 +23,10 @@ DATA = (
     "browser/snapshot.js",
     "browser/act.js",
     "envs/webshop/synthetic.toml",
+    "models/pocket/config.json",
+    "models/pocket/tokenizer.json",
+    "models/pocket/training_log.json",
+    "models/pocket_q/checkpoint.json",
 )
 
 

@@ -8,7 +8,7 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.core.errors import SetupError
 
 ENVIRONMENT = "BESTOFQ_CHROMIUM"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")  # the last is a stub on Ubuntu
 SWITCHES = (
     "--disable-quic",
     "--disable-background-networking",

@@ -12,7 +12,7 @@ class BrowserConfig(Noun):
 
     headless: bool = True
     executable: Path | None = Field(default=None, description="a Chromium; None: found (see chromium.find_chromium)")
-    width: int = Field(default=1280, ge=64, description="viewport, CSS pixels (Best-of-Q, B.3: 1280 x 720)")
+    width: int = Field(default=1280, ge=64, description="viewport, CSS pixels")
     height: int = Field(default=720, ge=64, description="viewport, CSS pixels")
     device_scale_factor: float = Field(default=1.0, gt=0, le=4, description="screenshot pixels per CSS pixel")
     deadline: float = Field(default=15.0, gt=0, description="seconds any one call to the browser may take")

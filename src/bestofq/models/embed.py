@@ -70,7 +70,7 @@ class LocalEmbedder:
         """Vectors [B, D] of a whole data set, without an event loop; those in `store` are taken from there, new ones
         put there. `progress` hears how many are done."""
         distinct = {item.key: item for item in items}
-        found = dict(store.get_many(list(distinct))) if store else {}
+        found = dict(store.get_many(list(distinct))) if store is not None else {}
         # Alike lengths together; items that share a context stay together, as their keys sort by it.
         todo = sorted(
             (i for key, i in distinct.items() if key not in found),
@@ -80,7 +80,7 @@ class LocalEmbedder:
             chunk = todo[start : start + 512]
             vectors = dict(zip((item.key for item in chunk), self._compute(chunk), strict=True))
             found.update(vectors)
-            if store:
+            if store is not None:
                 store.put_many(vectors)
             if progress:
                 progress(len(found), len(distinct))

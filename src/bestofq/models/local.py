@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.cache_utils import DynamicLayer
+from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.errors import SetupError
 from bestofq.models.batching import MicroBatcher
@@ -69,6 +71,7 @@ class LocalModel:
         """Load a transformers directory or hub name. SetupError when it cannot be found."""
         target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
         dtype = _dtype(precision, target)
+        disable_progress_bar()  # of reading weights: they are ours to announce
         try:
             model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
             tokenizer = AutoTokenizer.from_pretrained(path)
@@ -102,7 +105,7 @@ class LocalModel:
         encoded = [self.encode(request.prompt) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: (requests[i].draws, len(encoded[i])))
         results: dict[int, Generation] = {}
-        for group in _groups(order, requests, size=max(1, self.max_batch // 2)):
+        for group in _groups(order, requests, size=self.max_batch):
             generations = self._generate([requests[i] for i in group], [encoded[i] for i in group])
             results.update(zip(group, generations, strict=True))
         return [results[i] for i in range(len(requests))]
@@ -121,34 +124,38 @@ class LocalModel:
         out = self.model(
             input_ids=ids, attention_mask=seen.long(), position_ids=positions, use_cache=True, logits_to_keep=1
         )
+        cache = _preallocate(out.past_key_values, draws * limit)
         logits = out.logits[:, -1:].float().expand(-1, draws, -1)  # [B, R, V]
         sampler = _Sampler(requests, limit, self.device)
         ends = self._ends.to(self.device)
         alive = torch.ones((rows, draws), dtype=torch.bool, device=self.device)
         log_prob = torch.zeros((rows, draws), device=self.device)
-        written: list[Tensor] = []
-        prefix = seen[:, None, None, :].expand(rows, 1, draws, width)  # each branch sees its prompt
-        own = torch.eye(draws, dtype=torch.bool, device=self.device).expand(rows, 1, draws, draws)
+        written = torch.full((rows, draws, limit), -1, dtype=torch.long, device=self.device)
+        own = torch.eye(draws, dtype=torch.bool, device=self.device)
+        active = torch.arange(rows, device=self.device)  # rows still in the batch
         for step in range(limit):
-            tokens, taken = sampler.next(logits, step)  # [B, R], [B, R]
-            log_prob += torch.where(alive, taken, 0.0)
-            written.append(torch.where(alive, tokens, -1))
-            alive &= ~torch.isin(tokens, ends)
-            if step + 1 == limit or not bool(alive.any()):
+            tokens, taken = sampler.next(logits, active, step)  # [A, R], [A, R]
+            log_prob[active] += torch.where(alive[active], taken, 0.0)
+            written[active, :, step] = torch.where(alive[active], tokens, -1)
+            alive[active] &= ~torch.isin(tokens, ends)
+            going = alive[active].any(1)
+            left = int(going.sum())
+            if step + 1 == limit or left == 0:
                 break
-            mask = torch.cat([prefix, *([own] * (step + 1))], dim=-1)  # [B, 1, R, P + R·(step+1)]
+            if left <= 0.7 * len(active):  # finished rows leave the batch
+                cache.batch_select_indices(going.nonzero().squeeze(1))
+                active, tokens = active[going], tokens[going]
+            prefix = seen[active, None, None, :].expand(-1, 1, draws, -1)  # each branch sees its prompt
+            branches = own.repeat(1, step + 1).expand(len(active), 1, -1, -1)  # and its own tokens
             out = self.model(
                 input_ids=tokens,
-                attention_mask=mask,
-                position_ids=(lengths[:, None] + step).expand(rows, draws),
-                past_key_values=out.past_key_values,
+                attention_mask=torch.cat([prefix, branches], dim=-1),  # [A, 1, R, P + R·(step+1)]
+                position_ids=(lengths[active, None] + step).expand(-1, draws),
+                past_key_values=cache,
                 use_cache=True,
             )
             logits = out.logits.float()
-        return [
-            self._generation(torch.stack([w[row] for w in written], -1), log_prob[row], alive[row], len(prompts[row]))
-            for row in range(rows)
-        ]
+        return [self._generation(written[row], log_prob[row], alive[row], len(prompts[row])) for row in range(rows)]
 
     def _generation(self, tokens: Tensor, log_prob: Tensor, alive: Tensor, prompt_tokens: int) -> Generation:
         branches = [[t for t in branch if t >= 0] for branch in tokens.tolist()]
@@ -174,15 +181,47 @@ class _Sampler:
         self._uniforms = torch.from_numpy(uniforms).to(device)
         self._temperature = torch.tensor([r.temperature for r in requests], device=device)[:, None, None]
 
-    def next(self, logits: Tensor, step: int) -> tuple[Tensor, Tensor]:
-        """Tokens [B, R] and their log-probabilities at temperature 1, from logits [B, R, V]."""
+    def next(self, logits: Tensor, active: Tensor, step: int) -> tuple[Tensor, Tensor]:
+        """Tokens [A, R] and their log-probabilities at temperature 1, from logits [A, R, V] of the rows `active`."""
         log_probs = logits.log_softmax(-1)
         tokens = logits.argmax(-1)  # [B, R]
         if logits.shape[1] > 1:
-            heights = (logits[:, 1:] / self._temperature).double().softmax(-1).cumsum(-1)  # [B, R-1, V]
-            point = self._uniforms[:, 1:, step, None] * heights[..., -1:]
+            heights = (logits[:, 1:] / self._temperature[active]).double().softmax(-1).cumsum(-1)  # [B, R-1, V]
+            point = self._uniforms[active, 1:, step, None] * heights[..., -1:]
             tokens = torch.cat([tokens[:, :1], torch.searchsorted(heights, point, right=True).squeeze(-1)], dim=1)
         return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
+
+
+class _RoomyLayer(DynamicLayer):  # type: ignore[misc]
+    """A layer's keys and values [B, H, T, D] with room for what is still to come, so that a step copies nothing."""
+
+    def __init__(self, layer: DynamicLayer, room: int) -> None:
+        super().__init__()
+        self.lazy_initialization(layer.keys, layer.values)
+        self._length = layer.keys.shape[-2]
+        self._store = [torch.nn.functional.pad(x, (0, 0, 0, room)) for x in (layer.keys, layer.values)]
+        self._view()
+
+    def _view(self) -> None:
+        self.keys, self.values = (x[:, :, : self._length] for x in self._store)
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        end = self._length + key_states.shape[-2]
+        for store, new in zip(self._store, (key_states, value_states), strict=True):
+            store[:, :, self._length : end] = new
+        self._length = end
+        self._view()
+        return self.keys, self.values
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        self._store = [x[indices] for x in self._store]
+        self._view()
+
+
+def _preallocate(cache: Any, room: int) -> Any:
+    """The cache of a prompt with room for `room` tokens; layers of another kind than the plain one are left alone."""
+    cache.layers = [_RoomyLayer(layer, room) if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    return cache
 
 
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:

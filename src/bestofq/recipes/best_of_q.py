@@ -1,10 +1,9 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
-import json
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pydantic import JsonValue
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -25,7 +24,6 @@ from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
-log = logging.getLogger(__name__)
 SEED_RUN = "seed"
 
 
@@ -67,7 +65,7 @@ async def collect(
     """`repeats` passes of one agent over the tasks of a split; resumes what was begun."""
     settings = parts.settings
     provenance = _provenance(parts)
-    await store.begin_run(run, {"settings": json.loads(settings.model_dump_json())}, provenance)
+    await store.begin_run(run, _run_config(parts, split), provenance)
     tasks = parts.suite.tasks(split, limit or settings.suite.train_tasks)
     with LiveProgress(f"{run}: {kind}", console=console) as progress:
         return await run_many(
@@ -130,6 +128,14 @@ class _bar:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+
+
+def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
+    """What a run's episodes depend on besides the agent's own Q-function; a run refuses to go on with another."""
+    kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "epsilon", "seed"})
+    kept["model"] = parts.settings.model.model_dump(mode="json", include={"path", "temperature", "draws"})
+    kept["suite"] = parts.settings.suite.model_dump(mode="json", include={"data", "seed", "step_limit", "env"})
+    return {**kept, "split": split}
 
 
 def _provenance(parts: Parts) -> Provenance:

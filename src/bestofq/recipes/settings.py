@@ -18,7 +18,7 @@ from bestofq.agents.scorers.picker import PickerScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.errors import ConfigError
 from bestofq.core.noun import Noun
-from bestofq.core.protocols import Scorer
+from bestofq.core.protocols import Scorer, Selector
 from bestofq.envs.webshop.goals import synthetic_goals
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.envs.webshop.suite import STEP_LIMIT, Suite, synthetic_suite
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 class ModelSettings(Noun):
     """The frozen model that proposes, picks and embeds."""
 
-    path: str = Field(default=str(POCKET), description="transformers directory or hub name")
+    path: str = Field(default="pocket", description="transformers directory or hub name; pocket: the one that ships")
     device: str = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    temperature: float = Field(default=1.0, gt=0, description="of every draw but the greedy first")
-    draws: int = Field(default=4, ge=1, description="draws per wanted candidate, repeats dropped")
+    temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
+    draws: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
     embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
     embed_in_context: bool = Field(default=False, description="read an action after its state; alone in A.3")
 
@@ -49,7 +49,7 @@ class SuiteSettings(Noun):
 
     data: Path | None = Field(default=None, description="folder of the real WebShop files; none: synthetic")
     seed: int = Field(default=2026, description="of the synthetic catalogue, the splits and the price limits")
-    train_tasks: int = Field(default=600, ge=1)
+    train_tasks: int = Field(default=800, ge=1)
     step_limit: int = Field(default=STEP_LIMIT, ge=1, description="WebShop: 15; the paper's WebVoyager: 30")
     env: Literal["text", "browser"] = "text"
     screenshots: bool = Field(default=False, description="keep a picture of every step (browser only)")
@@ -88,7 +88,8 @@ class Parts:
     @cached_property
     def model(self) -> LocalModel:
         chosen = self.settings.model
-        return LocalModel.load(chosen.path, device=chosen.device, precision=chosen.precision)
+        path = POCKET if chosen.path == "pocket" else chosen.path
+        return LocalModel.load(path, device=chosen.device, precision=chosen.precision)
 
     @cached_property
     def embedder(self) -> LocalEmbedder:
@@ -109,18 +110,19 @@ class Parts:
         n = n or self.settings.n_candidates
         chosen = self.settings.model
         proposer = SamplingProposer(self.model, temperature=chosen.temperature, draws=chosen.draws)
-        greedy = GreedySelector()
+        scorer: Scorer = ConstantScorer()
+        selector: Selector = GreedySelector()
         match kind:
             case "prompting":
-                return Agent(name=kind, proposer=proposer, scorer=ConstantScorer(), selector=greedy, n_candidates=1)
+                n = 1
             case "random":
-                scorer, selector = ConstantScorer(), UniformSelector()
+                selector = UniformSelector()
             case "explore":
-                scorer, selector = ConstantScorer(), EpsilonGreedySelector(self.settings.epsilon)
+                selector = EpsilonGreedySelector(self.settings.epsilon)
             case "picker":
-                scorer, selector = PickerScorer(self.model), greedy
+                scorer = PickerScorer(self.model)
             case "best-of-q" | "prior":
-                scorer, selector = self._learned(kind, values, n), greedy
+                scorer = self._learned(kind, values, n)
         return Agent(name=kind, proposer=proposer, scorer=scorer, selector=selector, n_candidates=n)
 
     def _learned(self, kind: AgentKind, values: ValueModel | None, n: int) -> Scorer:

@@ -15,7 +15,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Judge
 from bestofq.store.store import Store
 
-STEP_LIMIT = 30  # Best-of-Q, 4.1
+STEP_LIMIT = 30  # Best-of-Q, appendix K
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ document is name, query, category, all bullets, description and option values, w
 the first bullet and options, so that a search for the kind of product finds it whatever its title says.
 """
 
+import logging
 import re
 from collections.abc import Iterable
 
@@ -16,6 +17,7 @@ from bestofq.core.errors import DataError
 from bestofq.envs.webshop.products import Product
 
 RESULTS = 50  # products a search returns at most (Yao et al. 2022)
+logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself
 _WORD = re.compile(r"[^\W_]+")
 
 

@@ -7,8 +7,8 @@ one browser do not meet. Rewards are worked out from the site's own records, nev
 import asyncio
 import secrets
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import urlsplit
@@ -147,6 +147,14 @@ def _node(node: Node, root: str) -> str:
             return f'<a href="{escape(root + to_url(to))}">{escape(name)}</a>'
 
 
+class _Server(uvicorn.Server):
+    """Leaves signals to the process it is part of."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
 @asynccontextmanager
 async def serve(suite: Suite) -> AsyncIterator[Site]:
     """The site on a free loopback port of this event loop, until the context ends."""
@@ -154,10 +162,9 @@ async def serve(suite: Suite) -> AsyncIterator[Site]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     site.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = uvicorn.Server(
+    server = _Server(
         uvicorn.Config(site.app, log_level="error", lifespan="off", access_log=False, timeout_graceful_shutdown=1)
     )
-    server.install_signal_handlers = lambda: None
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         while not server.started:

@@ -1,0 +1,271 @@
+"""The commands: one per recipe."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bestofq.cli.config import load_config
+from bestofq.cli.demo import run_demo
+from bestofq.cli.doctor import doctor as examine
+from bestofq.cli.experiment import run_experiment
+from bestofq.core.errors import ConfigError
+from bestofq.core.observation import Split
+from bestofq.learning.checkpoint import load_value
+from bestofq.learning.value import ValueModel
+from bestofq.recipes import best_of_q as recipe
+from bestofq.recipes.benchmark import AGENTS, compare
+from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
+from bestofq.recipes.ranking import ranking
+from bestofq.recipes.settings import AgentKind, BestOfQSettings, Parts, pocket_q
+from bestofq.recipes.worlds import open_world
+from bestofq.reports.html import write_report
+from bestofq.reports.table import result_table
+from bestofq.store.store import Store
+
+app = typer.Typer(
+    name="bestofq",
+    help="Make a frozen web agent better at inference: of N proposed actions, take the one a learned Q values most.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+console = Console()
+
+Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]
+Folder = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
+Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function; none: the one that ships.")]
+RUNS = Path("runs/webshop")
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+
+def _parts(config: Path | None, settings: list[str] | None) -> Parts:
+    return Parts(load_config(BestOfQSettings, config, settings or ()))
+
+
+def _values(parts: Parts, folder: Path | None) -> ValueModel:
+    return load_value(folder or pocket_q(), embed=parts.embedder.spec)
+
+
+@app.command()
+def demo(
+    tasks: Annotated[int, typer.Option(help="Held-out tasks per agent.", min=2)] = 24,
+    out: Annotated[Path, typer.Option(help="Where episodes and the report go.")] = Path("runs/demo"),
+    fresh: Annotated[bool, typer.Option(help="Begin anew instead of going on.")] = True,
+) -> None:
+    """Watch the frozen pocket model shop in Chromium, with and without a Q-function; then learn and compare again."""
+    asyncio.run(run_demo(console, tasks=tasks, out=out, fresh=fresh))
+
+
+@app.command()
+def doctor(
+    webshop: Annotated[Path | None, typer.Option(help="Folder of the real WebShop files.")] = None,
+) -> None:
+    """Say what is there and what is missing, with the command that mends each line."""
+    raise typer.Exit(examine(console, webshop=webshop))
+
+
+@app.command()
+def collect(
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = RUNS,
+    run: Annotated[str, typer.Option(help="Name of the run.")] = recipe.SEED_RUN,
+    agent: Annotated[str, typer.Option(help=f"explore, {', '.join(AGENTS)}.")] = "explore",
+    repeats: Annotated[int | None, typer.Option(help="Passes over the tasks; none: seed_runs.", min=1)] = None,
+    q: Q = None,
+) -> None:
+    """Collect episodes on training tasks. The same command again goes on where it stopped."""
+    parts = _parts(config, set_)
+    kind = _kind(agent)
+
+    async def work() -> None:
+        values = _values(parts, q) if kind in ("best-of-q", "prior") else None
+        async with open_world(parts) as make_env:
+            with Store.open(store) as opened:
+                await recipe.collect(
+                    parts,
+                    make_env,
+                    opened,
+                    run,
+                    kind,
+                    console,
+                    repeats=repeats or parts.settings.seed_runs,
+                    values=values,
+                )
+
+    asyncio.run(work())
+
+
+@app.command()
+def train(
+    out: Annotated[Path, typer.Option(help="Folder for the Q-function.")],
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = RUNS,
+    run: Annotated[list[str] | None, typer.Option(help="Runs to learn from; may be given again.")] = None,
+) -> None:
+    """Learn Q and V by IQL from stored episodes."""
+    with Store.open(store) as opened:
+        recipe.train(_parts(config, set_), opened, run or [recipe.SEED_RUN], out, console)
+
+
+@app.command()
+def improve(
+    out: Annotated[Path, typer.Option(help="Folder for the Q-functions.")] = RUNS / "q",
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = RUNS,
+) -> None:
+    """The whole recipe: collect, train, then cycles of exploit, add data, retrain. Resumable."""
+    parts = _parts(config, set_)
+
+    async def work() -> None:
+        async with open_world(parts) as make_env:
+            with Store.open(store) as opened:
+                await recipe.best_of_q(parts, make_env, opened, out, console)
+
+    asyncio.run(work())
+
+
+@app.command("eval")
+def evaluate(
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = RUNS,
+    q: Q = None,
+    run: Annotated[str, typer.Option(help="Name of the run.")] = "eval",
+    agents: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(AGENTS),
+    split: Annotated[str, typer.Option(help="dev or test.")] = "dev",
+    tasks: Annotated[int, typer.Option(min=1)] = 200,
+    runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
+    n: Annotated[int | None, typer.Option(min=1, help="Candidates at inference; none: as in training.")] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
+) -> None:
+    """Success ± standard error over runs, and steps for success, for each agent (Table 2)."""
+    parts = _parts(config, set_)
+    kinds = [_kind(name.strip()) for name in agents.split(",")]
+
+    async def work() -> None:
+        values = _values(parts, q) if {"best-of-q", "prior"} & set(kinds) else None
+        async with open_world(parts) as make_env:
+            with Store.open(store) as opened:
+                await compare(
+                    parts,
+                    make_env,
+                    opened,
+                    run,
+                    console,
+                    agents=kinds,
+                    values=values,
+                    split=_split(split),
+                    tasks=tasks,
+                    runs=runs,
+                    n=n,
+                )
+                table = result_table(
+                    opened, runs=[run], agents=kinds, split=split, baseline=kinds[0] if len(kinds) > 1 else None
+                )
+        console.print(table.to_rich(f"WebShop, {split}"))
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            command = "bestofq " + " ".join(sys.argv[1:])
+            result = {"command": command, "table": json.loads(table.to_json())}
+            out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+            console.print(f"written: {out}")
+
+    asyncio.run(work())
+
+
+@app.command()
+def rank(
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = RUNS,
+    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
+    agent: Annotated[str, typer.Option(help="Whose choices to count.")] = "best-of-q",
+) -> None:
+    """Count right actions proposed and taken, against an oracle, per kind of page (Fig. 3, exactly)."""
+    parts = _parts(config, set_)
+    with Store.open(store, read_only=True) as opened:
+        rows = ranking(opened.episodes(run=run, agent=agent), parts.suite)
+    table = Table(title=f"{agent} in {run}: shares of steps, %")
+    for name in (
+        "page",
+        "steps",
+        "right proposed",
+        "right chosen",
+        "first right",
+        "chance",
+        "contested: chosen/first/chance",
+    ):
+        table.add_column(name, justify="left" if name == "page" else "right")
+    for kind, row in rows.items():
+        shares = (row.proposed, row.chosen, row.first, row.chance)
+        contested = (row.contested_chosen, row.contested_first, row.contested_chance)
+        table.add_row(
+            kind,
+            str(row.steps),
+            *(f"{100 * share:.1f}" for share in shares),
+            f"{row.contested}: " + " / ".join(f"{100 * share:.0f}" for share in contested),
+        )
+    console.print(table)
+
+
+@app.command()
+def report(
+    store: Folder = RUNS,
+    out: Annotated[Path, typer.Option(help="The HTML file.")] = RUNS / "report.html",
+    run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="The agent others are compared with.")] = None,
+) -> None:
+    """Write one self-contained HTML file: table, charts, replayable episodes."""
+    with Store.open(store, read_only=True) as opened:
+        write_report(opened, out, title="Best-of-Q", runs=run, baseline=baseline)
+    console.print(f"written: {out}")
+
+
+@app.command()
+def experiment(
+    config: Config = None,
+    set_: Set = None,
+    out: Annotated[Path, typer.Option(help="Folder of the episodes and Q-functions.")] = Path("runs/experiment"),
+    results: Annotated[Path, typer.Option(help="Folder of the committed results.")] = Path(
+        "experiments/webshop-pocket"
+    ),
+    tasks: Annotated[int, typer.Option(min=2, help="Held-out test tasks.")] = 200,
+    runs: Annotated[int, typer.Option(min=1)] = 3,
+) -> None:
+    """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
+    parts = _parts(config, set_)
+    asyncio.run(run_experiment(parts, console, out=out, results=results, tasks=tasks, runs=runs))
+
+
+@app.command()
+def pocket(
+    out: Annotated[Path, typer.Option(help="Folder for the checkpoint.")],
+    config: Config = None,
+    set_: Set = None,
+) -> None:
+    """Make the pocket model from nothing: demonstrations, tokenizer, training."""
+    make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)
+
+
+def _kind(name: str) -> AgentKind:
+    for kind in ("explore", *AGENTS):
+        if name == kind:
+            return kind
+    raise ConfigError(f"there is no agent {name!r}: it is one of explore, {', '.join(AGENTS)}")
+
+
+def _split(name: str) -> Split:
+    for split in SPLITS:
+        if name == split:
+            return split
+    raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(SPLITS)}")
