@@ -46,7 +46,8 @@ async def run_experiment(
                     tasks=dev_tasks,
                     runs=1,
                 )
-                seen = (settings.seed_runs + cycle * settings.runs_per_cycle) * settings.suite.train_tasks
+                learned_from = (SEED_RUN, *(f"cycle-{c}" for c in range(1, cycle + 1)))
+                seen = sum(len(store.summaries(run=name)) for name in learned_from)
                 curve.append(CurvePoint(episodes=seen, success=success_rate(found["best-of-q"])))
             await compare(
                 parts,
