@@ -26,7 +26,7 @@ COLLECTED = "demo-collected"
 async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
     """Compare on held-out tasks; collect with ε-greedy; train the shipped Q further; compare again; report."""
     if fresh and out.exists():
-        if not (out / "episodes.db").exists() and any(out.iterdir()):
+        if not (out / "store.sqlite").exists() and any(out.iterdir()):
             raise InputError(f"{out} holds something that is no demo: give --out another folder")
         shutil.rmtree(out)
     learning = IQLConfig(steps=400, lr_q=3e-5, lr_v=3e-5, network=NetworkConfig(project=None), log_every=20)

@@ -12,10 +12,10 @@ from rich.console import Console
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
 from bestofq.recipes.best_of_q import SEED_RUN, best_of_q
-from bestofq.recipes.ranking import ranking
+from bestofq.recipes.ranking import Ranking, ranking
 from bestofq.recipes.settings import Parts
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.figures import CurvePoint, learning_curve_svg, success_bars_svg
+from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
@@ -76,9 +76,7 @@ async def run_experiment(
         table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
         base = success_rate(store.summaries(run="dev-base", agent="prompting"))
         ranks = {
-            agent: {
-                kind: asdict(row) for kind, row in ranking(store.episodes(run=TEST, agent=agent), parts.suite).items()
-            }
+            agent: ranking(store.episodes(run=TEST, agent=agent), parts.suite)
             for agent in AGENTS
             if agent != "prompting"
         }
@@ -96,15 +94,32 @@ async def run_experiment(
             "dev_curve": [point.model_dump() for point in curve],
             "dev_prompting": base,
             "test": json.loads(table.to_json()),
-            "ranking_on_test": ranks,
+            "ranking_on_test": {
+                agent: {kind: asdict(row) for kind, row in rows.items()} for agent, rows in ranks.items()
+            },
         }
         (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
         (results / "table.md").write_text(table.to_markdown(), "utf-8")
         (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
         (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=base), "utf-8")
-        write_report(store, out / "report.html", title="Best-of-Q", runs=[TEST], baseline="prompting", curve=curve)
+        write_report(
+            store,
+            out / "report.html",
+            title="Best-of-Q",
+            runs=[TEST],
+            baseline="prompting",
+            curve=curve,
+            diagnostics={agent: failure_split(rows["all"]) for agent, rows in ranks.items()},
+        )
     console.print(table.to_rich("Held-out test tasks"))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
+
+
+def failure_split(row: Ranking) -> FailureSplit:
+    """Fig. 3's three parts, as counts of steps."""
+    proposed = round(row.steps * row.proposed)
+    chosen = round(proposed * row.chosen)
+    return FailureSplit(not_proposed=row.steps - proposed, not_chosen=proposed - chosen, chosen=chosen)
 
 
 def _collected(store: Store, run: str) -> dict[str, float]:

@@ -1,0 +1,131 @@
+"""Oracle, demonstrations, tokenizer, and the model they make."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from bestofq.agents.parse import parse_reply
+from bestofq.core.actions import Click, Goto
+from bestofq.core.observation import Element, Observation
+from bestofq.envs.webshop.pages import Item
+from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.envs.webshop.text import TextEnv
+from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
+from bestofq.models.local import LocalModel, Request
+from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
+from bestofq.recipes.pocket.oracle import Oracle
+from bestofq.recipes.pocket.pocket import LOG, PocketConfig, make_pocket_model
+from bestofq.recipes.pocket.tokenizer import train_tokenizer
+
+DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,))
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return synthetic_suite(SyntheticConfig(products_per_category=20))
+
+
+async def test_the_oracle_earns_everything(suite: Suite) -> None:
+    for task in suite.tasks("dev")[:60]:
+        env, oracle = TextEnv(suite), Oracle(suite, suite.goal(task.id), task.split)
+        seen = await env.reset(task, seed=0)
+        for _ in range(15):
+            result = await env.step(oracle.advise(suite.shop(task.split), env.view, seen).action)
+            seen = result.observation
+            if result.terminated:
+                break
+        assert result.reward == 1.0, task.goal
+
+
+async def test_the_oracle_leaves_a_product_that_cannot_win(suite: Suite) -> None:
+    task = suite.tasks("dev")[0]
+    oracle = Oracle(suite, suite.goal(task.id), task.split)
+    shop = suite.shop(task.split)
+    env = TextEnv(suite)
+    await env.reset(task, seed=0)
+    other = next(p for p in shop.catalogue if p.query != oracle.type)
+    result = await env.step(Goto(url=f"/item/{other.id}?q=x&page=1"))
+    advice = oracle.advise(shop, env.view, result.observation)
+    assert isinstance(env.view, Item)
+    assert advice.thought == f"not {oracle.type}"
+    assert isinstance(advice.action, Click)
+    assert result.observation.elements[advice.action.mark - 1].name == "< Prev"  # type: ignore[operator]
+
+
+async def test_demonstrations_are_replies_an_agent_could_give() -> None:
+    examples = await demonstrate(DEMONSTRATIONS, 300, 0)
+    again = await demonstrate(DEMONSTRATIONS, 300, 0)
+    assert examples == again
+    picks = [e for e in examples if e.prompt.endswith("best:")]
+    assert 0.05 < len(picks) / len(examples) < 0.4
+    for example in examples:
+        if example in picks:
+            assert 1 <= int(example.reply) <= example.prompt.count("\n") + 1
+        else:
+            marks = range(1, example.prompt.count(" [") + 1)
+            page = Observation(
+                url="/",
+                title="",
+                text="",
+                elements=tuple(Element(mark=m, role="link", name=str(m)) for m in marks),
+            )
+            assert parse_reply(example.reply, page).thought
+
+
+def test_any_text_survives_the_tokenizer_and_a_mark_is_one_token() -> None:
+    tokenizer = train_tokenizer(["Buy Now [7] $24.99 Acme\n" * 40, "click [12] under 40"], 400)
+    for text in ("Buy Now [7]", "naïve 東京 \t[x]  $1,234.50\n\n", ""):
+        assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
+    assert len(tokenizer.encode(" [7]", add_special_tokens=False)) == 1
+
+
+def test_training_lowers_the_loss_of_replies() -> None:
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=16,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            tie_word_embeddings=True,
+        )
+    )
+    examples = [TokenizedExample([1, n, 3, n, 2], 3) for n in range(4, 16)] * 8
+    rows = []
+    config = SFTConfig(steps=60, batch_tokens=16 * 8, widths=(8,), compile=False, warmup_steps=5)
+    train_language_model(model, examples, config, rows.append, report_every=10)
+    assert rows[-1].loss_reply < 0.2 * rows[0].loss_reply
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) -> None:
+    config = PocketConfig(
+        examples=300,
+        vocabulary=500,
+        width=32,
+        layers=1,
+        heads=2,
+        feed_forward=64,
+        demonstrations=DEMONSTRATIONS,
+        training=SFTConfig(steps=3, batch_tokens=1024, compile=False),
+    )
+    make_pocket_model(config, tmp_path, Console(quiet=True))
+    log = json.loads((tmp_path / LOG).read_text())
+    assert log["rows"][-1]["step"] == 3
+    model = LocalModel.load(tmp_path, device="cpu")
+    assert len(model.generate_batch([Request(prompt="goal: a", draws=2, max_new_tokens=4)])[0].replies) == 2
+
+
+def test_the_shipped_model_is_small_and_knows_its_shop() -> None:
+    model = LocalModel.load(device="cpu")
+    parameters = sum(p.numel() for p in model.model.parameters())
+    assert 3_000_000 <= parameters <= 10_000_000
+    prompt = 'goal: i need silent computer mouse\npage:\nWebShop\nSearch: "" [1] Search [2]\nnext:'
+    reply = model.generate_batch([Request(prompt=prompt)])[0].replies[0]
+    assert reply.text == ' search for it\nwrite [1] "silent computer mouse" enter'
