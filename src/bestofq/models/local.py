@@ -42,8 +42,13 @@ class Reply:
 
     text: str
     log_prob: float
-    tokens: int
+    ids: tuple[int, ...]  # the tokens as drawn: encoding `text` again may cut it up otherwise
     finished: bool  # False: cut off at max_new_tokens
+
+    @property
+    def tokens(self) -> int:
+        """How many were drawn."""
+        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,7 @@ class LocalModel:
         branches = [[t for t in branch if t >= 0] for branch in tokens.tolist()]
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
         replies = (
-            Reply(text, p, len(branch), not cut)
+            Reply(text, p, tuple(branch), not cut)
             for text, p, branch, cut in zip(texts, log_prob.tolist(), branches, alive.tolist(), strict=True)
         )
         return Generation(tuple(replies), prompt_tokens)

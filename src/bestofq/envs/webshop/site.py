@@ -23,16 +23,16 @@ from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.webshop.pages import Bought, Item, Link, Node, Page, SearchBox, Shop
 from bestofq.envs.webshop.suite import Suite
-from bestofq.envs.webshop.urls import from_url, to_url
+from bestofq.envs.webshop.urls import buy_url, from_url, to_url
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:1rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
-p{margin:.45rem 0}a{color:#0b57d0;text-decoration:none}a:hover{text-decoration:underline}
+div{margin:.45rem 0}a{color:#0b57d0;text-decoration:none}a:hover{text-decoration:underline}
 a[role=radio]{border:1px solid #b8c0cc;border-radius:1rem;padding:.1rem .7rem;margin-right:.2rem;color:#1b1f24}
 a[role=radio][aria-checked=true]{background:#0b57d0;border-color:#0b57d0;color:#fff}
 button{font:inherit;padding:.25rem .9rem;border:0;border-radius:.4rem;background:#ffb300;cursor:pointer}
 input{font:inherit;padding:.25rem .5rem;width:24rem;max-width:60vw;border:1px solid #b8c0cc;border-radius:.4rem}
-form{display:inline}p:first-of-type{font-weight:600}
+form{display:inline}div:first-of-type{font-weight:600}
 """
 
 
@@ -98,7 +98,7 @@ class Site:
             return HTMLResponse("<p>There is no such product in this shop.</p>", status_code=404)
         if visit.bought is None:
             visit.bought = item
-        return RedirectResponse(f"/v/{token}/thanks", status_code=303)
+        return RedirectResponse(f"/v/{token}{to_url(Bought(item=item))}", status_code=303)
 
 
 def view_url(url: str) -> str:
@@ -114,7 +114,7 @@ def _token(url: str) -> str:
 
 def to_html(page: Page, root: str) -> str:
     """A page as HTML that a browser reads as the very text `text.render` writes."""
-    body = "\n".join(f"<p>{_line(line, root)}</p>" for line in page.lines)
+    body = "\n".join(f"<div>{_line(line, root)}</div>" for line in page.lines)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(page.title)}</title>'
         f'<link rel="icon" href="data:,"><style>{STYLE}</style></head><body>{body}</body></html>'
@@ -134,10 +134,9 @@ def _node(node: Node, root: str) -> str:
             return escape(node)
         case SearchBox():
             return f'<input type="search" name="q" autocomplete="off" aria-label="{escape(node.name)}">'
-        case Link(name=name, to=Bought() as to):
-            path, _, query = to_url(to).partition("?")
-            action = f"{root}{path}?{query}"
-            return f'<form method="post" action="{escape(action)}"><button>{escape(name)}</button></form>'
+        case Link(name=name, to=Bought(item=item)):
+            action = escape(root + buy_url(item))
+            return f'<form method="post" action="{action}"><button>{escape(name)}</button></form>'
         case Link(name=name, role="button"):
             return f"<button>{escape(name)}</button>"
         case Link(name=name, to=to, role="radio", checked=checked):

@@ -14,13 +14,19 @@ def to_url(view: View) -> str:
         case Start():
             return "/"
         case Results():
-            return "/search?" + urlencode({"q": view.query, "page": view.page})
+            page = {} if view.page == 1 else {"page": view.page}  # as a browser writes the search form's
+            return "/search?" + urlencode({"q": view.query, **page})
         case Item():
             return f"/item/{quote(view.product_id)}?" + _item_query(view)
         case Detail():
             return f"/item/{quote(view.item.product_id)}/{view.section}?" + _item_query(view.item)
         case Bought():
-            return f"/buy/{quote(view.item.product_id)}?" + _item_query(view.item)
+            return "/thanks"
+
+
+def buy_url(item: Item) -> str:
+    """Where Buy Now is posted."""
+    return f"/buy/{quote(item.product_id)}?" + _item_query(item)
 
 
 def _item_query(item: Item) -> str:
