@@ -60,7 +60,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
             trained = train_iql(data, learning, start=start)
             export_value(out / "q", trained, embed=parts.embedder.spec, train_n=shipped.train_n)
             console.print(f"{learning.steps} steps of IQL on {len(data):,} transitions: {out / 'q'}")
-            console.print(Rule("3. The same frozen model with what was learned on top"))
+            console.print(Rule("3. The same frozen model, with what was learned on top of the shipped Q"))
             learned = load_value(out / "q", embed=parts.embedder.spec)
             await compare(
                 parts,
