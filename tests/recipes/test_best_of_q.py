@@ -52,9 +52,7 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
     assert rows["all"].steps == sum(len(episode.steps) for episode in episodes)
 
 
-def test_learned_agents_need_a_q_function_and_warn_of_another_n(
-    tmp_path: Path, console: Console, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path, console: Console) -> None:
     parts = Parts(SMALL)
     with pytest.raises(ConfigError, match="--q"):
         parts.agent("best-of-q")
@@ -62,7 +60,9 @@ def test_learned_agents_need_a_q_function_and_warn_of_another_n(
         train(parts, store, ["nothing"], tmp_path / "q", console)
 
 
-async def test_a_q_function_of_another_embedding_is_refused_by_name(tmp_path: Path, console: Console) -> None:
+async def test_another_n_warns_and_another_embedding_is_refused_by_name(
+    tmp_path: Path, console: Console, caplog: pytest.LogCaptureFixture
+) -> None:
     parts = Parts(SMALL)
     async with open_world(parts) as make_env:
         with Store.open(tmp_path / "store") as store:
@@ -71,6 +71,8 @@ async def test_a_q_function_of_another_embedding_is_refused_by_name(tmp_path: Pa
             )
             agent = parts.agent("best-of-q", values, n=5)
             assert agent.n_candidates == 5
+            assert "N = 5" in caplog.text
+            assert "N = 3" in caplog.text
             other = Parts(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
             with pytest.raises(CheckpointError, match="layer"):
                 train(other, store, ["seed"], tmp_path / "q" / "q0", console)

@@ -33,8 +33,6 @@ async def best_of_q(
     store: Store,
     out: Path,
     console: Console,
-    *,
-    after_training: Callable[[int, ValueModel], object] | None = None,
 ) -> ValueModel:
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = parts.settings
