@@ -17,7 +17,7 @@ check: setup
 	$(MAKE) test
 
 experiment: setup
-	$(BIN)/bestofq experiment $(ARGS)
+	$(BIN)/bestofq experiment --config experiments/webshop-pocket/config.toml $(ARGS)
 
 setup:
 	@scripts/setup.sh

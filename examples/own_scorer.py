@@ -30,7 +30,7 @@ class NamedOption:
 def propose(state: State, n: int) -> list[str]:
     """The goal as query; then the first product; then Buy Now, or an option that is not chosen yet."""
     elements = state.observation.elements
-    useful = [e for e in elements if e.name == "Buy Now" or e.name.startswith("$")]
+    useful = [e for e in elements if e.name.startswith("Buy Now") or e.name.startswith("$")]
     options = [e for e in elements if e.role == "radio" and "checked" not in e.states]
     return [f"click [{e.mark}]" for e in (*useful, *options)] or [f'write [1] "{state.task.goal}" enter']
 

@@ -20,10 +20,11 @@ from bestofq.store.store import Store
 
 def propose(state: State, n: int) -> list[str]:
     """Search for the goal, open a product (two candidates), buy it. The first reply is the greedy choice."""
-    marks = {element.name: element.mark for element in state.observation.elements}
-    if "Buy Now" in marks:
-        return [f"it will do\nclick [{marks['Buy Now']}]"]
-    products = [mark for name, mark in marks.items() if name.startswith("$")]
+    elements = state.observation.elements
+    for element in elements:
+        if element.name.startswith("Buy Now"):
+            return [f"it will do\nclick [{element.mark}]"]
+    products = [element.mark for element in elements if element.name.startswith("$")]
     return [f"click [{mark}]" for mark in products[:2]] or [f'write [1] "{state.task.goal}" enter']
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.prompting import pick_prompt, propose_prompt, state_text
+from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, state_text
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, State
@@ -34,8 +34,8 @@ class Lengths:
 
     spec = EmbedSpec(model="lengths", revision="1", dim=1)
 
-    async def embed(self, items: Sequence[EmbedItem]) -> Floats:
-        return np.array([[len(item.text)] for item in items], dtype=np.float32)
+    async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
+        return np.array([[len(item.text)] for item in items], dtype=np.float32), 7 * len(items)
 
 
 class Sum:
@@ -53,6 +53,7 @@ async def test_q_scores_each_candidate_in_its_state() -> None:
     base = len(state_text(STATE)) + len("a red one")
     assert scores.values == (base + len("click link Red"), base + len("click link Blue"))
     assert scores.state_value == base
+    assert scores.usage[0].tokens_in == 7 * (2 + len(CANDIDATES))
 
 
 async def test_the_prior_adds_log_probabilities() -> None:
@@ -75,12 +76,19 @@ async def test_a_proposer_without_log_probabilities_is_refused() -> None:
 def test_prompts_hold_goal_history_page_error_and_candidates() -> None:
     decision = Decision(candidates=CANDIDATES, scores=(0.0, 0.0), chosen=1)
     text = propose_prompt(STATE.model_copy(update={"decisions": (decision,)}))
-    assert text == ("goal: a red one\ndid: click link Blue\npage:\nRed [1] Blue [2]\nerror: no such thing\nnext:")
-    assert pick_prompt(STATE, CANDIDATES).endswith("candidates:\n1. click link Red\n2. click link Blue\nbest:")
+    assert text == (
+        "goal: a red one\ndid: click link Blue\npage:\nRed [1] Blue [2]\nerror: no such thing\ngoal: a red one\nnext:"
+    )
+    assert pick_prompt(STATE, CANDIDATES).endswith(
+        "candidates:\n1. click link Red\n2. click link Blue\ngoal: a red one\nbest:"
+    )
 
 
 def test_an_action_is_embedded_alone_or_after_its_state() -> None:
     alone = EmbeddingTexts().action(STATE, CANDIDATES[0])
     assert alone == EmbedItem(text="click link Red")
-    after = EmbeddingTexts(in_context=True).action(STATE, CANDIDATES[0])
+    after = EmbeddingTexts("state").action(STATE, CANDIDATES[0])
     assert after == EmbedItem(text=" r1\nclick [1]", context=propose_prompt(STATE))
+    reviewed = EmbeddingTexts("review")
+    assert reviewed.action(STATE, CANDIDATES[0]).text == review_prompt(STATE, CANDIDATES[0])
+    assert reviewed.state(STATE).text == propose_prompt(STATE)

@@ -45,6 +45,11 @@ def test_defaults_then_file_then_settings(tmp_path: Path) -> None:
     )
 
 
+def test_none_in_a_file_is_no_value(tmp_path: Path) -> None:
+    path = write(tmp_path, '[training]\nproject = "none"\n')
+    assert load_config(Recipe, path) == Recipe(training=Training(project=None))
+
+
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [

@@ -1,4 +1,4 @@
-"""Mean-pooled hidden states."""
+"""Pooled hidden states."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import torch
 
 from bestofq.core.embedding import EmbedItem
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.local import LocalModel
+from bestofq.models.local import LocalModel, Request
 
 SHORT = EmbedItem(text="red mouse")
 LONG = EmbedItem(text="goal: i need a red wireless mouse under 40 dollars\npage:\nBuy Now [1] back [2]\n")
@@ -20,13 +20,37 @@ def test_a_vector_is_the_mean_of_the_last_hidden_state(model: LocalModel) -> Non
     np.testing.assert_allclose(vector, hidden.mean(0).detach().numpy(), atol=1e-5)
 
 
+def test_the_last_token_alone_can_be_pooled(model: LocalModel) -> None:
+    embedder = LocalEmbedder(model, pooling="last")
+    item = EmbedItem(text=" want [1]", context=LONG.text)
+    for text, vector in zip((SHORT.text, LONG.text), embedder.embed_all([SHORT, LONG]), strict=True):
+        hidden = model.model(torch.tensor([model.encode(text)]), output_hidden_states=True).hidden_states[-1][0]
+        np.testing.assert_allclose(vector, hidden[-1].detach().numpy(), atol=1e-4)
+    ids = model.encode(item.context) + model.encode_plain(item.text)
+    hidden = model.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0]
+    after = LocalEmbedder(model, pooling="last", context="state").embed_all([item, EmbedItem(text=" a", context="b")])
+    np.testing.assert_allclose(after[0], hidden[-1].detach().numpy(), atol=1e-4)
+
+
+def test_the_model_s_own_answer_can_be_pooled(model: LocalModel) -> None:
+    item = EmbedItem(text=LONG.text, answer=5)
+    reply = model.generate_batch([Request(prompt=item.text, max_new_tokens=5, one_line=True)])[0].replies[0]
+    answer = list(reply.ids[:-1] if reply.finished else reply.ids)
+    prompt = model.encode(item.text)
+    hidden = model.model(torch.tensor([prompt + answer]), output_hidden_states=True).hidden_states[-1][0]
+    vectors = LocalEmbedder(model).embed_all([SHORT, item, LONG])
+    np.testing.assert_allclose(vectors[1], hidden[len(prompt) :].mean(0).detach().numpy(), atol=1e-4)
+    np.testing.assert_allclose(vectors[2], LocalEmbedder(model).embed_all([LONG])[0], atol=1e-5)
+    assert len({item.key, LONG.key}) == 2
+
+
 def test_padding_does_not_change_a_vector(model: LocalModel) -> None:
     embedder = LocalEmbedder(model)
     np.testing.assert_allclose(embedder.embed_all([SHORT, LONG])[0], embedder.embed_all([SHORT])[0], atol=1e-5)
 
 
 def test_an_action_in_context_is_pooled_over_its_own_tokens(model: LocalModel) -> None:
-    embedder = LocalEmbedder(model, in_context=True)
+    embedder = LocalEmbedder(model, context="state")
     texts = (" want\nclick [1]", " back [2]", " next")
     items = [EmbedItem(text=t, context=c) for c in (LONG.text, SHORT.text) for t in texts]
     vectors = embedder.embed_all(items)
@@ -47,9 +71,7 @@ def test_each_distinct_text_is_embedded_once(model: LocalModel) -> None:
 
     kept, embedder = Kept(), LocalEmbedder(model)
     first = embedder.embed_all([SHORT, LONG, SHORT], kept)
-    tokens = embedder.tokens
-    again = embedder.embed_all([LONG, SHORT], kept)
-    assert embedder.tokens == tokens
+    again = embedder.embed_all([LONG, SHORT], kept)  # `put_many` refuses what it has
     assert len(kept) == 2
     np.testing.assert_array_equal(first[[1, 0]], again)
 
@@ -57,7 +79,10 @@ def test_each_distinct_text_is_embedded_once(model: LocalModel) -> None:
 async def test_episodes_in_flight_share_a_batch(model: LocalModel) -> None:
     embedder = LocalEmbedder(model)
     pairs = await asyncio.gather(*(embedder.embed([SHORT, LONG]) for _ in range(4)))
-    for pair in pairs:
+    lengths = [len(model.encode(item.text)) for item in (SHORT, LONG)]
+    assert sorted(tokens for _, tokens in pairs)[-1] == sum(lengths)
+    assert (await embedder.embed([LONG, SHORT]))[1] == 0
+    for pair, _ in pairs:
         np.testing.assert_allclose(pair, LocalEmbedder(model).embed_all([SHORT, LONG]), atol=1e-5)
 
 
@@ -65,7 +90,8 @@ def test_the_spec_names_what_a_vector_depends_on(model: LocalModel) -> None:
     specs = {
         LocalEmbedder(model).spec.hash,
         LocalEmbedder(model, layer=1).spec.hash,
-        LocalEmbedder(model, in_context=True).spec.hash,
+        LocalEmbedder(model, context="state").spec.hash,
+        LocalEmbedder(model, pooling="last").spec.hash,
         LocalEmbedder(model, prompt="x").spec.hash,
     }
-    assert len(specs) == 4
+    assert len(specs) == 5

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bestofq.cli.experiment import dev_curve
 from bestofq.core.errors import CheckpointError, ConfigError, InputError
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig
@@ -40,6 +41,9 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             assert len(first) == 16
             await best_of_q(parts, make_env, store, tmp_path / "q", console)
             assert {episode.id for episode in store.summaries()} == first
+            (point,) = dev_curve(store)  # of the first Q-function, measured where it was put to use
+            used = store.summaries(run="cycle-1")
+            assert (point.episodes, point.success) == (8, sum(e.success for e in used) / 8)
             await compare(parts, make_env, store, "test", console, values=values, split="test", tasks=4, runs=1)
             episodes = list(store.episodes(run="test", agent="best-of-q"))
     assert {episode.task.split for episode in episodes} == {"test"}
@@ -50,6 +54,13 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             assert decision.scores[decision.chosen] == max(decision.scores)
     rows = ranking(episodes, parts.suite)
     assert rows["all"].steps == sum(len(episode.steps) for episode in episodes)
+
+
+def test_parts_read_as_a_q_function_does() -> None:
+    parts = Parts(SMALL)
+    spec = parts.reading(parts.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})).embedder.spec
+    assert (spec.pooling, spec.context, spec.layer) == ("last", "state", -1)
+    assert parts.embedder.spec.pooling == "mean"
 
 
 def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path, console: Console) -> None:

@@ -1,6 +1,7 @@
 """Oracle, demonstrations, tokenizer, and the model they make."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,20 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.agents.parse import parse_reply
 from bestofq.core.actions import Click, Goto
+from bestofq.core.decision import State
 from bestofq.core.observation import Element, Observation
-from bestofq.envs.webshop.pages import Item
+from bestofq.envs.webshop.pages import BUY, Item, Results
+from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
+from bestofq.envs.webshop.urls import to_url
 from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
 from bestofq.models.local import LocalModel, Request
-from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
+from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, candidate, demonstrate
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.recipes.pocket.pocket import LOG, PocketConfig, make_pocket_model
+from bestofq.recipes.pocket.reviews import review
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
 
 DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,))
@@ -32,7 +37,7 @@ def suite() -> Suite:
 
 async def test_the_oracle_earns_everything(suite: Suite) -> None:
     for task in suite.tasks("dev")[:60]:
-        env, oracle = TextEnv(suite), Oracle(suite, suite.goal(task.id), task.split)
+        env, oracle = TextEnv(suite), Oracle(suite, suite.goal(task.id))
         seen = await env.reset(task, seed=0)
         for _ in range(15):
             result = await env.step(oracle.advise(suite.shop(task.split), env.view, seen).action)
@@ -44,7 +49,7 @@ async def test_the_oracle_earns_everything(suite: Suite) -> None:
 
 async def test_the_oracle_leaves_a_product_that_cannot_win(suite: Suite) -> None:
     task = suite.tasks("dev")[0]
-    oracle = Oracle(suite, suite.goal(task.id), task.split)
+    oracle = Oracle(suite, suite.goal(task.id))
     shop = suite.shop(task.split)
     env = TextEnv(suite)
     await env.reset(task, seed=0)
@@ -61,20 +66,67 @@ async def test_demonstrations_are_replies_an_agent_could_give() -> None:
     examples = await demonstrate(DEMONSTRATIONS, 300, 0)
     again = await demonstrate(DEMONSTRATIONS, 300, 0)
     assert examples == again
-    picks = [e for e in examples if e.prompt.endswith("best:")]
-    assert 0.05 < len(picks) / len(examples) < 0.4
+    kinds: Counter[str] = Counter()
     for example in examples:
-        if example in picks:
-            assert 1 <= int(example.reply) <= example.prompt.count("\n") + 1
+        prompt, reply = example[0]
+        kind = prompt.rpartition("\n")[2]
+        kinds[kind] += 1
+        if kind == "best:":
+            assert 1 <= int(reply) <= prompt.count("\n") + 1
+        elif kind == "so:":
+            assert all(turn.prompt.rpartition("\n")[2] == "so:" and turn.reply.strip() for turn in example)
         else:
-            marks = range(1, example.prompt.count(" [") + 1)
+            marks = range(1, prompt.count(" [") + 1)
             page = Observation(
                 url="/",
                 title="",
                 text="",
                 elements=tuple(Element(mark=m, role="link", name=str(m)) for m in marks),
             )
-            assert parse_reply(example.reply, page).thought
+            assert parse_reply(reply, page).thought
+    assert min(kinds["next:"], kinds["best:"], kinds["so:"]) / len(examples) > 0.05
+
+
+async def test_a_review_compares_a_label_with_the_goal(suite: Suite) -> None:
+    """On the wanted product's page, then on that of another kind."""
+    split = "dev"
+    task = next(t for t in suite.tasks(split) if _plain(suite, suite.goal(t.id)))
+    goal = suite.goal(task.id)
+    shop, oracle, env = suite.shop(split), Oracle(suite, goal), TextEnv(suite)
+    (name, value), (other_name, other) = goal.options
+    met = {f"{what} fits" for what in (*goal.attributes, oracle.type, f"under {goal.price_limit:.0f}")}
+
+    async def reviews(product: Product, chosen: tuple[tuple[str, str], ...]) -> dict[str, str]:
+        await env.reset(task, seed=0)
+        item = Item(product_id=product.id, results=Results(query="x"), chosen=chosen)
+        seen = (await env.step(Goto(url=to_url(item)))).observation
+        state = State(task=task, observation=seen)
+        found = [candidate(Click(mark=e.mark), seen) for e in seen.elements]
+        return {
+            BUY if BUY in c.label else c.label.split(" ", 2)[2]: review(oracle, shop, env.view, state, c) for c in found
+        }
+
+    wanted = shop.catalogue[goal.product_id]
+    said = await reviews(wanted, ((name, value),))
+    assert said[f"{value} (checked)"] == f"{value} fits, new not: wrong"
+    assert said[other] == f"{other} fits, new fits: right"
+    checks, verdict = said[BUY].split(": ")
+    assert set(checks.split(", ")) == met | {f"{name} {value} fits", f"{other_name} {other} not"}
+    assert verdict == "wrong"
+    assert said["< Prev"] == "moves on"
+    said = await reviews(wanted, goal.options)
+    checks, verdict = said[BUY].split(": ")
+    assert set(checks.split(", ")) == met | {f"{name} {value} fits", f"{other_name} {other} fits"}
+    assert verdict == "right"
+    said = await reviews(next(p for p in shop.catalogue if p.query != oracle.type), ())
+    assert said[BUY].endswith(": wrong")
+    assert f"{oracle.type} not" in said[BUY]
+
+
+def _plain(suite: Suite, goal: Goal) -> bool:
+    """Two options, and every attribute to be seen in the product's name."""
+    name = suite.catalogue[goal.product_id].name.lower()
+    return len(goal.options) == 2 and all(attribute in name for attribute in goal.attributes)
 
 
 def test_any_text_survives_the_tokenizer_and_a_mark_is_one_token() -> None:
@@ -96,7 +148,7 @@ def test_training_lowers_the_loss_of_replies() -> None:
             tie_word_embeddings=True,
         )
     )
-    examples = [TokenizedExample([1, n, 3, n, 2], 3) for n in range(4, 16)] * 8
+    examples = [TokenizedExample([1, n, 3, n, 2], [(3, 5)]) for n in range(4, 16)] * 8
     rows = []
     config = SFTConfig(steps=150, batch_tokens=16 * 8, widths=(8,), compile=False, warmup_steps=5)
     train_language_model(model, examples, config, rows.append, report_every=10)

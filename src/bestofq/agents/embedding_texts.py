@@ -2,27 +2,35 @@
 
 from dataclasses import dataclass
 
-from bestofq.agents.prompting import candidate_text, propose_prompt, state_text, task_text
+from bestofq.agents.prompting import candidate_text, propose_prompt, review_prompt, state_text, task_text
 from bestofq.core.actions import action_text
 from bestofq.core.decision import Candidate, State
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.observation import Task
+
+REVIEW_TOKENS = 48  # of a review, at most
 
 
 @dataclass(frozen=True)
 class EmbeddingTexts:
-    """Each text alone, as in the paper; or, `in_context`, the action as the reply that follows its state's prompt."""
+    """alone: each text by itself, as in the paper. state: the action as the reply that follows its state's prompt.
+    review: the state as the prompt for the next action, the action as the frozen model's own review of it (as an AI
+    critic writes it, but read by Q, not believed)."""
 
-    in_context: bool = False
+    context: Context = "alone"
 
     def state(self, state: State) -> EmbedItem:
-        return EmbedItem(text=state_text(state))
+        return EmbedItem(text=propose_prompt(state) if self.context == "review" else state_text(state))
 
     def action(self, state: State, candidate: Candidate) -> EmbedItem:
-        if not self.in_context:
-            return EmbedItem(text=candidate_text(candidate))
-        reply = candidate.reply or f" {candidate.thought}\n{action_text(candidate.action)}"
-        return EmbedItem(text=reply, context=propose_prompt(state))
+        match self.context:
+            case "alone":
+                return EmbedItem(text=candidate_text(candidate))
+            case "state":
+                reply = candidate.reply or f" {candidate.thought}\n{action_text(candidate.action)}"
+                return EmbedItem(text=reply, context=propose_prompt(state))
+            case "review":
+                return EmbedItem(text=review_prompt(state, candidate), answer=REVIEW_TOKENS)
 
     def task(self, task: Task) -> EmbedItem:
         return EmbedItem(text=task_text(task))

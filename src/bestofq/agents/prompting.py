@@ -1,7 +1,7 @@
 """The texts models read, from templates in `prompts/`: what an agent knows, and what it is asked.
 
-The same state text is the head of the proposer's prompt, of the picker's prompt, and what is embedded as the state
-(Best-of-Q, A.3), so that a model's key-value cache for it can serve all three.
+The same state text begins the prompts to propose and to pick, and is what is embedded as the state (Best-of-Q, A.3), so
+that a model's key-value cache of it can serve them all.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.observation import Task
 
 HISTORY = 8  # past actions shown, the last ones
-_TEMPLATES = ("state", "propose", "pick")
+_TEMPLATES = ("state", "propose", "pick", "review")
 
 
 @cache
@@ -37,21 +37,36 @@ def prompt_hash() -> str:
 def state_text(state: State) -> str:
     """Goal, past actions with what they named, current page; ends with a newline."""
     seen = state.observation
-    history = [
-        f"{d.candidate.label} ({d.candidate.note})" if d.candidate.note else d.candidate.label
-        for d in state.decisions[-HISTORY:]
-    ]
     return _template("state").render(
-        goal=state.task.goal, history=history, page=seen.text, notices=seen.notices, error=seen.error
+        goal=state.task.goal, history=_history(state), page=seen.text, notices=seen.notices, error=seen.error
     )
 
 
+def _history(state: State) -> list[str]:
+    return [
+        f"{d.candidate.label} ({d.candidate.note})" if d.candidate.note else d.candidate.label
+        for d in state.decisions[-HISTORY:]
+    ]
+
+
 def propose_prompt(state: State) -> str:
-    return _template("propose").render(state=state_text(state))
+    """Asks for the next action. The goal stands again at the end: a causal model's page cannot look ahead to it."""
+    return _template("propose").render(state=state_text(state), goal=state.task.goal)
 
 
 def pick_prompt(state: State, candidates: Sequence[Candidate]) -> str:
-    return _template("pick").render(state=state_text(state), labels=[c.label for c in candidates])
+    labels = [c.label for c in candidates]
+    return _template("pick").render(state=state_text(state), labels=labels, goal=state.task.goal)
+
+
+def review_prompt(state: State, candidate: Candidate) -> str:
+    """Asks what of the goal one candidate meets. The page is left out: a candidate's label says what it would do."""
+    return "".join(f"did: {line}\n" for line in _history(state)) + review_question(state, candidate)
+
+
+def review_question(state: State, candidate: Candidate) -> str:
+    """A review's end, which may follow another review of the same state."""
+    return _template("review").render(goal=state.task.goal, label=candidate.label)
 
 
 def candidate_text(candidate: Candidate) -> str:

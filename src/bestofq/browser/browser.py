@@ -1,6 +1,7 @@
 """One Chromium process and the pages lent to episodes."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -28,6 +29,9 @@ class Browser:
         self._launching = asyncio.Lock()
         self._guard = Guard()
         self._spare: list[Room] = []
+        # What is bound by the processor is done in turn. Done all at once, it would end all at once, and the episodes
+        # would wait for the model and for the processor in step, the one idle while the other works.
+        self.turns = asyncio.Semaphore(os.cpu_count() or 1)
 
     @classmethod
     @asynccontextmanager
@@ -79,6 +83,10 @@ class Browser:
 
     async def lend(self, url: str, hosts: Sequence[str]) -> Room:
         """A room that holds nothing of an earlier episode: one used for the same origin and hosts, else a new one."""
+        async with self.turns:
+            return await self._room(url, hosts)
+
+    async def _room(self, url: str, hosts: Sequence[str]) -> Room:
         chromium = await self._running()
         kept = next((room for room in reversed(self._spare) if room.fits(url, hosts)), None)
         if kept is not None:

@@ -107,17 +107,17 @@ class Session:
 
     async def snapshot(self, *, screenshot: bool = False, error: str | None = None) -> Observation:
         """The page now. Notices gathered since the last snapshot are handed over with it."""
+        scale = self.config.device_scale_factor
         for _ in range(TRIES):
             tab = self.tab
             try:
-                page = await tab.call("snapshot", self.config.text_limit)
+                async with self._browser.turns:
+                    page = await tab.call("snapshot", self.config.text_limit)
+                    data = await tab.jpeg() if screenshot else b""
             except Moved:
                 await self.settle()
                 continue
-            shot = None
-            if screenshot:
-                scale = self.config.device_scale_factor
-                shot = jpeg(await tab.jpeg(), round(self.config.width * scale), round(self.config.height * scale))
+            shot = jpeg(data, round(self.config.width * scale), round(self.config.height * scale)) if data else None
             tab.title = page["title"] or page["url"]
             titles = tuple(other.title for other in self._open_tabs())
             notices = tuple(notice for other in self._tabs for notice in other.notices)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,10 @@ from rich.table import Table
 from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
 from bestofq.cli.doctor import doctor as examine
-from bestofq.cli.experiment import run_experiment
+from bestofq.cli.experiment import dev_curve, run_experiment
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
-from bestofq.learning.checkpoint import load_value
+from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
@@ -50,8 +51,13 @@ def _parts(config: Path | None, settings: list[str] | None) -> Parts:
     return Parts(load_config(BestOfQSettings, config, settings or ()))
 
 
-def _values(parts: Parts, folder: Path | None) -> ValueModel:
-    return load_value(folder or pocket_q(), embed=parts.embedder.spec)
+def _with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Parts, ValueModel | None]:
+    """A Q-function for the agents that need one, and the parts with the embeddings it reads."""
+    if not {"best-of-q", "prior"} & set(kinds):
+        return parts, None
+    folder = folder or pocket_q()
+    parts = parts.reading(read_card(folder).embed)
+    return parts, load_value(folder, embed=parts.embedder.spec)
 
 
 @app.command()
@@ -83,11 +89,10 @@ def collect(
     q: Q = None,
 ) -> None:
     """Collect episodes on training tasks. The same command again goes on where it stopped."""
-    parts = _parts(config, set_)
     kind = _kind(agent)
+    parts, values = _with_values(_parts(config, set_), q, [kind])
 
     async def work() -> None:
-        values = _values(parts, q) if kind in ("best-of-q", "prior") else None
         async with open_world(parts) as make_env:
             with Store.open(store) as opened:
                 await recipe.collect(
@@ -150,11 +155,10 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
 ) -> None:
     """Success ± standard error over runs, and steps for success, for each agent (Table 2)."""
-    parts = _parts(config, set_)
     kinds = [_kind(name.strip()) for name in agents.split(",")]
+    parts, values = _with_values(_parts(config, set_), q, kinds)
 
     async def work() -> None:
-        values = _values(parts, q) if {"best-of-q", "prior"} & set(kinds) else None
         async with open_world(parts) as make_env:
             with Store.open(store) as opened:
                 await compare(
@@ -226,9 +230,9 @@ def report(
     run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
     baseline: Annotated[str | None, typer.Option(help="The agent others are compared with.")] = None,
 ) -> None:
-    """Write one self-contained HTML file: table, charts, replayable episodes."""
+    """Write one self-contained HTML file: table, charts, learning curve, replayable episodes."""
     with Store.open(store, read_only=True) as opened:
-        write_report(opened, out, title="Best-of-Q", runs=run, baseline=baseline)
+        write_report(opened, out, title="Best-of-Q", runs=run, baseline=baseline, curve=dev_curve(opened))
     console.print(f"written: {out}")
 
 

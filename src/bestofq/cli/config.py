@@ -43,11 +43,19 @@ def setting_names(cls: type[BaseModel], above: str = "") -> Iterator[str]:
 
 def _read(path: Path) -> Tree:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return _nulled(tomllib.loads(path.read_text("utf-8")))
     except OSError as error:
         raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
+
+
+def _nulled(tree: Tree) -> Tree:
+    """TOML has no null: the text "none" stands for it, as it does after --set."""
+    return {
+        name: _nulled(value) if isinstance(value, dict) else None if value == "none" else value
+        for name, value in tree.items()
+    }
 
 
 def _put(tree: Tree, setting: str) -> None:

@@ -7,12 +7,11 @@ from rich.console import Console
 from rich.rule import Rule
 
 from bestofq.core.errors import InputError
-from bestofq.learning.checkpoint import export_value, load_networks, load_value
-from bestofq.learning.iql import IQLConfig, train_iql
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.checkpoint import export_value, load_networks, load_value, read_card
+from bestofq.learning.iql import train_iql
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import collect, transitions
-from bestofq.recipes.settings import BestOfQSettings, ModelSettings, Parts, SuiteSettings, pocket_q
+from bestofq.recipes.settings import BestOfQSettings, Parts, SuiteSettings, pocket_q
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.html import write_report
 from bestofq.reports.table import result_table
@@ -29,9 +28,11 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
         if not (out / "store.sqlite").exists() and any(out.iterdir()):
             raise InputError(f"{out} holds something that is no demo: give --out another folder")
         shutil.rmtree(out)
-    learning = IQLConfig(steps=400, lr_q=3e-5, lr_v=3e-5, network=NetworkConfig(project=None), log_every=20)
+    card = read_card(pocket_q())
+    gently = {"steps": 400, "lr_q": 3e-5, "lr_v": 3e-5, "network": card.network, "log_every": 20}
+    learning = card.config.model_copy(update=gently)
     world = SuiteSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
-    parts = Parts(BestOfQSettings(model=ModelSettings(), suite=world, iql=learning))
+    parts = Parts(BestOfQSettings(suite=world, iql=learning)).reading(card.embed)
     shipped = load_value(pocket_q(), embed=parts.embedder.spec)
     with Store.open(out) as store:
         async with open_world(parts) as make_env:

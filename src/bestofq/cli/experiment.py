@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
-from bestofq.recipes.best_of_q import SEED_RUN, best_of_q
+from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
 from bestofq.recipes.ranking import Ranking, ranking
 from bestofq.recipes.settings import Parts
 from bestofq.recipes.worlds import open_world
@@ -31,14 +31,12 @@ async def run_experiment(
     with Store.open(out) as store:
         async with open_world(parts) as make_env:
             values = await best_of_q(parts, make_env, store, out / "q", console)
-            curve: list[CurvePoint] = []
             for cycle in range(settings.cycles + 1):
-                run = f"dev-q{cycle}"
-                found = await compare(
+                await compare(
                     parts,
                     make_env,
                     store,
-                    run,
+                    _dev_run(cycle),
                     console,
                     agents=["best-of-q"],
                     values=load_value(out / "q" / f"q{cycle}", embed=parts.embedder.spec),
@@ -46,9 +44,6 @@ async def run_experiment(
                     tasks=dev_tasks,
                     runs=1,
                 )
-                learned_from = (SEED_RUN, *(f"cycle-{c}" for c in range(1, cycle + 1)))
-                seen = sum(len(store.summaries(run=name)) for name in learned_from)
-                curve.append(CurvePoint(episodes=seen, success=success_rate(found["best-of-q"])))
             await compare(
                 parts,
                 make_env,
@@ -73,6 +68,7 @@ async def run_experiment(
                 tasks=tasks,
                 runs=runs,
             )
+        curve = dev_curve(store)
         table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
         base = success_rate(store.summaries(run="dev-base", agent="prompting"))
         ranks = {
@@ -80,9 +76,7 @@ async def run_experiment(
             for agent in AGENTS
             if agent != "prompting"
         }
-        collected = {
-            run: _collected(store, run) for run in (SEED_RUN, *(f"cycle-{c}" for c in range(1, settings.cycles + 1)))
-        }
+        collected = {run: _collected(store, run) for run in (SEED_RUN, *map(cycle_run, range(1, settings.cycles + 1)))}
         results.mkdir(parents=True, exist_ok=True)
         result = {
             "command": "bestofq " + " ".join(sys.argv[1:]),
@@ -113,6 +107,26 @@ async def run_experiment(
         )
     console.print(table.to_rich("Held-out test tasks"))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
+
+
+def dev_curve(store: Store) -> list[CurvePoint]:
+    """Success of each Q-function on dev tasks against the episodes it learned from (Fig. 4); where no dev pass was
+    made, on the training tasks of the next cycle. Empty for a store without the recipe's runs."""
+    names = {run.name for run in store.runs()}
+    points: list[CurvePoint] = []
+    seen = 0
+    for cycle in range(len(names)):
+        seen += len(store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN))
+        measured = next((name for name in (_dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
+        episodes = store.summaries(run=measured, agent="best-of-q", status="finished") if measured else []
+        if not episodes:
+            break
+        points.append(CurvePoint(episodes=seen, success=success_rate(episodes)))
+    return points
+
+
+def _dev_run(cycle: int) -> str:
+    return f"dev-q{cycle}"
 
 
 def failure_split(row: Ranking) -> FailureSplit:

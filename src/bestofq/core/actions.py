@@ -5,7 +5,7 @@ Agent Q adds submit, clear, goto and ask_user (3.1). A target is a mark of the c
 pixels, or a description in words that a localizer turns into a point (Best-of-Q, A.1).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
@@ -132,10 +132,14 @@ def action_text(action: Action, elements: Sequence[Element] | None = None) -> st
             return f'ask "{action.question}"'
 
 
+def _states(element: Element) -> Iterable[str]:
+    return (f"({state})" for state in element.states)
+
+
 def _target(action: Targeted, elements: Sequence[Element] | None) -> str:
     if action.mark is not None:
         named = next((e for e in elements or () if e.mark == action.mark), None)
-        return f"[{action.mark}]" if named is None else f"{named.role} {named.name}"
+        return f"[{action.mark}]" if named is None else " ".join((named.role, named.name, *_states(named)))
     if action.point is not None:
         return f"({action.point.x:g}, {action.point.y:g})"
     return f"<{action.target}>"

@@ -8,6 +8,9 @@ from pydantic import Field
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
 
+Pooling = Literal["mean", "last"]
+Context = Literal["alone", "state", "review"]
+
 
 class EmbedSpec(Noun):
     """All that a vector depends on besides its content."""
@@ -17,11 +20,8 @@ class EmbedSpec(Noun):
     prompt: str = Field(default="", description="hash of the templates that make texts of states, actions, tasks")
     pixels: int = Field(default=0, description="largest picture area it sees; 0: text only")
     layer: int = Field(default=-1, description="hidden layer read; -1 the last (Best-of-Q, A.3)")
-    pooling: Literal["mean", "last"] = "mean"
-    context: Literal["alone", "state"] = Field(
-        default="alone", description="actions embedded alone (A.3), or their tokens read after their state"
-    )
-    normalize: bool = False
+    pooling: Pooling = Field(default="mean", description="over a text's own tokens, or its last token alone")
+    context: Context = Field(default="alone", description="what texts are embedded in: see `EmbeddingTexts`")
     dim: int
 
     @property
@@ -31,14 +31,22 @@ class EmbedSpec(Noun):
 
 
 class EmbedItem(Noun):
-    """One thing to embed. `context` is read before `text` and not pooled (empty: `text` alone)."""
+    """One thing to embed. `context` is read before `text` and not pooled (empty: `text` alone). Where `answer` is not
+    0, `text` is a prompt, and what is pooled is the model's own greedy answer to it, a line of at most so many tokens.
+    """
 
     text: str
     context: str = ""
+    answer: int = Field(default=0, ge=0)
     screenshots: tuple[Screenshot, ...] = ()
 
     @property
     def key(self) -> str:
         """Content hash, 32 hex digits."""
-        parts = [self.context, self.text, *(s.sha256 for s in self.screenshots)]
+        parts = [
+            self.context,
+            self.text,
+            *([str(self.answer)] if self.answer else []),
+            *(s.sha256 for s in self.screenshots),
+        ]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

@@ -47,11 +47,11 @@ class Localizer(Protocol):
 
 
 class Embedder(Protocol):
-    """Turns items into vectors [B, D]."""
+    """Turns items into vectors [B, D], and says how many tokens it read and wrote for them (0 where all were known)."""
 
     spec: EmbedSpec
 
-    async def embed(self, items: Sequence[EmbedItem]) -> Floats: ...
+    async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]: ...
 
 
 class Judge(Protocol):

@@ -1,8 +1,8 @@
 """Supervised training of a small causal language model from nothing.
 
 Muon (Jordan et al. 2024; `torch.optim.Muon`) for the matrices inside the blocks, AdamW for embeddings and norms. The
-loss is the mean over ALL tokens plus the mean over the reply's: the first teaches copying from page and goal early,
-the second is what counts.
+loss is the mean over ALL tokens plus the mean over the replies, each the mean of its own tokens: the first teaches
+copying from page and goal early, the second is what counts, a one-word reply as much as a long one.
 """
 
 import math
@@ -22,7 +22,7 @@ from bestofq.core.noun import Noun
 class SFTConfig(Noun):
     """One training run."""
 
-    steps: int = Field(default=1100, ge=1)
+    steps: int = Field(default=1800, ge=1)
     batch_tokens: int = Field(default=10_240, description="tokens a step, padding included")
     lr_muon: float = Field(default=0.02, description="peak rate of the matrices")
     lr_adam: float = Field(default=0.003, description="peak rate of embeddings and norms")
@@ -31,20 +31,20 @@ class SFTConfig(Noun):
     decay_share: float = Field(default=0.5, description="last share of the steps, over which the rates fall to 0")
     clip_norm: float = 1.0
     reply_weight: float = Field(default=1.0, description="weight of the reply's mean loss beside that of all tokens")
-    widths: tuple[int, ...] = Field(default=(128, 160, 208, 288), description="padded lengths, tokens")
+    widths: tuple[int, ...] = Field(default=(144, 192, 256, 320, 400), description="padded lengths, tokens")
     compile: bool = Field(default=True, description="torch.compile: half a minute a width, then a third faster")
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class TokenizedExample:
-    tokens: Sequence[int]  # prompt, reply, end
-    prompt_length: int
+    tokens: Sequence[int]  # prompts and replies in turn, the end last
+    replies: Sequence[tuple[int, int]]  # where each reply begins and ends
 
 
 class Batch(NamedTuple):
     tokens: Tensor  # [B, T] int64, padded on the right with 0
-    weights: Tensor  # [2, B, T-1] float32: all tokens, reply tokens; of the prediction of tokens[:, 1:]
+    weights: Tensor  # [2, B, T-1] float32: all tokens, each reply's mean; of the prediction of tokens[:, 1:]
 
 
 class Progress(NamedTuple):
@@ -139,5 +139,6 @@ def _collate(rows: Sequence[TokenizedExample], width: int) -> Batch:
         length = len(example.tokens)
         tokens[row, :length] = example.tokens
         weights[0, row, : length - 1] = 1
-        weights[1, row, example.prompt_length - 1 : length - 1] = 1
+        for start, end in example.replies:
+            weights[1, row, start - 1 : end - 1] = 1 / (end - start)
     return Batch(torch.from_numpy(tokens), torch.from_numpy(weights))

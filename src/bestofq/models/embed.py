@@ -1,22 +1,22 @@
 """Embeddings: a frozen model's hidden states, mean-pooled over a text's own tokens (Best-of-Q, A.3).
 
-State, action and task are embedded separately. Variants, each named by its EmbedSpec: another layer, or an action's
-tokens read in the context of their state (`context="state"`), where the state's key-value cache serves all its actions.
+State, action and task are embedded separately. Variants, each named by its EmbedSpec: another layer; the last token
+instead of the mean; actions read in the context of their state (`EmbedItem.context`), whose key-value cache serves
+them all.
 """
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.embedding import Context, EmbedItem, EmbedSpec, Pooling
 from bestofq.core.transitions import Floats
 from bestofq.models.batching import MicroBatcher
-from bestofq.models.local import LocalModel
+from bestofq.models.local import LocalModel, Request
 
 
 class VectorStore(Protocol):
@@ -36,7 +36,8 @@ class LocalEmbedder:
         *,
         prompt: str = "",
         layer: int = -1,
-        in_context: bool = False,
+        pooling: Pooling = "mean",
+        context: Context = "alone",
         memory: int = 50_000,
     ) -> None:
         self.spec = EmbedSpec(
@@ -44,25 +45,25 @@ class LocalEmbedder:
             revision=model.revision,
             prompt=prompt,
             layer=layer,
-            context="state" if in_context else "alone",
+            pooling=pooling,
+            context=context,
             dim=model.dim,
         )
         self._model = model
         self._memory: dict[str, Floats] = {}
         self._limit = memory
-        self._batcher: MicroBatcher[EmbedItem, Floats] = MicroBatcher(self._embed_new, limit=4 * model.max_batch)
-        self.seconds = 0.0
-        self.tokens = 0
+        self._batcher: MicroBatcher[EmbedItem, Vector] = MicroBatcher(self._embed_new, limit=4 * model.max_batch)
 
-    async def embed(self, items: Sequence[EmbedItem]) -> Floats:
-        """Vectors [B, D], batched with the other requests in flight."""
+    async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
+        """Vectors [B, D] and the tokens they took, batched with the other requests in flight."""
         distinct = {item.key: item for item in items}
         missing = [item for key, item in distinct.items() if key not in self._memory]
         fresh = await _gather(self._batcher, missing)
-        found = {item.key: vector for item, vector in zip(missing, fresh, strict=True)}
+        found = {item.key: vector.values for item, vector in zip(missing, fresh, strict=True)}
         vectors = [found[item.key] if item.key in found else self._memory[item.key] for item in items]
         self._remember(found)
-        return np.stack(vectors) if vectors else np.zeros((0, self.spec.dim), np.float32)
+        stacked = np.stack(vectors) if vectors else np.zeros((0, self.spec.dim), np.float32)
+        return stacked, sum(vector.tokens for vector in fresh)
 
     def embed_all(
         self, items: Sequence[EmbedItem], store: VectorStore | None = None, progress: "Progress | None" = None
@@ -78,7 +79,8 @@ class LocalEmbedder:
         )
         for start in range(0, len(todo), 512):
             chunk = todo[start : start + 512]
-            vectors = dict(zip((item.key for item in chunk), self._compute(chunk), strict=True))
+            computed = self._compute(chunk)
+            vectors = {item.key: vector.values for item, vector in zip(chunk, computed, strict=True)}
             found.update(vectors)
             if store is not None:
                 store.put_many(vectors)
@@ -91,20 +93,21 @@ class LocalEmbedder:
             self._memory.clear()
         self._memory.update(vectors)
 
-    def _embed_new(self, items: Sequence[EmbedItem]) -> list[Floats]:
+    def _embed_new(self, items: Sequence[EmbedItem]) -> list["Vector"]:
         distinct = {item.key: item for item in items}
         vectors = dict(zip(distinct, self._compute(list(distinct.values())), strict=True))
         return [vectors[item.key] for item in items]
 
-    def _compute(self, items: Sequence[EmbedItem]) -> list[Floats]:
-        started = time.perf_counter()
-        rows: list[Floats | None] = [None] * len(items)
-        plain = sorted((i for i, item in enumerate(items) if not item.context), key=lambda i: len(items[i].text))
+    def _compute(self, items: Sequence[EmbedItem]) -> list["Vector"]:
+        rows: list[Vector | None] = [None] * len(items)
         size = self._model.max_batch
-        for start in range(0, len(plain), size):
-            group = plain[start : start + size]
-            for index, vector in zip(group, self._pool([items[i].text for i in group]), strict=True):
-                rows[index] = vector
+        alone = [i for i, item in enumerate(items) if not item.context]
+        read = dict(zip(alone, self._read([items[i] for i in alone]), strict=True))
+        alone.sort(key=lambda i: len(read[i][0]))
+        for start in range(0, len(alone), size):
+            group = alone[start : start + size]
+            for index, vector in zip(group, self._pool([read[i] for i in group]), strict=True):
+                rows[index] = Vector(vector, len(read[index][0]))
         by_context: dict[str, list[int]] = {}
         for i, item in enumerate(items):
             if item.context:
@@ -113,23 +116,40 @@ class LocalEmbedder:
         for start in range(0, len(contexts), size):
             some = contexts[start : start + size]
             texts = [[items[i].text for i in by_context[c]] for c in some]
-            vectors = self._pool_in_context(some, texts)
-            for index, vector in zip((i for c in some for i in by_context[c]), vectors, strict=True):
-                rows[index] = vector
-        self.seconds += time.perf_counter() - started
+            vectors, tokens = self._pool_in_context(some, texts)
+            indices = (i for c in some for i in by_context[c])
+            for index, vector, count in zip(indices, vectors, tokens, strict=True):
+                rows[index] = Vector(vector, count)
         return [row for row in rows if row is not None]
 
-    @torch.inference_mode()
-    def _pool(self, texts: Sequence[str]) -> Floats:
-        """[B, D]. Padded on the right, where a causal model's tokens cannot see it."""
-        ids, own = self._pad([self._model.encode(text) for text in texts])
-        out = self._model.model(input_ids=ids, output_hidden_states=True, logits_to_keep=1, use_cache=False)
-        self.tokens += int(own.sum())
-        return _mean(out.hidden_states[self.spec.layer], own)
+    def _read(self, items: Sequence[EmbedItem]) -> list[tuple[list[int], int]]:
+        """The tokens of each item without context, its answer among them, and where what is pooled begins."""
+        asked = [i for i, item in enumerate(items) if item.answer]
+        requests = [Request(prompt=items[i].text, max_new_tokens=items[i].answer, one_line=True) for i in asked]
+        answers = dict(zip(asked, self._model.generate_batch(requests), strict=True))
+        rows = []
+        for i, item in enumerate(items):
+            ids, start = self._model.encode(item.text), 0
+            if i in answers:
+                reply = answers[i].replies[0]
+                answer = reply.ids[:-1] if reply.finished else reply.ids  # the end is no word of it
+                ids, start = [*ids, *answer], len(ids) if answer else len(ids) - 1
+            rows.append((ids, start))
+        return rows
 
     @torch.inference_mode()
-    def _pool_in_context(self, contexts: Sequence[str], texts: Sequence[Sequence[str]]) -> Floats:
-        """[sum of len(texts), D]. The context's cache is computed once and shared by its texts."""
+    def _pool(self, rows: Sequence[tuple[Sequence[int], int]]) -> Floats:
+        """[B, D], of each row's tokens from a place on. Padded on the right, where a causal model cannot see it."""
+        ids, real = self._pad([tokens for tokens, _ in rows])
+        starts = torch.tensor([start for _, start in rows], device=ids.device)
+        own = real & (torch.arange(ids.shape[1], device=ids.device) >= starts[:, None])
+        out = self._model.model(input_ids=ids, output_hidden_states=True, logits_to_keep=1, use_cache=False)
+        return self._pooled(out.hidden_states[self.spec.layer], own)
+
+    @torch.inference_mode()
+    def _pool_in_context(self, contexts: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[Floats, Sequence[int]]:
+        """[sum of len(texts), D], and each one's tokens. A context's cache is computed once and shared by its texts; it
+        counts for the first of them."""
         prompts = [self._model.encode(context) for context in contexts]
         width = max(map(len, prompts))
         ids = torch.zeros((len(prompts), width), dtype=torch.long)
@@ -156,8 +176,20 @@ class LocalEmbedder:
             output_hidden_states=True,
             logits_to_keep=1,
         )
-        self.tokens += int(lengths.sum()) + int(own.sum())
-        return _mean(out.hidden_states[self.spec.layer], own)
+        first = torch.cat([torch.ones_like(owner[:1]), owner[1:] != owner[:-1]]).long()
+        tokens = own.sum(1) + first * lengths[owner]
+        return self._pooled(out.hidden_states[self.spec.layer], own), tokens.tolist()
+
+    def _pooled(self, hidden: Tensor, own: Tensor) -> Floats:
+        """One vector a row, of its own tokens, which stand together: [B, T, D], [B, T] → [B, D] float32."""
+        if self.spec.pooling == "last":
+            last = own.int().cumsum(1).argmax(1)
+            pooled = hidden[torch.arange(len(own)), last].float()
+        else:
+            weights = own[..., None].float()
+            pooled = (hidden.float() * weights).sum(1) / weights.sum(1)
+        vectors: Floats = pooled.cpu().numpy()
+        return vectors
 
     def _pad(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """ids [B, T] padded on the right, and where they are real [B, T]."""
@@ -170,16 +202,16 @@ class LocalEmbedder:
         return ids.to(self._model.device), own.to(self._model.device)
 
 
+class Vector(NamedTuple):
+    """One item's vector [D] and the tokens it took."""
+
+    values: Floats
+    tokens: int
+
+
 class Progress(Protocol):
     def __call__(self, done: int, total: int) -> None: ...
 
 
-def _mean(hidden: Tensor, own: Tensor) -> Floats:
-    """Mean over a row's own tokens: [B, T, D], [B, T] → [B, D] float32."""
-    weights = own[..., None].float()
-    pooled: Floats = ((hidden.float() * weights).sum(1) / weights.sum(1)).cpu().numpy()
-    return pooled
-
-
-async def _gather(batcher: MicroBatcher[EmbedItem, Floats], items: Sequence[EmbedItem]) -> list[Floats]:
+async def _gather(batcher: MicroBatcher[EmbedItem, Vector], items: Sequence[EmbedItem]) -> list[Vector]:
     return list(await asyncio.gather(*(batcher.submit(item) for item in items)))

@@ -8,6 +8,7 @@ prompt is neither copied nor read more than once.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -27,13 +28,14 @@ POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Draw replies to a prompt: the first greedy, the others sampled."""
+    """Draw replies to a prompt: the first greedy, the others sampled. `one_line`: a line break ends a reply too."""
 
     prompt: str
     draws: int = 1
     temperature: float = 1.0
     max_new_tokens: int = 64
     seed: int = 0
+    one_line: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,12 @@ class LocalModel:
         """Numbers in a hidden state."""
         return int(self.model.config.get_text_config().hidden_size)
 
+    @cached_property
+    def _breaks(self) -> Tensor:
+        """Tokens that hold a line break."""
+        texts = self.tokenizer.batch_decode([[token] for token in range(len(self.tokenizer))])
+        return torch.tensor([token for token, text in enumerate(texts) if "\n" in text], dtype=torch.long)
+
     async def generate(self, request: Request) -> Generation:
         """Replies to one prompt, batched with the other requests in flight."""
         return await self._batcher.submit(request)
@@ -108,7 +116,7 @@ class LocalModel:
     def generate_batch(self, requests: Sequence[Request]) -> list[Generation]:
         """Replies to many prompts, in the order asked. Alike lengths run together, so that little is padded."""
         encoded = [self.encode(request.prompt) for request in requests]
-        order = sorted(range(len(requests)), key=lambda i: (requests[i].draws, len(encoded[i])))
+        order = sorted(range(len(requests)), key=lambda i: (*_kind(requests[i]), len(encoded[i])))
         results: dict[int, Generation] = {}
         for group in _groups(order, requests, size=self.max_batch):
             generations = self._generate([requests[i] for i in group], [encoded[i] for i in group])
@@ -132,7 +140,7 @@ class LocalModel:
         cache = _preallocate(out.past_key_values, draws * limit)
         logits = out.logits[:, -1:].float().expand(-1, draws, -1)  # [B, R, V]
         sampler = _Sampler(requests, limit, self.device)
-        ends = self._ends.to(self.device)
+        ends = (torch.cat([self._ends, self._breaks]) if requests[0].one_line else self._ends).to(self.device)
         alive = torch.ones((rows, draws), dtype=torch.bool, device=self.device)
         log_prob = torch.zeros((rows, draws), device=self.device)
         written = torch.full((rows, draws, limit), -1, dtype=torch.long, device=self.device)
@@ -229,10 +237,15 @@ def _preallocate(cache: Any, room: int) -> Any:
     return cache
 
 
+def _kind(request: Request) -> tuple[int, bool]:
+    """What all requests of one batch share."""
+    return request.draws, request.one_line
+
+
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:
     groups: list[list[int]] = []
     for index in order:
-        if groups and len(groups[-1]) < size and requests[groups[-1][0]].draws == requests[index].draws:
+        if groups and len(groups[-1]) < size and _kind(requests[groups[-1][0]]) == _kind(requests[index]):
             groups[-1].append(index)
         else:
             groups.append([index])

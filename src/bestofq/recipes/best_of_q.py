@@ -27,6 +27,11 @@ from bestofq.store.store import Store
 SEED_RUN = "seed"
 
 
+def cycle_run(cycle: int) -> str:
+    """The run of an exploiting pass; cycles count from 1."""
+    return f"cycle-{cycle}"
+
+
 async def best_of_q(
     parts: Parts,
     make_env: MakeEnv,
@@ -39,9 +44,9 @@ async def best_of_q(
     await collect(parts, make_env, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
     values = train(parts, store, [SEED_RUN], out / "q0", console)
     for cycle in range(1, settings.cycles + 1):
-        run = f"cycle-{cycle}"
+        run = cycle_run(cycle)
         await collect(parts, make_env, store, run, "best-of-q", console, repeats=settings.runs_per_cycle, values=values)
-        runs = [SEED_RUN, *(f"cycle-{c}" for c in range(1, cycle + 1))]
+        runs = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))]
         values = train(parts, store, runs, out / f"q{cycle}", console)
     return values
 

@@ -16,7 +16,7 @@ from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Scorer
-from bestofq.envs.webshop.pages import Bought, Detail, Item, Results, Shop, Start, View
+from bestofq.envs.webshop.pages import BUY, Bought, Detail, Item, Results, Shop, Start, View
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.urls import from_url
 from bestofq.recipes.pocket.oracle import Oracle
@@ -43,7 +43,7 @@ def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
     rows: dict[str, list[tuple[bool, bool, bool, float]]] = defaultdict(list)
     for episode in episodes:
         shop = suite.shop(episode.task.split)
-        oracle = Oracle(suite, suite.goal(episode.task.id), episode.task.split)
+        oracle = Oracle(suite, suite.goal(episode.task.id))
         for step in episode.steps:
             view = from_url(step.observation.url, shop.catalogue)
             if view is None:
@@ -103,7 +103,7 @@ def _right_click(oracle: Oracle, shop: Shop, view: View, name: str) -> bool:
             if winner is None:
                 return name in ("< Prev", "Back to Search")
             missing = [value for option, value in winner.options if dict(chosen).get(option) != value]
-            return name in missing if missing else name == "Buy Now"
+            return name in missing if missing else name.startswith(BUY)
         case Detail():
             return name == "< Prev"
         case Start() | Bought():

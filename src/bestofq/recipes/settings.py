@@ -16,6 +16,7 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import PickerScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
+from bestofq.core.embedding import Context, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer, Selector
@@ -41,7 +42,8 @@ class ModelSettings(Noun):
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
     draws: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
     embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
-    embed_in_context: bool = Field(default=False, description="read an action after its state; alone in A.3")
+    embed_pooling: Pooling = Field(default="mean", description="mean over a text's tokens (A.3), or its last token")
+    embed_context: Context = Field(default="alone", description="texts alone (A.3), or see `EmbeddingTexts`")
 
 
 class SuiteSettings(Noun):
@@ -95,12 +97,22 @@ class Parts:
     def embedder(self) -> LocalEmbedder:
         chosen = self.settings.model
         return LocalEmbedder(
-            self.model, prompt=prompt_hash(), layer=chosen.embed_layer, in_context=chosen.embed_in_context
+            self.model,
+            prompt=prompt_hash(),
+            layer=chosen.embed_layer,
+            pooling=chosen.embed_pooling,
+            context=chosen.embed_context,
         )
+
+    def reading(self, spec: EmbedSpec) -> "Parts":
+        """The same parts with texts embedded the way a Q-function was trained on: layer, pooling and context."""
+        ways = {"embed_layer": spec.layer, "embed_pooling": spec.pooling, "embed_context": spec.context}
+        model = self.settings.model.model_copy(update=ways)
+        return Parts(self.settings.model_copy(update={"model": model}))
 
     @property
     def texts(self) -> EmbeddingTexts:
-        return EmbeddingTexts(self.settings.model.embed_in_context)
+        return EmbeddingTexts(self.settings.model.embed_context)
 
     def agent(self, kind: AgentKind, values: ValueModel | None = None, *, n: int | None = None) -> Agent:
         """The settings of the paper as parts: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5).

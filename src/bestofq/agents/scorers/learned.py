@@ -32,7 +32,7 @@ class QScorer:
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """Q(s, a_i) for each candidate [N]."""
         started = time.perf_counter()
-        vectors = await self._embedder.embed(
+        vectors, tokens = await self._embedder.embed(
             [
                 self._texts.state(state),
                 self._texts.task(state.task),
@@ -43,7 +43,7 @@ class QScorer:
         return Scores(
             values=tuple(self._values.q(here, actions, task)[0].tolist()),
             state_value=float(self._values.v(here, task)[0]),
-            usage=(Usage(role="embedder", calls=1, seconds=time.perf_counter() - started),),
+            usage=(Usage(role="embedder", tokens_in=tokens, calls=1, seconds=time.perf_counter() - started),),
         )
 
 

@@ -15,6 +15,7 @@ from bestofq.envs.webshop.products import Catalogue, Product
 PAGE_SIZE = 10
 RESULT_LIMIT = 50
 TITLE = "WebShop"
+BUY = "Buy Now"  # how the name of the buying button begins
 
 
 class Search(Protocol):
@@ -110,6 +111,10 @@ class Shop:
             self._ranked[query] = found
         return self._ranked[query]
 
+    def shown(self, view: Results) -> Sequence[Product]:
+        """The products of one results page."""
+        return self.results(view.query)[(view.page - 1) * PAGE_SIZE : view.page * PAGE_SIZE]
+
     def page(self, view: View) -> Page:
         match view:
             case Start():
@@ -126,12 +131,14 @@ class Shop:
     def _results_page(self, view: Results) -> Page:
         found = self.results(view.query)
         last = max(1, -(-len(found) // PAGE_SIZE))
-        shown = found[(view.page - 1) * PAGE_SIZE : view.page * PAGE_SIZE]
         lines: list[tuple[Node, ...]] = [
             (Link(name="Back to Search", to=Start()),),
             (f"Page {view.page} of {last} (Total results: {len(found)})",),
         ]
-        lines += [(Link(name=f"{price(p)} {p.name}", to=Item(product_id=p.id, results=view)),) for p in shown]
+        lines += [
+            (Link(name=link_name(product), to=Item(product_id=product.id, results=view)),)
+            for product in self.shown(view)
+        ]
         turns: list[Node] = []
         if view.page > 1:
             turns.append(Link(name="< Prev", to=replace(view, page=view.page - 1)))
@@ -163,7 +170,7 @@ class Shop:
         lines.append(
             (
                 *(Link(name=s.capitalize(), to=Detail(section=s, item=view)) for s in SECTIONS),
-                Link(name="Buy Now", to=Bought(item=view), role="button"),
+                Link(name=_buy_name(product, view), to=Bought(item=view), role="button"),
             )
         )
         return Page(title=f"{TITLE}: item", lines=tuple(lines))
@@ -186,6 +193,17 @@ def choose(view: Item, product: Product, name: str, value: str) -> Item:
     """The item page after an option is chosen; choosing again in the same group replaces it."""
     chosen = {**dict(view.chosen), name: value}
     return replace(view, chosen=tuple((o.name, chosen[o.name]) for o in product.options if o.name in chosen))
+
+
+def _buy_name(product: Product, view: Item) -> str:
+    """Buy Now says what would be bought, as a button that a screen reader reads should."""
+    chosen = ", ".join(value for _, value in view.chosen)
+    return f"{BUY} {chosen}: {link_name(product)}" if chosen else f"{BUY}: {link_name(product)}"
+
+
+def link_name(product: Product) -> str:
+    """What a results page calls a product."""
+    return f"{price(product)} {product.name}"
 
 
 def price(product: Product) -> str:

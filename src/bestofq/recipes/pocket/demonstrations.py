@@ -1,8 +1,11 @@
-"""Demonstrations: what the oracle does in states that a fallible visitor reaches, as pairs of prompt and reply.
+"""Demonstrations: what the oracle does in states that a fallible visitor reaches, as prompts and replies.
 
 Only tasks of the train split are walked, in shops whose results are shuffled within each page, so that the place of a
 result tells nothing. With chance `noise` the visitor does something else than the oracle says; the oracle's advice is
 what is learned in every state, so the model sees how to recover.
+
+Three prompts are taught: propose (a thought and an action), pick (the best of listed candidates) and review (what of
+the goal one candidate meets: `reviews.py`), several reviews in one text.
 """
 
 import random
@@ -11,16 +14,17 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from bestofq.agents.prompting import pick_prompt, propose_prompt
+from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question
 from bestofq.core.actions import Action, Click, Write, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.webshop.pages import Item, Results, Shop, Start
+from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, link_name
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.recipes.pocket.oracle import Oracle
+from bestofq.recipes.pocket.reviews import review
 
 
 class DemonstrationConfig(Noun):
@@ -29,15 +33,21 @@ class DemonstrationConfig(Noun):
     catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.2, ge=0, le=1, description="chance that a state also teaches picking")
+    review_share: float = Field(default=0.9, ge=0, le=1, description="chance that it also teaches reviewing")
+    reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
 
 
-class Example(NamedTuple):
+class Turn(NamedTuple):
     """What the model reads and what it should write."""
 
     prompt: str
     reply: str
+
+
+Example = tuple[Turn, ...]
+"""Turns that follow one another in one text."""
 
 
 async def demonstrate(config: DemonstrationConfig, count: int, seed: int) -> Sequence[Example]:
@@ -58,16 +68,24 @@ async def _walk(
     config: DemonstrationConfig, suite: Suite, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     env = TextEnv(suite, shop=shop)
-    oracle = Oracle(suite, suite.goal(task.id), task.split)
+    oracle = Oracle(suite, suite.goal(task.id))
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
         advice = oracle.advise(shop, env.view, state.observation)
         best = candidate(advice.action, state.observation, advice.thought)
         if isinstance(env.view, Results | Item) or rng.random() < config.easy_share:
-            yield Example(propose_prompt(state), f" {advice.thought}\n{action_text(advice.action)}")
+            yield (Turn(propose_prompt(state), f" {advice.thought}\n{action_text(advice.action)}"),)
             if rng.random() < config.pick_share:
-                yield _pick_example(state, best, env, oracle, rng)
-        action = _stray(env, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
+                listed = _some_candidates(state, [best], shop, env, oracle, rng, count=3)
+                yield (Turn(pick_prompt(state, listed), f" {listed.index(best) + 1}"),)
+            if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
+                buys = [Click(mark=e.mark) for e in state.observation.elements if e.name.startswith(BUY)]
+                known = [best, *(candidate(action, state.observation) for action in buys)]
+                reviewed = _some_candidates(state, known, shop, env, oracle, rng, count=config.reviews)
+                replies = [f" {review(oracle, shop, env.view, state, c)}" for c in reviewed]
+                prompts = [review_prompt(state, reviewed[0]), *(f"\n{review_question(state, c)}" for c in reviewed[1:])]
+                yield tuple(map(Turn, prompts, replies))
+        action = _stray(shop, env, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
         result = await env.step(action)
         if result.terminated:
             return
@@ -83,18 +101,27 @@ def candidate(action: Action, observation: Observation, thought: str = "") -> Ca
     return Candidate(action=action, label=action_text(action, observation.elements), thought=thought)
 
 
-def _pick_example(state: State, best: Candidate, env: TextEnv, oracle: Oracle, rng: random.Random) -> Example:
-    others = {best.label: best}
+def _some_candidates(
+    state: State,
+    known: Sequence[Candidate],
+    shop: Shop,
+    env: TextEnv,
+    oracle: Oracle,
+    rng: random.Random,
+    *,
+    count: int,
+) -> list[Candidate]:
+    """Those known, and others up to `count` in all, in random order."""
+    found = {c.label: c for c in known}
     for _ in range(8):
-        if len(others) < 3:
-            stray = candidate(_stray(env, oracle, state.observation, rng, ending=True), state.observation)
-            others.setdefault(stray.label, stray)
-    listed = rng.sample(list(others.values()), len(others))
-    return Example(pick_prompt(state, listed), f" {listed.index(best) + 1}")
+        if len(found) < count:
+            stray = candidate(_stray(shop, env, oracle, state.observation, rng, ending=True), state.observation)
+            found.setdefault(stray.label, stray)
+    return rng.sample(list(found.values()), len(found))
 
 
 def _stray(
-    env: TextEnv, oracle: Oracle, observation: Observation, rng: random.Random, *, ending: bool = False
+    shop: Shop, env: TextEnv, oracle: Oracle, observation: Observation, rng: random.Random, *, ending: bool = False
 ) -> Action:
     """Something plausible but unadvised: another product, another option, a weaker query, a wrong turn."""
     view = env.view
@@ -102,9 +129,12 @@ def _stray(
         words = oracle.query.split()
         kept = [w for w in words if rng.random() < 0.6] or words[-1:]
         return Write(mark=1, text=rng.choice((oracle.type, " ".join(kept), oracle.query)), enter=True)
-    links = [e for e in observation.elements if ending or e.name != "Buy Now"]
+    links = [e for e in observation.elements if ending or not e.name.startswith(BUY)]
     if isinstance(view, Results) and rng.random() < 0.8:
-        links = [e for e in links if e.name.startswith("$")] or links
+        shown = shop.shown(view)
+        alike = [product for product in shown if product.query == oracle.type]
+        names = set(map(link_name, alike if alike and rng.random() < 0.6 else shown))
+        links = [e for e in links if e.name in names] or links
     if isinstance(view, Item) and rng.random() < 0.6:
         links = [e for e in links if e.role in ("radio", "button")] or links
     return Click(mark=rng.choice(links).mark)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bestofq.core.actions import Action, Click, Write
-from bestofq.core.observation import Observation, Split
-from bestofq.envs.webshop.pages import PAGE_SIZE, Bought, Detail, Item, Results, Shop, Start, View
+from bestofq.core.observation import Observation
+from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Bought, Detail, Item, Results, Shop, Start, View
 from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import Suite
 
@@ -32,9 +32,9 @@ class Winner:
 
 
 class Oracle:
-    """Advice for one goal in one split's shop."""
+    """Advice for one goal."""
 
-    def __init__(self, suite: Suite, goal: Goal, split: Split) -> None:
+    def __init__(self, suite: Suite, goal: Goal) -> None:
         self.goal = goal
         wanted = suite.catalogue[goal.product_id]
         self.query = wanted.instruction or wanted.query
@@ -42,7 +42,6 @@ class Oracle:
         self._suite = suite
         self._winners: dict[str, Winner] = {}
         self._losers: set[str] = set()
-        self._split: Split = split
 
     def winner(self, product: Product) -> Winner | None:
         """How to earn 1 with this product, or None. Worked out when first asked."""
@@ -76,8 +75,7 @@ class Oracle:
 
     def good_results(self, shop: Shop, view: Results) -> list[Winner]:
         """Winners among the products of this page, the most visibly right first, then in page order."""
-        found = shop.results(view.query)[(view.page - 1) * PAGE_SIZE : view.page * PAGE_SIZE]
-        winners = [w for w in map(self.winner, found) if w is not None]
+        winners = [w for w in map(self.winner, shop.shown(view)) if w is not None]
         return sorted(winners, key=lambda w: -w.visible)
 
     def _at_results(self, shop: Shop, view: Results, observation: Observation) -> Advice:
@@ -95,14 +93,16 @@ class Oracle:
         product = shop.catalogue[view.product_id]
         winner = self.winner(product)
         if winner is None:
-            return Advice(self._complaint(product), _click(observation, "< Prev"))
+            return Advice(self.problem(product) or "does not fit", _click(observation, "< Prev"))
         chosen = dict(view.chosen)
         for name, value in winner.options:
             if chosen.get(name) != value:
                 return Advice(f"need {name} {value}", _click(observation, value, role="radio"))
-        return Advice("all chosen", _click(observation, "Buy Now"))
+        return Advice("all chosen", Click(mark=next(e.mark for e in observation.elements if e.name.startswith(BUY))))
 
-    def _complaint(self, product: Product) -> str:
+    def problem(self, product: Product, *, options: bool = True) -> str:
+        """What can be seen to be wrong with a product: on its own page, or (`options` False) among the results; else
+        an empty text."""
         if product.query != self.type:
             return f"not {self.type}"
         name = product.name.lower()
@@ -112,10 +112,10 @@ class Oracle:
         if product.price > self.goal.price_limit:
             return f"over {self.goal.price_limit:.0f}"
         offered = {option.name: option.values for option in product.options}
-        for option, value in self.goal.options:
+        for option, value in self.goal.options if options else ():
             if value not in offered.get(option, ()):
                 return f"no {option} {value}"
-        return "does not fit"
+        return ""
 
 
 def _mark(observation: Observation, name: str, role: str | None = None) -> int:

@@ -27,7 +27,7 @@ LOG = "training_log.json"
 class PocketConfig(Noun):
     """All that the checkpoint depends on."""
 
-    examples: int = Field(default=75_000, description="demonstrated states")
+    examples: int = Field(default=90_000, description="demonstrated states")
     vocabulary: int = 2048
     width: int = Field(default=256, description="hidden size")
     layers: int = 6
@@ -46,7 +46,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     started = time.monotonic()
     console.print(f"making {config.examples:,} demonstrations")
     examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed))
-    tokenizer = train_tokenizer((e.prompt + e.reply for e in examples[:20_000]), config.vocabulary)
+    tokenizer = train_tokenizer(("".join(map("".join, example)) for example in examples[:20_000]), config.vocabulary)
     tokenized = [_tokenize(tokenizer, example) for example in examples]
     model = LlamaForCausalLM(
         LlamaConfig(
@@ -97,6 +97,13 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path)
 
 
 def _tokenize(tokenizer: PreTrainedTokenizerFast, example: Example) -> TokenizedExample:
-    prompt = tokenizer.encode(tokenizer.bos_token + example.prompt, add_special_tokens=False)
-    reply = tokenizer.encode(example.reply + tokenizer.eos_token, add_special_tokens=False)
-    return TokenizedExample(prompt + reply, len(prompt))
+    tokens: list[int] = [tokenizer.bos_token_id]
+    replies = []
+    for turn in example:
+        tokens += tokenizer.encode(turn.prompt, add_special_tokens=False)
+        start = len(tokens)
+        tokens += tokenizer.encode(turn.reply, add_special_tokens=False)
+        replies.append((start, len(tokens)))
+    tokens.append(tokenizer.eos_token_id)
+    replies[-1] = (replies[-1][0], len(tokens))
+    return TokenizedExample(tokens, replies)
