@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from bestofq.cli.config import load_config, setting_names
 from bestofq.core.errors import ConfigError
 from bestofq.core.noun import Noun
+from bestofq.recipes.settings import BestOfQSettings
 
 
 class Training(Noun):
@@ -109,3 +110,10 @@ def test_a_file_that_is_missing_or_broken_is_named(tmp_path: Path) -> None:
 
 def test_names_of_all_settings() -> None:
     assert list(setting_names(Training)) == ["expectile", "hidden", "project"]
+
+
+def test_the_committed_experiment_s_settings_are_settings() -> None:
+    path = Path(__file__).parents[2] / "experiments" / "webshop-pocket" / "config.toml"
+    settings = load_config(BestOfQSettings, path)
+    assert settings.iql.network.project is None
+    assert settings.model.embed_context == "review"
