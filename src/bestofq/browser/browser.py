@@ -31,7 +31,9 @@ class Browser:
         self._spare: list[Room] = []
         # What is bound by the processor is done in turn. Done all at once, it would end all at once, and the episodes
         # would wait for the model and for the processor in step, the one idle while the other works.
-        self.turns = asyncio.Semaphore(os.cpu_count() or 1)
+        # New pages have turns of their own, or the first snapshot would wait for the last of them.
+        cores = os.cpu_count() or 1
+        self.turns, self._openings = asyncio.Semaphore(cores), asyncio.Semaphore(cores)
 
     @classmethod
     @asynccontextmanager
@@ -83,7 +85,7 @@ class Browser:
 
     async def lend(self, url: str, hosts: Sequence[str]) -> Room:
         """A room that holds nothing of an earlier episode: one used for the same origin and hosts, else a new one."""
-        async with self.turns:
+        async with self._openings:
             return await self._room(url, hosts)
 
     async def _room(self, url: str, hosts: Sequence[str]) -> Room:
