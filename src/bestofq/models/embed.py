@@ -7,7 +7,7 @@ them all.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -143,8 +143,7 @@ class LocalEmbedder:
         ids, real = self._pad([tokens for tokens, _ in rows])
         starts = torch.tensor([start for _, start in rows], device=ids.device)
         own = real & (torch.arange(ids.shape[1], device=ids.device) >= starts[:, None])
-        out = self._model.model(input_ids=ids, output_hidden_states=True, logits_to_keep=1, use_cache=False)
-        return self._pooled(out.hidden_states[self.spec.layer], own)
+        return self._pooled(self._hidden(input_ids=ids, use_cache=False), own)
 
     @torch.inference_mode()
     def _pool_in_context(self, contexts: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[Floats, Sequence[int]]:
@@ -168,17 +167,24 @@ class LocalEmbedder:
         owner = torch.tensor([row for row, group in enumerate(texts) for _ in group], device=self._model.device)
         out.past_key_values.batch_select_indices(owner)
         own_ids, own = self._pad([self._model.encode_plain(text) for group in texts for text in group])
-        out = self._model.model(
+        hidden = self._hidden(
             input_ids=own_ids,
             attention_mask=torch.cat([seen[owner], own], dim=1).long(),
             position_ids=lengths[owner][:, None] + torch.arange(own_ids.shape[1], device=self._model.device),
             past_key_values=out.past_key_values,
-            output_hidden_states=True,
-            logits_to_keep=1,
         )
         first = torch.cat([torch.ones_like(owner[:1]), owner[1:] != owner[:-1]]).long()
         tokens = own.sum(1) + first * lengths[owner]
-        return self._pooled(out.hidden_states[self.spec.layer], own), tokens.tolist()
+        return self._pooled(hidden, own), tokens.tolist()
+
+    def _hidden(self, **inputs: Any) -> Tensor:
+        """The spec's layer [B, T, D]; without the logits, and without the other layers where it is the last."""
+        body = self._model.model.base_model
+        if self.spec.layer == -1:
+            last: Tensor = body(**inputs).last_hidden_state
+            return last
+        layer: Tensor = body(**inputs, output_hidden_states=True).hidden_states[self.spec.layer]
+        return layer
 
     def _pooled(self, hidden: Tensor, own: Tensor) -> Floats:
         """One vector a row, of its own tokens, which stand together: [B, T, D], [B, T] → [B, D] float32."""
