@@ -93,16 +93,14 @@ class Oracle:
         product = shop.catalogue[view.product_id]
         winner = self.winner(product)
         if winner is None:
-            return Advice(self.problem(product) or "does not fit", _click(observation, "< Prev"))
+            return Advice(self._complaint(product), _click(observation, "< Prev"))
         chosen = dict(view.chosen)
         for name, value in winner.options:
             if chosen.get(name) != value:
                 return Advice(f"need {name} {value}", _click(observation, value, role="radio"))
         return Advice("all chosen", Click(mark=next(e.mark for e in observation.elements if e.name.startswith(BUY))))
 
-    def problem(self, product: Product, *, options: bool = True) -> str:
-        """What can be seen to be wrong with a product: on its own page, or (`options` False) among the results; else
-        an empty text."""
+    def _complaint(self, product: Product) -> str:
         if product.query != self.type:
             return f"not {self.type}"
         name = product.name.lower()
@@ -112,10 +110,10 @@ class Oracle:
         if product.price > self.goal.price_limit:
             return f"over {self.goal.price_limit:.0f}"
         offered = {option.name: option.values for option in product.options}
-        for option, value in self.goal.options if options else ():
+        for option, value in self.goal.options:
             if value not in offered.get(option, ()):
                 return f"no {option} {value}"
-        return ""
+        return "does not fit"
 
 
 def _mark(observation: Observation, name: str, role: str | None = None) -> int:
