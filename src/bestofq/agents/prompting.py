@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import jinja2
 
@@ -16,6 +17,7 @@ from bestofq.core.observation import Task
 
 HISTORY = 8  # past actions shown, the last ones
 _TEMPLATES = ("state", "propose", "pick", "review")
+By = Literal["mark", "words"]  # how a chat model names an element
 
 
 @cache
@@ -42,10 +44,10 @@ def state_text(state: State) -> str:
     )
 
 
-def _history(state: State) -> list[str]:
+def _history(state: State, most: int = HISTORY) -> list[str]:
     return [
         f"{d.candidate.label} ({d.candidate.note})" if d.candidate.note else d.candidate.label
-        for d in state.decisions[-HISTORY:]
+        for d in state.decisions[max(0, len(state.decisions) - most) :]
     ]
 
 
@@ -61,12 +63,41 @@ def pick_prompt(state: State, candidates: Sequence[Candidate]) -> str:
 
 def review_prompt(state: State, candidate: Candidate) -> str:
     """Asks what of the goal one candidate meets. The page is left out: a candidate's label says what it would do."""
-    return "".join(f"did: {line}\n" for line in _history(state)) + review_question(state, candidate)
+    return _template("review").render(history=_history(state), goal=state.task.goal, label=candidate.label)
 
 
 def review_question(state: State, candidate: Candidate) -> str:
-    """A review's end, which may follow another review of the same state."""
-    return _template("review").render(goal=state.task.goal, label=candidate.label)
+    """The same without the history, to follow another review of the same state."""
+    return _template("review").render(history=(), goal=state.task.goal, label=candidate.label)
+
+
+def candidates_system(n: int, by: By) -> str:
+    """The system prompt for n candidates of a chat model: what Fig. 7 asks for, in our words."""
+    element, rule = {
+        "mark": ("7", "An element is the number in [brackets] that stands after it on the page."),
+        "words": (
+            '"Add to cart button of the blue mug"',
+            "An element is described in words that fit no other element.",
+        ),
+    }[by]
+    return _template("candidates_system").render(n=n, element=element, element_rule=rule)
+
+
+def candidates_user(state: State, history: int) -> str:
+    """Task, the last `history` actions with their notes, and the page."""
+    seen = state.observation
+    lines = _history(state, history)
+    return _template("candidates_user").render(
+        goal=state.task.goal,
+        history=lines,
+        skipped=len(state.decisions) - len(lines),
+        title=seen.title,
+        url=seen.url,
+        tabs=seen.tabs,
+        page=seen.text,
+        notices=seen.notices,
+        error=seen.error,
+    )
 
 
 def candidate_text(candidate: Candidate) -> str:

@@ -9,6 +9,7 @@ BestOfQError                   one clear sentence: what, which value, which limi
 ├── InfraError                 the machinery failed, not the agent: such an episode is truncated
 │   ├── BrowserError           Chromium crashed, or a browser call passed its deadline
 │   └── ModelError             the model could not reply
+│       └── ContextError       the request is longer than the model's context
 └── ReplyError                 a model's reply holds no valid action (recorded, never fatal)
 
 An action that cannot be carried out is none of these: it is `Observation.error`, data for the agent.
@@ -55,6 +56,10 @@ class BrowserError(InfraError):
 
 class ModelError(InfraError):
     """The model could not reply."""
+
+
+class ContextError(ModelError):
+    """The request is longer than the model's context: send less, never the same again."""
 
 
 class ReplyError(BestOfQError):

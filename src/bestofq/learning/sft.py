@@ -22,7 +22,7 @@ from bestofq.core.noun import Noun
 class SFTConfig(Noun):
     """One training run."""
 
-    steps: int = Field(default=1800, ge=1)
+    steps: int = Field(default=3600, ge=1)
     batch_tokens: int = Field(default=10_240, description="tokens a step, padding included")
     lr_muon: float = Field(default=0.02, description="peak rate of the matrices")
     lr_adam: float = Field(default=0.003, description="peak rate of embeddings and norms")

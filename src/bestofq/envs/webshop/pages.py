@@ -170,7 +170,7 @@ class Shop:
         lines.append(
             (
                 *(Link(name=s.capitalize(), to=Detail(section=s, item=view)) for s in SECTIONS),
-                Link(name=_buy_name(product, view), to=Bought(item=view), role="button"),
+                Link(name=buy_name(product, view), to=Bought(item=view), role="button"),
             )
         )
         return Page(title=f"{TITLE}: item", lines=tuple(lines))
@@ -195,7 +195,7 @@ def choose(view: Item, product: Product, name: str, value: str) -> Item:
     return replace(view, chosen=tuple((o.name, chosen[o.name]) for o in product.options if o.name in chosen))
 
 
-def _buy_name(product: Product, view: Item) -> str:
+def buy_name(product: Product, view: Item) -> str:
     """Buy Now says what would be bought, as a button that a screen reader reads should."""
     chosen = ", ".join(value for _, value in view.chosen)
     return f"{BUY} {chosen}: {link_name(product)}" if chosen else f"{BUY}: {link_name(product)}"

@@ -19,7 +19,7 @@ from bestofq.core.actions import Action, Click, Write, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, link_name
+from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, View, buy_name, choose, link_name
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
@@ -32,8 +32,8 @@ class DemonstrationConfig(Noun):
 
     catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
-    pick_share: float = Field(default=0.2, ge=0, le=1, description="chance that a state also teaches picking")
-    review_share: float = Field(default=0.9, ge=0, le=1, description="chance that it also teaches reviewing")
+    pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
+    review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
     reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
@@ -79,11 +79,13 @@ async def _walk(
                 listed = _some_candidates(state, [best], shop, env, oracle, rng, count=3)
                 yield (Turn(pick_prompt(state, listed), f" {listed.index(best) + 1}"),)
             if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
-                buys = [Click(mark=e.mark) for e in state.observation.elements if e.name.startswith(BUY)]
-                known = [best, *(candidate(action, state.observation) for action in buys)]
-                reviewed = _some_candidates(state, known, shop, env, oracle, rng, count=config.reviews)
-                replies = [f" {review(oracle, shop, env.view, state, c)}" for c in reviewed]
-                prompts = [review_prompt(state, reviewed[0]), *(f"\n{review_question(state, c)}" for c in reviewed[1:])]
+                telling = _telling(shop, env.view, state, oracle, rng)
+                others = _some_candidates(state, [best], shop, env, oracle, rng, count=config.reviews - len(telling))
+                reviewed = [*telling, *((env.view, c) for c in others)]
+                rng.shuffle(reviewed)
+                replies = [f" {review(oracle, shop, view, state, c)}" for view, c in reviewed]
+                (_, first), *rest = reviewed
+                prompts = [review_prompt(state, first), *(f"\n{review_question(state, c)}" for _, c in rest)]
                 yield tuple(map(Turn, prompts, replies))
         action = _stray(shop, env, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
         result = await env.step(action)
@@ -118,6 +120,33 @@ def _some_candidates(
             stray = candidate(_stray(shop, env, oracle, state.observation, rng, ending=True), state.observation)
             found.setdefault(stray.label, stray)
     return rng.sample(list(found.values()), len(found))
+
+
+def _telling(shop: Shop, view: View, state: State, oracle: Oracle, rng: random.Random) -> list[tuple[View, Candidate]]:
+    """Candidates that reviews go wrong on, each with the view it is of: what was clicked before; Buy Now, here and as
+    it would stand on the page of a like product with some options chosen."""
+    elements = state.observation.elements
+    if isinstance(view, Results):
+        seen = {decision.candidate.label for decision in state.decisions}
+        links = [candidate(Click(mark=e.mark), state.observation) for e in elements if e.role == "link"]
+        again = [(view, link) for link in links if link.label in seen and "$" in link.label]
+        return rng.sample(again, min(1, len(again)))
+    if isinstance(view, Item):
+        mark = next(e.mark for e in elements if e.name.startswith(BUY))
+        alike = [p for p in shop.shown(view.results) if p.query == oracle.type] or [shop.catalogue[view.product_id]]
+        product = rng.choice(alike)
+        wanted = dict(oracle.goal.options)
+        imagined = Item(product_id=product.id, results=view.results)
+        for option in product.options:
+            if rng.random() < 0.8:
+                right = option.name in wanted and wanted[option.name] in option.values and rng.random() < 0.5
+                imagined = choose(
+                    imagined, product, option.name, wanted[option.name] if right else rng.choice(option.values)
+                )
+        label = f"click button {buy_name(product, imagined)}"
+        there = Candidate(action=Click(mark=mark), label=label)
+        return [(view, candidate(Click(mark=mark), state.observation)), (imagined, there)]
+    return []
 
 
 def _stray(

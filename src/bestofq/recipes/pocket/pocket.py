@@ -27,7 +27,7 @@ LOG = "training_log.json"
 class PocketConfig(Noun):
     """All that the checkpoint depends on."""
 
-    examples: int = Field(default=90_000, description="demonstrated states")
+    examples: int = Field(default=120_000, description="demonstrated states")
     vocabulary: int = 2048
     width: int = Field(default=256, description="hidden size")
     layers: int = 6

@@ -1,0 +1,188 @@
+"""An OpenAI-compatible endpoint that fails as endpoints do, over real HTTP on loopback: a tool for tests.
+
+faults = {"429": 0.3, "500": 0.2, "silence": 0.02}
+async with FaultServer(lambda request: '{"candidates": []}', faults, seed=0) as server:
+    model = ChatModel(ChatConfig(model="any", base_url=server.base_url))
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+Fault = Literal[
+    "429",  # too many requests, come back at once
+    "500",
+    "503",
+    "401",
+    "404",
+    "reset",  # the connection is cut without a word
+    "silence",  # the connection stays open, nothing comes
+    "garbage",  # bytes that are no HTTP
+    "page",  # 200, with a proxy's HTML
+    "half",  # 200, the body stops short of its length
+    "truncated",  # the reply is cut at max_tokens
+    "empty",  # 200, no content
+    "refusal",
+    "overflow",  # the context is too short for the request
+    "nonsense",  # a reply that is not what was asked for
+]
+Rung = Literal["json_schema", "json_object"]
+_PHRASES = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
+_SAID: Mapping[str, tuple[int, str]] = {
+    "429": (429, "Rate limit reached"),
+    "500": (500, "The server had an error"),
+    "503": (503, "The engine is overloaded"),
+    "401": (401, "Incorrect API key provided"),
+    "404": (404, "The model does not exist"),
+    "overflow": (400, "This model's maximum context length is 4096 tokens"),
+}
+
+
+class FaultServer:
+    """Answers each request by `reply`, or by a fault drawn with its share in `faults`; `script` goes before both.
+
+    `refuses` names structured output it answers with 400. `requests` holds the bodies as they came, `seen` counts what
+    each was answered with ("ok" or the fault).
+    """
+
+    def __init__(
+        self,
+        reply: Callable[[Mapping[str, Any]], str],
+        faults: Mapping[Fault, float] | None = None,
+        *,
+        script: Sequence[Fault | Literal["ok"]] = (),
+        refuses: Sequence[Rung] = (),
+        seconds: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self._reply = reply
+        self._faults = dict(faults or {})
+        self._script = list(script)
+        self._refuses = refuses
+        self._seconds = seconds
+        self._rng = random.Random(seed)
+        self._open: set[asyncio.Task[None]] = set()
+        self.requests: list[Mapping[str, Any]] = []
+        self.seen: Counter[str] = Counter()
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.base_url = f"http://127.0.0.1:{port}/v1"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+                while await self._one(reader, writer):
+                    pass
+        finally:
+            self._open.discard(task)
+            writer.close()
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; whether the connection goes on."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        length = next((int(line.split(":")[1]) for line in head.split("\r\n") if line.startswith("content-length")), 0)
+        request = json.loads(await reader.readexactly(length) or b"{}")
+        self.requests.append(request)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await asyncio.sleep(self._seconds)
+            return await self._answer(request, writer)
+        finally:
+            self.at_once -= 1
+
+    async def _answer(self, request: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:
+        wanted = request.get("response_format", {}).get("type")
+        if wanted in self._refuses:
+            self.seen["format"] += 1
+            return await _send(writer, 400, _error(f"response_format {wanted} is not supported"))
+        fault = self._draw()
+        self.seen[fault] += 1
+        match fault:
+            case "reset":
+                writer.transport.abort()
+                return False
+            case "silence":
+                await asyncio.sleep(3600)
+            case "garbage":
+                writer.write(bytes(self._rng.randrange(256) for _ in range(200)) + b"\r\n\r\n")
+                await writer.drain()
+                return False
+            case "page":
+                return await _send(writer, 200, b"<html>502 from a proxy</html>", kind="text/html")
+            case "half":
+                body = json.dumps(_completion(self._reply(request), "stop")).encode()
+                await _send(writer, 200, body[: len(body) // 2], length=len(body))
+                return False
+            case "truncated":
+                text = self._reply(request)
+                return await _send(writer, 200, json.dumps(_completion(text[: len(text) // 2], "length")).encode())
+            case "empty":
+                return await _send(writer, 200, json.dumps(_completion("", "stop")).encode())
+            case "refusal":
+                return await _send(writer, 200, json.dumps(_completion(None, "stop", refusal="I cannot.")).encode())
+            case "nonsense":
+                return await _send(writer, 200, json.dumps(_completion('{"candidates": 7}', "stop")).encode())
+            case "ok":
+                return await _send(writer, 200, json.dumps(_completion(self._reply(request), "stop")).encode())
+        status, message = _SAID[fault]
+        return await _send(writer, status, _error(message))
+
+    def _draw(self) -> str:
+        if self._script:
+            return self._script.pop(0)
+        point = self._rng.random()
+        for fault, share in self._faults.items():
+            point -= share
+            if point < 0:
+                return fault
+        return "ok"
+
+
+def _completion(text: str | None, finish: str, refusal: str | None = None) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text, "refusal": refusal}
+    return {
+        "id": "chatcmpl-0",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "faults",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
+    }
+
+
+def _error(message: str) -> bytes:
+    return json.dumps({"error": {"message": message, "type": "fault", "code": None, "param": None}}).encode()
+
+
+async def _send(
+    writer: asyncio.StreamWriter, status: int, body: bytes, *, kind: str = "application/json", length: int | None = None
+) -> bool:
+    lines = [
+        f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body) if length is None else length}",
+        *(["Retry-After: 0"] if status == 429 else []),
+    ]
+    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    await writer.drain()
+    return True

@@ -1,0 +1,181 @@
+"""Candidates from a chat endpoint, over real HTTP on loopback."""
+
+import json
+import random
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.candidates import candidates_schema, parse_candidates
+from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.selectors import UniformSelector
+from bestofq.core.actions import Answer, Click, Write
+from bestofq.core.decision import Candidate, Decision, Provenance, State
+from bestofq.core.errors import ContextError, ReplyError
+from bestofq.core.observation import Element, Observation, Screenshot, Task
+from bestofq.core.protocols import Env
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.envs.webshop.text import TextEnv
+from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.faults import Fault, FaultServer
+from bestofq.rollouts.runner import run_many
+from bestofq.store.store import Store
+
+PAGE = Observation(
+    url="http://shop/",
+    title="Shop",
+    text="Search [1]\nMug [2]",
+    elements=(Element(mark=1, role="textbox", name="Search"), Element(mark=2, role="link", name="Mug")),
+    screenshot=Screenshot(sha256="0" * 64, media_type="image/jpeg", width=8, height=8, data=b"jpeg"),
+)
+STATE = State(task=Task(id="t", suite="s", goal="a mug", start_url="http://shop/"), observation=PAGE)
+CLICK = {"thought": "it is there", "note": "mugs cost 5", "action": {"type": "click", "element": 2}}
+WRITE = {"thought": "look", "note": "", "action": {"type": "write", "element": 1, "text": "mug", "enter": True}}
+
+
+def said(*candidates: Any) -> str:
+    return json.dumps({"candidates": candidates})
+
+
+def proposer(server: FaultServer, **settings: Any) -> ChatProposer:
+    config = ChatConfig(model="any", base_url=server.base_url, backoff=0.001, attempt=2, attempts=40, trip_after=500)
+    return ChatProposer(ChatModel(config), **settings)
+
+
+async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None:
+    async with FaultServer(lambda _: said(CLICK, WRITE, CLICK)) as server, proposer(server).model as model:
+        offered = await ChatProposer(model).propose(STATE, 3)
+    first, second = offered.candidates
+    assert first.action == Click(mark=2)
+    assert (first.label, first.thought, first.note) == ("click link Mug", "it is there", "mugs cost 5")
+    assert second.action == Write(mark=1, text="mug", enter=True)
+    assert [(u.role, u.tokens_in, u.tokens_out, u.calls, u.usd) for u in offered.usage] == [
+        ("proposer", 100, 20, 1, None)
+    ]
+    system, user = server.requests[0]["messages"]
+    assert "3 candidate next actions" in system["content"]
+    assert "a mug" in user["content"][0]["text"]
+    assert user["content"][1]["image_url"]["url"] == "data:image/jpeg;base64,anBlZw=="
+
+
+async def test_words_instead_of_marks() -> None:
+    reply = said({**CLICK, "action": {"type": "click", "element": "the mug"}})
+    async with FaultServer(lambda _: reply) as server, proposer(server).model as model:
+        offered = await ChatProposer(model, by="words").propose(STATE, 1)
+    assert offered.candidates[0].action == Click(target="the mug")
+    assert "described in words" in server.requests[0]["messages"][0]["content"]
+
+
+async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op() -> None:
+    replies = iter(["what?", said({**CLICK, "action": {"type": "click", "element": 9}}), said(CLICK)])
+    async with FaultServer(lambda _: next(replies)) as server, proposer(server).model as model:
+        offered = await ChatProposer(model).propose(STATE, 1)
+    assert offered.candidates[0].action == Click(mark=2)
+    turns = [[message["role"] for message in request["messages"]] for request in server.requests]
+    assert turns == [["system", "user"], ["system", "user", "assistant", "user"], ["system", "user"]]
+    assert "no JSON object" in server.requests[1]["messages"][-1]["content"]
+    assert server.requests[0]["seed"] != server.requests[2]["seed"]
+    async with FaultServer(lambda _: "what?") as server, proposer(server).model as model:
+        asked = ChatProposer(model)
+        offered = await asked.propose(STATE, 1)
+    assert (offered.candidates[0].label, asked.no_ops, offered.usage[0].calls) == ("wait 1", 1, 3)
+    assert "no JSON object" in offered.candidates[0].thought
+
+
+async def test_too_long_a_request_loses_pictures_then_history_and_is_never_sent_again() -> None:
+    done = Candidate(action=Click(mark=2), label="click link Mug", note="seen")
+    decisions = (Decision(candidates=(done,), scores=(0.0,), chosen=0),) * 5
+    state = STATE.model_copy(update={"decisions": decisions})
+    async with FaultServer(lambda _: said(CLICK), script=["overflow"] * 3) as server, proposer(server).model as model:
+        await ChatProposer(model).propose(state, 1)
+    bodies = [json.dumps(request["messages"]) for request in server.requests]
+    assert len(set(bodies)) == 4
+    assert ["image_url" in body for body in bodies] == [True, False, False, False]
+    assert [body.count("click link Mug (seen)") for body in bodies] == [5, 5, 2, 1]
+    assert "5. click link Mug" in bodies[2]  # what is left keeps its number
+    async with FaultServer(lambda _: "", {"overflow": 1.0}) as server, proposer(server).model as model:
+        with pytest.raises(ContextError):
+            await ChatProposer(model).propose(state, 1)
+    assert server.seen.total() == 5  # picture, 5 → 2 → 1 → 0 past actions
+
+
+@pytest.mark.parametrize(
+    ("action", "problem"),
+    [
+        ({"type": "click", "element": 9}, "no element 9"),
+        ({"type": "click"}, "exactly one of"),
+        ({"type": "goto", "url": "http://evil/"}, "none of click, write"),
+        ({"type": "wait", "seconds": 1e9}, "less than or equal"),
+        ({"type": "write", "element": 1}, "text Field required"),
+        ("click [2]", '"thought", "note" and "action"'),
+    ],
+)
+def test_what_is_no_action_is_refused_in_words(action: Any, problem: str) -> None:
+    with pytest.raises(ReplyError, match=problem):
+        parse_candidates({"candidates": [{"thought": "", "note": "", "action": action}]}, PAGE, 3, "mark")
+
+
+def test_valid_candidates_survive_invalid_neighbours() -> None:
+    bad = {"thought": "", "note": "", "action": {"type": "fly"}}
+    found = parse_candidates({"candidates": [bad, CLICK, 7, WRITE]}, PAGE, 1, "mark")
+    assert [c.action for c in found] == [Click(mark=2)]
+    answer = {"thought": "", "note": None, "action": {"type": "answer", "text": "5"}}
+    assert parse_candidates([answer], PAGE, 3, "mark")[0].action == Answer(text="5")
+
+
+def test_the_schema_keeps_to_what_strict_output_allows() -> None:
+    def walk(node: Any) -> None:
+        if isinstance(node, dict):
+            if node.get("type") == "object":
+                assert node["additionalProperties"] is False
+                assert node["required"] == list(node["properties"])
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    schema = candidates_schema(3, "mark")
+    walk(schema)
+    actions = schema["properties"]["candidates"]["items"]["properties"]["action"]["anyOf"]
+    assert len(actions) == 8  # Fig. 7
+
+
+async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> None:
+    """Most requests meet a fault, a tenth of the replies is nonsense: nothing crashes, nothing invalid is done."""
+    suite = synthetic_suite(SyntheticConfig(seed=3, products_per_category=20))
+    rng = random.Random(0)
+
+    def reply(request: Mapping[str, Any]) -> str:
+        content = request["messages"][1]["content"]
+        marks = [int(mark) for mark in re.findall(r"\[(\d+)\]", content)]
+        actions: list[dict[str, Any]] = [{"type": "click", "element": rng.choice([*marks, 999])} for _ in range(2)]
+        if "\nSearch [1]" in content:
+            actions.append({"type": "write", "element": 1, "text": "lamp", "enter": True})
+        if rng.random() < 0.1:
+            actions = [{"type": "explode"}]
+        return said(*({"thought": "", "note": "", "action": action} for action in actions))
+
+    shares: dict[Fault, float] = {"429": 0.3, "500": 0.2, "reset": 0.02, "page": 0.02, "empty": 0.03, "nonsense": 0.05}
+    shares |= {"truncated": 0.03, "garbage": 0.02, "refusal": 0.02}
+    async with FaultServer(reply, shares, seed=2) as server, proposer(server).model as model:
+        agent = Agent(name="chat", proposer=ChatProposer(model), scorer=ConstantScorer(), selector=UniformSelector())
+
+        async def make_env() -> Env:
+            return TextEnv(suite)
+
+        with Store.open(tmp_path) as store:
+            await store.begin_run("faults", {}, Provenance(version="test"))
+            tasks = suite.tasks("train", 40)
+            done = await run_many(tasks, make_env, agent, store=store, run="faults", concurrency=16, step_limit=8)
+            assert len(done) == 40
+            assert {episode.outcome for episode in done} <= {"success", "failure"}
+            errors = [step.observation.error for episode in store.episodes(run="faults") for step in episode.steps]
+    assert server.seen["ok"] > 100
+    assert not any(errors)
