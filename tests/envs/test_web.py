@@ -7,10 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import pytest_asyncio
 
+from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Answer, AskUser, Click, Goto
 from bestofq.core.errors import BrowserError
-from bestofq.core.observation import Observation, Point, Task
+from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.web import WebEnv
 
@@ -69,18 +70,14 @@ async def test_answers_questions_and_targets_in_words(browser: Browser, task: Ta
     async def user(question: str) -> str:
         return f"{question} Blue."
 
-    class Finder:
-        async def locate(self, observation: Observation, target: str) -> Point:
-            box = next(e.box for e in observation.elements if e.name == target)
-            assert box is not None
-            return Point(box.x + box.width / 2, box.y + box.height / 2)
-
-    env = WebEnv(browser, screenshots=False, localizer=Finder(), user=user)
+    env = WebEnv(browser, screenshots=False, localizer=PageLocalizer(), user=user)
     await env.reset(task, seed=0)
     asked = await env.step(AskUser(question="Which colour?"))
     assert asked.observation.notices == ("The user replied: Which colour? Blue.",)
     assert not asked.terminated
-    clicked = await env.step(Click(target="Buy now"))
+    refused = await env.step(Click(target="the gift card"))
+    assert refused.observation.error == 'No element of the page fits "the gift card".'
+    clicked = await env.step(Click(target="the buy now button"))
     assert clicked.observation.url.endswith("/bought")
     assert clicked.observation.screenshot is None
     ended = await env.step(Answer(text="done"))

@@ -10,9 +10,10 @@ from rich.console import Console
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.agents.parse import parse_reply
+from bestofq.agents.prompting import propose_prompt, review_prompt
 from bestofq.core.actions import Click, Goto
 from bestofq.core.decision import State
-from bestofq.core.observation import Element, Observation
+from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.webshop.pages import BUY, Item, Results
 from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
@@ -178,6 +179,32 @@ def test_the_shipped_model_is_small_and_knows_its_shop() -> None:
     model = LocalModel.load(device="cpu")
     parameters = sum(p.numel() for p in model.model.parameters())
     assert 3_000_000 <= parameters <= 10_000_000
-    prompt = 'goal: i need silent computer mouse\npage:\nWebShop\nSearch: "" [1] Search [2]\nnext:'
+    goal = "i need a silent computer mouse, and price lower than 40 dollars"
+    task = Task(id="t", suite="s", goal=goal, start_url="shop:/")
+    page = Observation(url="shop:/", title="WebShop", text='WebShop\nSearch: "" [1] Search [2]', elements=())
+    prompt = propose_prompt(State(task=task, observation=page))
     reply = model.generate_batch([Request(prompt=prompt)])[0].replies[0]
     assert reply.text == ' search for it\nwrite [1] "silent computer mouse" enter'
+
+
+async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:
+    """Buy Now with all that is asked for, and with one option wrong, on dev tasks of a shop it has not seen."""
+    model = LocalModel.load(device="cpu")
+    suite = synthetic_suite(SyntheticConfig(seed=77))
+    env, shop, asked, true = TextEnv(suite), suite.shop("dev"), [], []
+    for task in [t for t in suite.tasks("dev") if _plain(suite, suite.goal(t.id))][:24]:
+        goal = suite.goal(task.id)
+        product = shop.catalogue[goal.product_id]
+        *same, (name, value) = goal.options
+        other = next(v for option in product.options if option.name == name for v in option.values if v != value)
+        for chosen in (goal.options, (*same, (name, other))):
+            await env.reset(task, seed=0)
+            item = Item(product_id=product.id, results=Results(query="x"), chosen=chosen)
+            seen = (await env.step(Goto(url=to_url(item)))).observation
+            buy = candidate(Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY))), seen)
+            state = State(task=task, observation=seen)
+            asked.append(Request(prompt=review_prompt(state, buy), max_new_tokens=64, one_line=True))
+            true.append(review(Oracle(suite, goal), shop, env.view, state, buy).rpartition(": ")[2])
+    said = [g.replies[0].text.strip().rpartition(": ")[2] for g in model.generate_batch(asked)]
+    assert true == ["right", "wrong"] * 24
+    assert sum(a == b for a, b in zip(said, true, strict=True)) >= 0.85 * len(true)

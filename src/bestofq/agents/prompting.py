@@ -16,7 +16,8 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.observation import Task
 
 HISTORY = 8  # past actions shown, the last ones
-_TEMPLATES = ("state", "propose", "pick", "review")
+LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
+CHAT = ("candidates_system", "candidates_user", "picker_system")  # what a chat endpoint reads
 By = Literal["mark", "words"]  # how a chat model names an element
 
 
@@ -31,9 +32,9 @@ def _template(name: str) -> jinja2.Template:
     return environment.from_string(_source(name))
 
 
-def prompt_hash() -> str:
-    """16 hex digits over all templates; kept with each episode and each vector."""
-    return hashlib.sha256("\x1f".join(_source(name) for name in _TEMPLATES).encode()).hexdigest()[:16]
+def prompt_hash(names: Sequence[str] = LOCAL) -> str:
+    """16 hex digits over templates; kept with each episode and each vector."""
+    return hashlib.sha256("\x1f".join(map(_source, names)).encode()).hexdigest()[:16]
 
 
 def state_text(state: State) -> str:
@@ -98,6 +99,11 @@ def candidates_user(state: State, history: int) -> str:
         notices=seen.notices,
         error=seen.error,
     )
+
+
+def picker_system(state: State, candidates: Sequence[Candidate]) -> str:
+    """The system prompt for choosing among candidates by asking (what Fig. 11 asks for, in our words)."""
+    return _template("picker_system").render(step=len(state.decisions) + 1, candidates=candidates)
 
 
 def candidate_text(candidate: Candidate) -> str:

@@ -9,7 +9,29 @@ from bestofq.core.errors import SetupError
 
 ENVIRONMENT = "BESTOFQ_CHROMIUM"
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")  # the last is a stub on Ubuntu
+UNUSED = (
+    # One renderer process a page instead of three: these warm up a spare one and the address bar's pop-ups.
+    "SpareRendererForSitePerProcess",
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    # Chromium heeds the last --disable-features only, so what Playwright (1.65) turns off is named again.
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "TcpPortRandomizationWin",
+    "ThirdPartyStoragePartitioning",
+)
 SWITCHES = (
+    f"--disable-features={','.join(UNUSED)}",
     "--disable-quic",
     "--disable-background-networking",
     "--disable-component-update",

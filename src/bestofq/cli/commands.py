@@ -43,12 +43,26 @@ Config = Annotated[Path | None, typer.Option("--config", help="TOML file with se
 Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]
 Folder = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
 Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function; none: the one that ships.")]
+Model = Annotated[
+    str | None, typer.Option("--model", help="Who proposes: with --base-url the endpoint's name, else a directory.")
+]
+BaseUrl = Annotated[str | None, typer.Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
 RUNS = Path("runs/webshop")
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
-def _parts(config: Path | None, settings: list[str] | None) -> Parts:
-    return Parts(load_config(BestOfQSettings, config, settings or ()))
+def _parts(
+    config: Path | None, settings: list[str] | None, model: str | None = None, base_url: str | None = None
+) -> Parts:
+    """ConfigError when an endpoint is given without a model's name."""
+    given = []
+    if base_url is not None:
+        if model is None:
+            raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
+        given = [f"chat.base_url={base_url}", f"chat.model={model}"]
+    elif model is not None:
+        given = [f"model.path={model}"]
+    return Parts(load_config(BestOfQSettings, config, [*given, *(settings or ())]))
 
 
 def _with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Parts, ValueModel | None]:
@@ -87,10 +101,12 @@ def collect(
     agent: Annotated[str, typer.Option(help=f"explore, {', '.join(AGENTS)}.")] = "explore",
     repeats: Annotated[int | None, typer.Option(help="Passes over the tasks; none: seed_runs.", min=1)] = None,
     q: Q = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
 ) -> None:
     """Collect episodes on training tasks. The same command again goes on where it stopped."""
     kind = _kind(agent)
-    parts, values = _with_values(_parts(config, set_), q, [kind])
+    parts, values = _with_values(_parts(config, set_, model, base_url), q, [kind])
 
     async def work() -> None:
         async with open_world(parts) as make_env:
@@ -128,9 +144,11 @@ def improve(
     config: Config = None,
     set_: Set = None,
     store: Folder = RUNS,
+    model: Model = None,
+    base_url: BaseUrl = None,
 ) -> None:
     """The whole recipe: collect, train, then cycles of exploit, add data, retrain. Resumable."""
-    parts = _parts(config, set_)
+    parts = _parts(config, set_, model, base_url)
 
     async def work() -> None:
         async with open_world(parts) as make_env:
@@ -153,10 +171,12 @@ def evaluate(
     runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
     n: Annotated[int | None, typer.Option(min=1, help="Candidates at inference; none: as in training.")] = None,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
 ) -> None:
     """Success ± standard error over runs, and steps for success, for each agent (Table 2)."""
     kinds = [_kind(name.strip()) for name in agents.split(",")]
-    parts, values = _with_values(_parts(config, set_), q, kinds)
+    parts, values = _with_values(_parts(config, set_, model, base_url), q, kinds)
 
     async def work() -> None:
         async with open_world(parts) as make_env:

@@ -6,7 +6,7 @@ from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
 from bestofq.core.actions import Action, Answer, AskUser, Targeted
 from bestofq.core.decision import StepResult
-from bestofq.core.errors import BrowserError
+from bestofq.core.errors import BrowserError, ReplyError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Localizer
 
@@ -19,8 +19,9 @@ class WebEnv:
     """`core.protocols.Env` over a browser.
 
     `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation;
-    targets in words go to `localizer`. The reward is 0 unless `evaluate` says otherwise. Exceptions are the
-    machinery's (BrowserError, ModelError); what the agent cannot do is `Observation.error`.
+    targets in words go to `localizer`, whose refusal is an error in the next observation. The reward is 0 unless
+    `evaluate` says otherwise. Exceptions are the machinery's (BrowserError, ModelError); what the agent cannot do is
+    `Observation.error`.
     """
 
     def __init__(
@@ -65,7 +66,12 @@ class WebEnv:
                 error = None if reply is not None else "There is no user to ask."
                 notices = () if reply is None else (f"The user replied: {reply}",)
             case _:
-                error = await self._session.act(await self._located(action, self._observation))
+                try:
+                    action = await self._located(action, self._observation)
+                except ReplyError as refusal:
+                    error = str(refusal)
+                else:
+                    error = await self._session.act(action)
         observation = await self._look(error, notices)
         reward, terminated = 0.0, isinstance(action, Answer)
         if self._evaluate is not None:

@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 import openai
 from pydantic import Field
 
+from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
@@ -27,6 +28,12 @@ Finish = Literal["stop", "truncated", "refused", "empty"]
 Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
 JsonSchema = Mapping[str, Any]
+PRICES: Mapping[str, tuple[float, float]] = {  # USD per million tokens, in and out (Best-of-Q, Table 13)
+    "gpt-4.1": (2.0, 8.0),
+    "qwen2.5-vl-72b": (1.0, 4.0),
+    "qwen2.5-vl-7b": (0.15, 0.6),
+    "qwen2.5-vl-3b": (0.1, 0.4),
+}
 
 
 class ChatConfig(Noun):
@@ -45,6 +52,19 @@ class ChatConfig(Noun):
     concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
     trip_after: int = Field(default=20, ge=1, description="failures in a row after which the run pauses")
     cooldown: float = Field(default=15.0, gt=0, description="seconds of a pause before the endpoint is probed")
+    usd_in: float | None = Field(
+        default=None, ge=0, description="per million tokens read; none: Table 13, else unknown"
+    )
+    usd_out: float | None = Field(default=None, ge=0, description="per million tokens written")
+
+    def usd(self, tokens_in: int, tokens_out: int) -> float | None:
+        """What a reply costs; None where the price is not known."""
+        known = PRICES.get(self.model.rpartition("/")[2].lower().removesuffix("-instruct"), (None, None))
+        price_in = known[0] if self.usd_in is None else self.usd_in
+        price_out = known[1] if self.usd_out is None else self.usd_out
+        if price_in is None or price_out is None:
+            return None
+        return (tokens_in * price_in + tokens_out * price_out) / 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +96,17 @@ class ChatReply:
     tokens_out: int
     attempts: int
     seconds: float
+    usd: float | None  # None: the price is not known
+
+    def usage(self, role: Role) -> Usage:
+        return Usage(
+            role=role,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            calls=1,
+            seconds=self.seconds,
+            usd=self.usd,
+        )
 
     def json(self) -> Any:
         """The JSON in the text. ReplyError, which says what is wrong in words the model can use."""
@@ -128,6 +159,9 @@ class ChatModel:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         await self._client.close()
 
     async def reply(self, request: ChatRequest) -> ChatReply:
@@ -152,8 +186,12 @@ class ChatModel:
                     trouble = _trouble(error, self.config)
                 else:
                     self._pace.succeeded()
-                    seconds = round(time.monotonic() - began, 4)
-                    return ChatReply(**reply, attempts=attempt, seconds=seconds)
+                    return ChatReply(
+                        **reply,
+                        attempts=attempt,
+                        seconds=round(time.monotonic() - began, 4),
+                        usd=self.config.usd(reply["tokens_in"], reply["tokens_out"]),
+                    )
                 finally:
                     spent += time.monotonic() - started
                 if trouble.kind == "overload":

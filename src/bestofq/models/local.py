@@ -6,6 +6,7 @@ prompt is neither copied nor read more than once.
 """
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,11 @@ from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.errors import SetupError
 from bestofq.models.batching import MicroBatcher
+
+# On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
+# where hardly a batch has the shape of another. A few serve as well; read when the first kernel is made.
+for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+    os.environ.setdefault(_cache, "16")
 
 Precision = Literal["auto", "float32", "bfloat16"]
 POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the package

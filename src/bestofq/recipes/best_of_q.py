@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bestofq import __version__
-from bestofq.agents.prompting import prompt_hash
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Split
@@ -138,8 +137,10 @@ def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "epsilon", "seed"})
     kept["model"] = parts.settings.model.model_dump(mode="json", include={"path", "temperature", "draws"})
     kept["suite"] = parts.settings.suite.model_dump(mode="json", include={"data", "seed", "step_limit", "env"})
+    if parts.settings.chat is not None:
+        kept["chat"] = parts.settings.chat.model_dump(mode="json", include={"model", "base_url", "temperature"})
     return {**kept, "split": split}
 
 
 def _provenance(parts: Parts) -> Provenance:
-    return Provenance(version=__version__, prompt_hash=prompt_hash(), seed=parts.settings.seed)
+    return Provenance(version=__version__, prompt_hash=parts.prompts, seed=parts.settings.seed)

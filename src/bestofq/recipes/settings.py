@@ -10,22 +10,24 @@ from pydantic import Field
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.prompting import prompt_hash
+from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
+from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
-from bestofq.agents.scorers.picker import PickerScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.embedding import Context, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError
 from bestofq.core.noun import Noun
-from bestofq.core.protocols import Scorer, Selector
+from bestofq.core.protocols import Proposer, Scorer, Selector
 from bestofq.envs.webshop.goals import synthetic_goals
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.envs.webshop.suite import STEP_LIMIT, Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.value import ValueModel
+from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.local import POCKET, LocalModel
 
@@ -62,6 +64,7 @@ class BestOfQSettings(Noun):
     """The whole recipe (A.2)."""
 
     model: ModelSettings = ModelSettings()
+    chat: ChatConfig | None = Field(default=None, description="an endpoint that proposes and picks instead of `model`")
     suite: SuiteSettings = SuiteSettings()
     iql: IQLConfig = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
@@ -94,6 +97,21 @@ class Parts:
         return LocalModel.load(path, device=chosen.device, precision=chosen.precision)
 
     @cached_property
+    def endpoint(self) -> ChatModel | None:
+        """The model that proposes, where it is not the local one."""
+        return ChatModel(self.settings.chat) if self.settings.chat else None
+
+    @property
+    def prompts(self) -> str:
+        """Hash of the prompts that the proposer reads."""
+        return prompt_hash(LOCAL if self.settings.chat is None else CHAT)
+
+    async def close(self) -> None:
+        """Closes the endpoint's connections."""
+        if self.endpoint is not None:
+            await self.endpoint.close()
+
+    @cached_property
     def embedder(self) -> LocalEmbedder:
         chosen = self.settings.model
         return LocalEmbedder(
@@ -120,8 +138,6 @@ class Parts:
         Raises ConfigError when a learned agent is given no Q-function; warns when N is not the Q-function's.
         """
         n = n or self.settings.n_candidates
-        chosen = self.settings.model
-        proposer = SamplingProposer(self.model, temperature=chosen.temperature, draws=chosen.draws)
         scorer: Scorer = ConstantScorer()
         selector: Selector = GreedySelector()
         match kind:
@@ -132,10 +148,16 @@ class Parts:
             case "explore":
                 selector = EpsilonGreedySelector(self.settings.epsilon)
             case "picker":
-                scorer = PickerScorer(self.model)
+                scorer = ChatPickerScorer(self.endpoint) if self.endpoint else PickerScorer(self.model)
             case "best-of-q" | "prior":
                 scorer = self._learned(kind, values, n)
-        return Agent(name=kind, proposer=proposer, scorer=scorer, selector=selector, n_candidates=n)
+        return Agent(name=kind, proposer=self._proposer(), scorer=scorer, selector=selector, n_candidates=n)
+
+    def _proposer(self) -> Proposer:
+        if self.endpoint is not None:
+            return ChatProposer(self.endpoint)
+        chosen = self.settings.model
+        return SamplingProposer(self.model, temperature=chosen.temperature, draws=chosen.draws)
 
     def _learned(self, kind: AgentKind, values: ValueModel | None, n: int) -> Scorer:
         if values is None:

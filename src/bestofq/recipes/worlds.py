@@ -15,17 +15,30 @@ MakeEnv = Callable[[], Awaitable[Env]]
 
 @asynccontextmanager
 async def open_world(parts: Parts) -> AsyncIterator[MakeEnv]:
-    """A factory of environments, good until the context ends."""
-    if parts.settings.suite.env == "text":
+    """A factory of environments, good until the context ends; then the model's connections are closed too."""
+    try:
+        async with _worlds[parts.settings.suite.env](parts) as make_env:
+            yield make_env
+    finally:
+        await parts.close()
 
-        async def make_text_env() -> Env:
-            return TextEnv(parts.suite)
 
-        yield make_text_env
-        return
+@asynccontextmanager
+async def _text(parts: Parts) -> AsyncIterator[MakeEnv]:
+    async def make_env() -> Env:
+        return TextEnv(parts.suite)
+
+    yield make_env
+
+
+@asynccontextmanager
+async def _browser(parts: Parts) -> AsyncIterator[MakeEnv]:
     async with serve(parts.suite) as site, Browser.launch() as browser:
 
-        async def make_browser_env() -> Env:
+        async def make_env() -> Env:
             return WebShopEnv(site, browser, screenshots=parts.settings.suite.screenshots)
 
-        yield make_browser_env
+        yield make_env
+
+
+_worlds = {"text": _text, "browser": _browser}

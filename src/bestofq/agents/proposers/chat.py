@@ -71,15 +71,7 @@ class ChatProposer:
                     raise
                 ask = shorter
             else:
-                usage.append(
-                    Usage(
-                        role="proposer",
-                        tokens_in=reply.tokens_in,
-                        tokens_out=reply.tokens_out,
-                        calls=1,
-                        seconds=reply.seconds,
-                    )
-                )
+                usage.append(reply.usage("proposer"))
                 return reply, ask
 
 

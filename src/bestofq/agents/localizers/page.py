@@ -1,0 +1,105 @@
+"""An element described in words, found by the page's own roles and names (Best-of-Q, A.1, without a model)."""
+
+import re
+from dataclasses import dataclass
+
+from rapidfuzz.fuzz import ratio, token_set_ratio
+from rapidfuzz.utils import default_process
+
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Element, Observation, Point
+
+ROLES = {  # words people use, and the ARIA roles they mean
+    "button": {"button", "link", "tab", "menuitem", "switch"},
+    "link": {"link", "button"},
+    "field": {"textbox", "searchbox", "combobox", "spinbutton"},
+    "box": {"textbox", "searchbox", "combobox", "checkbox"},
+    "input": {"textbox", "searchbox", "combobox", "spinbutton"},
+    "search": {"searchbox", "textbox", "combobox", "button"},
+    "checkbox": {"checkbox", "switch"},
+    "radio": {"radio"},
+    "option": {"option", "radio", "checkbox", "menuitem"},
+    "dropdown": {"combobox", "listbox", "button"},
+    "menu": {"menuitem", "combobox", "listbox", "button"},
+    "tab": {"tab", "link"},
+    "slider": {"slider"},
+}
+_IDLE = {
+    "the",
+    "a",
+    "an",
+    "of",
+    "on",
+    "in",
+    "at",
+    "to",
+    "for",
+    "with",
+    "labeled",
+    "labelled",
+    "named",
+    "called",
+    "that",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """An element and how well it fits the words, in [0, 1]."""
+
+    element: Element
+    score: float
+
+
+@dataclass(frozen=True)
+class PageLocalizer:
+    """`Localizer` by fuzzy comparison of names, with roles as a tie-break.
+
+    It refuses rather than guesses: where nothing fits well enough, or where the second best fits about as well.
+    """
+
+    least: float = 0.6  # score of the best, at least
+    margin: float = 0.04  # by which it must lead
+
+    async def locate(self, observation: Observation, target: str) -> Point:
+        """The middle of the element, CSS pixels. ReplyError when it is not told apart, in words for the model."""
+        ranked = self.rank(observation, target)
+        if not ranked or ranked[0].score < self.least:
+            raise ReplyError(f'No element of the page fits "{target}".')
+        best = ranked[0]
+        rivals = [found.element for found in ranked[1:] if best.score - found.score < self.margin]
+        if rivals:
+            names = "; ".join(f"{e.role} {e.name} [{e.mark}]" for e in (best.element, *rivals[:3]))
+            raise ReplyError(f'"{target}" fits several elements: {names}. Describe the one you mean more closely.')
+        box = best.element.box
+        if box is None:
+            raise ReplyError(f'"{target}" is {best.element.role} {best.element.name}, which has no place on the page.')
+        return Point(box.x + box.width / 2, box.y + box.height / 2)
+
+    def rank(self, observation: Observation, target: str) -> list[Found]:
+        """All elements, the best first."""
+        words = default_process(target).split()
+        kinds = [word for word in words if word in ROLES]
+        named = " ".join(word for word in words if word not in ROLES and word not in _IDLE)
+        quoted = re.search(r"[\"'“](.+?)[\"'”]", target)
+        wanted = default_process(quoted.group(1)) if quoted else named
+        roles = set().union(*(ROLES[kind] for kind in kinds)) if kinds else set()
+        found = [
+            Found(element, _score(element, wanted, default_process(target), roles)) for element in observation.elements
+        ]
+        return sorted(found, key=lambda f: -f.score)
+
+
+def _score(element: Element, wanted: str, whole: str, roles: set[str]) -> float:
+    """Mostly the name: its likeness to the words left when role words are gone, and to all of them."""
+    name = default_process(f"{element.name} {element.value or ''}")
+    likeness = max(_likeness(name, wanted), 0.9 * _likeness(name, whole)) if name else 0.0
+    if not wanted:
+        likeness = max(likeness, 0.7 if element.role in roles else 0.0)  # "the search box": the role says it all
+    fits = not roles or element.role in roles
+    return likeness * (1.0 if fits else 0.75)
+
+
+def _likeness(name: str, words: str) -> float:
+    """Shared words count most, closeness as a whole breaks ties."""
+    return (0.7 * token_set_ratio(name, words) + 0.3 * ratio(name, words)) / 100

@@ -1,0 +1,71 @@
+"""Elements described in words."""
+
+import pytest
+
+from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Box, Element, Observation, Point
+
+
+def page(*elements: tuple[str, str]) -> Observation:
+    """Elements under each other, each 20 by 10 pixels, the first at the top left corner."""
+    return Observation(
+        url="",
+        title="",
+        text="",
+        elements=tuple(
+            Element(mark=n + 1, role=role, name=name, box=Box(0, 10 * n, 20, 10))
+            for n, (role, name) in enumerate(elements)
+        ),
+    )
+
+
+SHOP = page(
+    ("searchbox", "Search products"),
+    ("button", "Search"),
+    ("link", "Blue mug with handle"),
+    ("link", "Red mug with handle"),
+    ("button", "Add to cart"),
+    ("checkbox", "Gift wrap"),
+    ("link", "Terms of service"),
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "mark"),
+    [
+        ("the search button", 2),
+        ("search field for products", 1),
+        ("blue mug", 3),
+        ("link to the red mug with handle", 4),
+        ('"Add to cart" button', 5),
+        ("add to the cart", 5),
+        ("checkbox for gift wrapping", 6),
+        ("terms of servise", 7),
+    ],
+)
+async def test_the_element_meant(target: str, mark: int) -> None:
+    assert await PageLocalizer().locate(SHOP, target) == Point(10, 10 * (mark - 1) + 5)
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("mug with handle", "fits several elements: link (Red|Blue) mug"), ("checkout", "No element"), ("", "No element")],
+)
+async def test_it_refuses_rather_than_guesses(target: str, said: str) -> None:
+    with pytest.raises(ReplyError, match=said):
+        await PageLocalizer().locate(SHOP, target)
+
+
+async def test_same_names_are_told_apart_by_role_only() -> None:
+    twins = page(("button", "Delete"), ("button", "Delete"))
+    with pytest.raises(ReplyError, match=r"\[1\]; button Delete \[2\]"):
+        await PageLocalizer().locate(twins, "Delete button")
+    mixed = page(("checkbox", "Subscribe"), ("button", "Subscribe"))
+    assert await PageLocalizer().locate(mixed, "Subscribe button") == Point(10, 15)
+
+
+async def test_an_element_without_a_place_cannot_be_pointed_at() -> None:
+    nowhere = Observation(url="", title="", text="", elements=(Element(mark=1, role="button", name="Go"),))
+    with pytest.raises(ReplyError, match="no place"):
+        await PageLocalizer().locate(nowhere, "Go button")

@@ -1,0 +1,87 @@
+"""`--model` and `--base-url`, and nothing else, put a model behind an endpoint into the place of the local one."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bestofq.models.faults import FaultServer
+from bestofq.store.store import Store
+
+KEY = "sk-this-must-never-be-written-down"
+
+
+def shopper(request: Mapping[str, Any]) -> str:
+    """Searches, opens the first two results as candidates, buys; picks the second."""
+    system, user = (message["content"] for message in request["messages"])
+    text = user if isinstance(user, str) else user[0]["text"]
+    if '"best"' in system:
+        return '{"best": 2}'
+
+    def offer(*actions: dict[str, Any]) -> str:
+        return json.dumps({"candidates": [{"thought": "so", "note": "", "action": action} for action in actions]})
+
+    def click(pattern: str) -> list[dict[str, Any]]:
+        return [{"type": "click", "element": int(mark)} for mark in re.findall(pattern + r".*\[(\d+)\]", text)]
+
+    if buy := click("Buy Now"):
+        return offer(*buy)
+    if results := click(r"\n\$"):
+        return offer(*results[:2])
+    return offer({"type": "write", "element": 1, "text": "lamp", "enter": True}, {"type": "refresh"})
+
+
+async def bestofq(folder: Path, *arguments: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bestofq.cli.main", *arguments),
+        cwd=folder,
+        env={"PATH": "", "OPENAI_API_KEY": KEY, "COLUMNS": "200"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, said.decode()
+
+
+def written(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
+    async with FaultServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
+        where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url)
+        agents = ("--agents", "prompting,picker,best-of-q", "--tasks", "2", "--runs", "1")
+        code, said = await bestofq(tmp_path, "eval", *where, *agents, "--out", "result.json")
+    assert code == 0, said
+    with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
+        episodes = {kind: list(store.episodes(run="eval", agent=kind)) for kind in ("prompting", "picker", "best-of-q")}
+    assert {kind: len(some) for kind, some in episodes.items()} == {"prompting": 2, "picker": 2, "best-of-q": 2}
+    first = episodes["picker"][0].steps[0].decision
+    assert (len(first.candidates), first.scores, first.chosen) == (2, (0.0, 1.0), 1)
+    usage = {used.role: used for used in first.usage}
+    assert usage["proposer"].usd == (100 * 0.15 + 20 * 0.6) / 1e6  # Table 13
+    assert usage["critic"].calls == 1
+    assert episodes["best-of-q"][0].steps[0].decision.state_value is not None
+    assert KEY.encode() not in written(tmp_path)
+    assert KEY not in said
+
+
+async def test_a_refused_key_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+    async with FaultServer(shopper, {"401": 1.0}) as server:
+        code, said = await bestofq(
+            tmp_path, "eval", "--model", "m", "--base-url", server.base_url, "--agents", "prompting"
+        )
+    assert code == 2
+    assert "OPENAI_API_KEY" in said
+    assert "Traceback" not in said
+    assert KEY not in said
+
+
+async def test_an_endpoint_needs_a_model(tmp_path: Path) -> None:
+    code, said = await bestofq(tmp_path, "eval", "--base-url", "http://127.0.0.1:9/v1")
+    assert code == 2
+    assert "--model" in said
