@@ -73,7 +73,7 @@ install_torch() {
 # A program that does not even print its version is Ubuntu's stub for a snap that is not there.
 has_chromium() {
     local name
-    for name in "${BESTOFQ_CHROMIUM:-}" chromium chromium-browser google-chrome google-chrome-stable; do
+    for name in "${BESTOFQ_CHROMIUM:-}" chromium-headless-shell chromium chromium-browser google-chrome google-chrome-stable; do
         [[ -n $name ]] && quietly command -v "$name" && quietly timeout 60 "$name" --version && return
     done
     quietly .venv/bin/python -c '
@@ -86,8 +86,9 @@ with sync_playwright() as playwright:
 install_chromium() {
     has_chromium && return
     say "installing Chromium"
-    if ! grep -qs '^ID=ubuntu' /etc/os-release && apt_install chromium fonts-liberation && has_chromium; then
-        return
+    if ! grep -qs '^ID=ubuntu' /etc/os-release; then
+        apt_install chromium-headless-shell fonts-liberation || apt_install chromium fonts-liberation || true
+        has_chromium && return
     fi
     .venv/bin/playwright install --with-deps chromium || .venv/bin/playwright install chromium
     has_chromium || fail "found no Chromium: install one and name it in BESTOFQ_CHROMIUM"

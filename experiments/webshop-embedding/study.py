@@ -61,9 +61,9 @@ async def study(settings: BestOfQSettings, out: Path, console: Console) -> list[
     rows: list[dict[str, object]] = []
     parts = Parts(settings)
     with Store.open(out) as store:
-        async with open_world(parts) as make_env:
-            await collect(parts, make_env, store, SEED_RUN, "explore", console, repeats=PASSES)
-            await collect(parts, make_env, store, "study", "random", console, repeats=1, split="dev", limit=DEV_TASKS)
+        async with open_world(parts) as world:
+            await collect(parts, world, store, SEED_RUN, "explore", console, repeats=PASSES)
+            await collect(parts, world, store, "study", "random", console, repeats=1, split="dev", limit=DEV_TASKS)
         episodes = list(store.episodes(run="study", status="finished"))
         for variant in VARIANTS:
             ways = {

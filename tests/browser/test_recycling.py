@@ -125,6 +125,10 @@ async def test_finding_chromium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("BESTOFQ_CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_chromium() == program
+    shell = tmp_path / "chromium-headless-shell"
+    shell.write_text("#!/bin/sh\n")
+    shell.chmod(0o755)
+    assert (find_chromium(), find_chromium(headless=False)) == (shell, program)
     monkeypatch.setenv("PATH", "")
     assert find_chromium() is None
     monkeypatch.setenv("BESTOFQ_CHROMIUM", str(tmp_path))

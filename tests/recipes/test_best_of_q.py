@@ -32,19 +32,19 @@ def console() -> Console:
 
 async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Console) -> None:
     parts = Parts(SMALL)
-    async with open_world(parts) as make_env:
+    async with open_world(parts) as world:
         with Store.open(tmp_path / "store") as store:
-            values = await best_of_q(parts, make_env, store, tmp_path / "q", console)
+            values = await best_of_q(parts, world, store, tmp_path / "q", console)
             assert values.train_n == SMALL.n_candidates
             assert {run.name for run in store.runs()} == {"seed", "cycle-1"}
             first = {episode.id for episode in store.summaries()}
             assert len(first) == 16
-            await best_of_q(parts, make_env, store, tmp_path / "q", console)
+            await best_of_q(parts, world, store, tmp_path / "q", console)
             assert {episode.id for episode in store.summaries()} == first
             (point,) = dev_curve(store)  # of the first Q-function, measured where it was put to use
             used = store.summaries(run="cycle-1")
             assert (point.episodes, point.success) == (8, sum(e.success for e in used) / 8)
-            await compare(parts, make_env, store, "test", console, values=values, split="test", tasks=4, runs=1)
+            await compare(parts, world, store, "test", console, values=values, split="test", tasks=4, runs=1)
             episodes = list(store.episodes(run="test", agent="best-of-q"))
     assert {episode.task.split for episode in episodes} == {"test"}
     for episode in episodes:
@@ -75,10 +75,10 @@ async def test_another_n_warns_and_another_embedding_is_refused_by_name(
     tmp_path: Path, console: Console, caplog: pytest.LogCaptureFixture
 ) -> None:
     parts = Parts(SMALL)
-    async with open_world(parts) as make_env:
+    async with open_world(parts) as world:
         with Store.open(tmp_path / "store") as store:
             values = await best_of_q(
-                Parts(SMALL.model_copy(update={"cycles": 0})), make_env, store, tmp_path / "q", console
+                Parts(SMALL.model_copy(update={"cycles": 0})), world, store, tmp_path / "q", console
             )
             agent = parts.agent("best-of-q", values, n=5)
             assert agent.n_candidates == 5

@@ -59,7 +59,7 @@ class Browser:
             return self._chromium
 
     async def _start(self) -> Chromium:
-        executable = find_chromium(self.config.executable)
+        executable = find_chromium(self.config.executable, headless=self.config.headless)
         try:
             return await self._playwright.chromium.launch(
                 executable_path=executable,

@@ -109,11 +109,11 @@ def collect(
     parts, values = _with_values(_parts(config, set_, model, base_url), q, [kind])
 
     async def work() -> None:
-        async with open_world(parts) as make_env:
+        async with open_world(parts) as world:
             with Store.open(store) as opened:
                 await recipe.collect(
                     parts,
-                    make_env,
+                    world,
                     opened,
                     run,
                     kind,
@@ -151,9 +151,9 @@ def improve(
     parts = _parts(config, set_, model, base_url)
 
     async def work() -> None:
-        async with open_world(parts) as make_env:
+        async with open_world(parts) as world:
             with Store.open(store) as opened:
-                await recipe.best_of_q(parts, make_env, opened, out, console)
+                await recipe.best_of_q(parts, world, opened, out, console)
 
     asyncio.run(work())
 
@@ -179,11 +179,11 @@ def evaluate(
     parts, values = _with_values(_parts(config, set_, model, base_url), q, kinds)
 
     async def work() -> None:
-        async with open_world(parts) as make_env:
+        async with open_world(parts) as world:
             with Store.open(store) as opened:
                 await compare(
                     parts,
-                    make_env,
+                    world,
                     opened,
                     run,
                     console,

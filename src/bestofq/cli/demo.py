@@ -31,11 +31,11 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
     card = read_card(pocket_q())
     gently = {"steps": 400, "lr_q": 3e-5, "lr_v": 3e-5, "network": card.network, "log_every": 20}
     learning = card.config.model_copy(update=gently)
-    world = SuiteSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
-    parts = Parts(BestOfQSettings(suite=world, iql=learning)).reading(card.embed)
+    shop = SuiteSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
+    parts = Parts(BestOfQSettings(suite=shop, iql=learning)).reading(card.embed)
     shipped = load_value(pocket_q(), embed=parts.embedder.spec)
     with Store.open(out) as store:
-        async with open_world(parts) as make_env:
+        async with open_world(parts) as world:
             console.print(Rule("1. One frozen model, held-out tasks, real Chromium: only the choice differs"))
             console.print(
                 f"{parts.model.name}: {sum(p.numel() for p in parts.model.model.parameters()):,} parameters, frozen. "
@@ -43,7 +43,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
             )
             await compare(
                 parts,
-                make_env,
+                world,
                 store,
                 HELD_OUT,
                 console,
@@ -55,7 +55,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
             )
             console.print(result_table(store, runs=[HELD_OUT], baseline="prompting").to_rich())
             console.print(Rule("2. The loop at small scale: explore training tasks, learn Q and V from the episodes"))
-            await collect(parts, make_env, store, COLLECTED, "explore", console, repeats=1)
+            await collect(parts, world, store, COLLECTED, "explore", console, repeats=1)
             data = transitions(parts, store, [COLLECTED], console)
             start = load_networks(pocket_q(), embed=parts.embedder.spec)
             trained = train_iql(data, learning, start=start)
@@ -65,7 +65,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
             learned = load_value(out / "q", embed=parts.embedder.spec)
             await compare(
                 parts,
-                make_env,
+                world,
                 store,
                 AGAIN,
                 console,

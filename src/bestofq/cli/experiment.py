@@ -29,12 +29,12 @@ async def run_experiment(
     """A.2 in full; a pass over dev tasks after each training (Fig. 4); then all agents on test tasks (Table 2)."""
     settings = parts.settings
     with Store.open(out) as store:
-        async with open_world(parts) as make_env:
-            values = await best_of_q(parts, make_env, store, out / "q", console)
+        async with open_world(parts) as world:
+            values = await best_of_q(parts, world, store, out / "q", console)
             for cycle in range(settings.cycles + 1):
                 await compare(
                     parts,
-                    make_env,
+                    world,
                     store,
                     _dev_run(cycle),
                     console,
@@ -46,7 +46,7 @@ async def run_experiment(
                 )
             await compare(
                 parts,
-                make_env,
+                world,
                 store,
                 "dev-base",
                 console,
@@ -58,7 +58,7 @@ async def run_experiment(
             )
             await compare(
                 parts,
-                make_env,
+                world,
                 store,
                 TEST,
                 console,

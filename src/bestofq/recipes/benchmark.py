@@ -8,7 +8,7 @@ from bestofq.core.observation import Split
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.best_of_q import collect
 from bestofq.recipes.settings import AgentKind, Parts
-from bestofq.recipes.worlds import MakeEnv
+from bestofq.recipes.worlds import World
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -17,7 +17,7 @@ AGENTS: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-q", "
 
 async def compare(
     parts: Parts,
-    make_env: MakeEnv,
+    world: World,
     store: Store,
     run: str,
     console: Console,
@@ -33,7 +33,7 @@ async def compare(
     return {
         kind: await collect(
             parts,
-            make_env,
+            world,
             store,
             run,
             kind,

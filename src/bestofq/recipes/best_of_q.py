@@ -16,7 +16,7 @@ from bestofq.learning.checkpoint import CARD, export_value, load_value
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.settings import AgentKind, Parts
-from bestofq.recipes.worlds import MakeEnv
+from bestofq.recipes.worlds import World
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import run_many
 from bestofq.rollouts.transitions import records, tabulate
@@ -33,18 +33,18 @@ def cycle_run(cycle: int) -> str:
 
 async def best_of_q(
     parts: Parts,
-    make_env: MakeEnv,
+    world: World,
     store: Store,
     out: Path,
     console: Console,
 ) -> ValueModel:
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = parts.settings
-    await collect(parts, make_env, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
+    await collect(parts, world, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
     values = train(parts, store, [SEED_RUN], out / "q0", console)
     for cycle in range(1, settings.cycles + 1):
         run = cycle_run(cycle)
-        await collect(parts, make_env, store, run, "best-of-q", console, repeats=settings.runs_per_cycle, values=values)
+        await collect(parts, world, store, run, "best-of-q", console, repeats=settings.runs_per_cycle, values=values)
         runs = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))]
         values = train(parts, store, runs, out / f"q{cycle}", console)
     return values
@@ -52,7 +52,7 @@ async def best_of_q(
 
 async def collect(
     parts: Parts,
-    make_env: MakeEnv,
+    world: World,
     store: Store,
     run: str,
     kind: AgentKind,
@@ -68,11 +68,11 @@ async def collect(
     settings = parts.settings
     provenance = _provenance(parts)
     await store.begin_run(run, _run_config(parts, split), provenance)
-    tasks = parts.suite.tasks(split, limit or settings.suite.train_tasks)
+    tasks = await world.tasks(split, limit or settings.suite.train_tasks)
     with LiveProgress(f"{run}: {kind}", console=console) as progress:
         return await run_many(
             tasks,
-            make_env,
+            world.make_env,
             parts.agent(kind, values, n=n),
             store=store,
             run=run,
@@ -81,6 +81,7 @@ async def collect(
             seed=settings.seed,
             step_limit=settings.suite.step_limit,
             provenance=provenance,
+            judge=world.judge,
             progress=progress,
         )
 
