@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Page
 
@@ -125,6 +125,16 @@ class Session:
                 other.notices.clear()
             return observe(page, screenshot=shot, tabs=titles, error=error, notices=notices)
         raise BrowserError(f"The page navigated {TRIES} times while it was read.")
+
+    async def evaluate(self, expression: str) -> Any:
+        """The JSON value of a script in the current page's own world: for suites whose pages keep their own score.
+
+        Raises BrowserError when the script fails or the page is replaced meanwhile.
+        """
+        try:
+            return await self.tab.in_page(expression)
+        except Moved as error:
+            raise BrowserError("The page was replaced while a script of the suite ran.") from error
 
     async def settle(self) -> bool:
         """Waits until navigation has finished and mutations are quiet; False when a page was still loading at the end.

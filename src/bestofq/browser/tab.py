@@ -108,9 +108,19 @@ class Tab:
         self._world = made["executionContextId"]
         await self._evaluate(f"{SOURCE}; null")
 
-    async def _evaluate(self, expression: str) -> Any:
+    async def in_page(self, expression: str) -> Any:
+        """The value of `expression` in the page's own world, promises awaited. Raises Moved as `run` does."""
+        try:
+            return await self._evaluate(expression, main=True)
+        except PlaywrightError as error:
+            if is_gone(error) or self.page.is_closed():
+                raise BrowserError("The page was closed.") from error
+            raise Moved(error.message) from error
+
+    async def _evaluate(self, expression: str, *, main: bool = False) -> Any:
+        world = {} if main else {"contextId": self._world}
         answer = await self.send(
-            "Runtime.evaluate", expression=expression, contextId=self._world, awaitPromise=True, returnByValue=True
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **world
         )
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]

@@ -4,23 +4,20 @@ A visit has its own root, `http://127.0.0.1:port/v/<token>/`, as WebShop has its
 one browser do not meet. Rewards are worked out from the site's own records, never from what a page says.
 """
 
-import asyncio
 import secrets
-import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import urlsplit
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split, Task
+from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.pages import Bought, Item, Link, Node, Page, SearchBox, Shop
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.urls import buy_url, from_url, to_url
@@ -146,32 +143,9 @@ def _node(node: Node, root: str) -> str:
             return f'<a href="{escape(root + to_url(to))}">{escape(name)}</a>'
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to the process it is part of."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @asynccontextmanager
 async def serve(suite: Suite) -> AsyncIterator[Site]:
     """The site on a free loopback port of this event loop, until the context ends."""
     site = Site(suite)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    site.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = _Server(
-        uvicorn.Config(site.app, log_level="error", lifespan="off", access_log=False, timeout_graceful_shutdown=1)
-    )
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        while not server.started:
-            if serving.done():
-                raise InfraError("the shop's site could not be started on a loopback port")
-            await asyncio.sleep(0)
+    async with serve_app(site.app) as site.url:
         yield site
-    finally:
-        server.should_exit = True
-        await serving
-        listener.close()
