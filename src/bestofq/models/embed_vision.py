@@ -54,13 +54,13 @@ class VisionEmbedder(EmbedsOnce):
         memory: int = 50_000,
     ) -> None:
         """`model`: without its language-model head. `pictures`: its image processor, whose least and largest area the
-        spec holds. `area`: padded tokens a micro-batch, at most."""
+        spec holds; None: texts only. `area`: padded tokens a micro-batch, at most."""
         spec = EmbedSpec(
             model=name,
             revision=revision,
             prompt=prompt,
-            pixels=pictures.size["longest_edge"],
-            pixels_least=pictures.size["shortest_edge"],
+            pixels=pictures.size["longest_edge"] if pictures else 0,
+            pixels_least=pictures.size["shortest_edge"] if pictures else 0,
             layer=layer,
             pooling=pooling,
             dim=model.config.get_text_config().hidden_size,
@@ -83,27 +83,31 @@ class VisionEmbedder(EmbedsOnce):
         pixels_least: int = PIXELS_LEAST,
         **settings: Any,
     ) -> Self:
-        """Load a transformers directory or hub name; `settings` are those of the class. SetupError when it cannot be
-        found or is of another family."""
+        """Load a transformers directory or hub name; `settings` are those of the class. Where `pixels` is 0 it reads
+        texts only. SetupError when it cannot be found or is of another family."""
         target, dtype = placed(device, precision)
         disable_progress_bar()
         try:
             whole = AutoModelForImageTextToText.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
             tokenizer = AutoTokenizer.from_pretrained(path)
             # Pillow's, even where torchvision is there: a vector must not depend on what else is installed.
-            pictures = AutoImageProcessor.from_pretrained(path, backend="pil")
+            pictures = AutoImageProcessor.from_pretrained(path, backend="pil") if pixels else None
         except (OSError, ValueError) as error:
             raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
         config = whole.config
         if config.model_type not in FAMILY:
             raise SetupError(f"{path} is a {config.model_type}: pictures are embedded by {', '.join(FAMILY)} only")
-        pictures.size = {"shortest_edge": pixels_least, "longest_edge": pixels}  # areas, in spite of their names
+        if pictures:
+            # Areas, in spite of their names; set here, since a checkpoint's own go before what is asked for.
+            pictures.size = {"shortest_edge": pixels_least, "longest_edge": pixels}
         revision = getattr(config, "_commit_hash", None) or weights_hash(Path(path))
         return cls(whole.model.to(target), tokenizer, pictures, name=Path(path).name, revision=revision, **settings)
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.context or item.answer for item in items):
             raise ConfigError(f"{self.spec.model} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
+        if self._pictures is None and any(item.screenshots for item in items):
+            raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")
         # No text of a page becomes a control token, such as the one that stands for a picture.
         texts = self._tokenizer(
             [item.text for item in items],
@@ -116,8 +120,11 @@ class VisionEmbedder(EmbedsOnce):
 
     def _length(self, row: Reading) -> int:
         """Tokens, by what the screenshots say of their size."""
-        patches = sum(self._pictures.get_number_of_image_patches(s.height, s.width) for s in row.screenshots)
-        return len(row.ids) + int(patches) // self._pictures.merge_size**2 + 2 * len(row.screenshots)
+        tokens = len(row.ids)
+        for shot in row.screenshots:
+            patches = int(self._pictures.get_number_of_image_patches(shot.height, shot.width))
+            tokens += patches // self._pictures.merge_size**2 + 2
+        return tokens
 
     @torch.inference_mode()
     def _embed(self, rows: Sequence[Reading]) -> list[Vector]:
