@@ -94,6 +94,22 @@ def test_a_page_cannot_write_control_tokens(embedder: VisionEmbedder) -> None:
     assert len(embedder._tokenizer(said.text, split_special_tokens=True)["input_ids"]) > 20
 
 
+def test_bfloat16_gives_nearly_the_same_vectors_as_float32(folder: Path, embedder: VisionEmbedder) -> None:
+    half = load_embedder(folder, device="cpu", precision="bfloat16", pixels=PIXELS)
+    for a, b in zip(half.embed_all([PAGE, TWO, WORD]), embedder.embed_all([PAGE, TWO, WORD]), strict=True):
+        assert a.dtype == np.float32
+        assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) > 0.999
+        assert np.abs(a - b).max() > 0
+
+
+def test_texts_alone_need_no_pixels(folder: Path, embedder: VisionEmbedder) -> None:
+    blind = load_embedder(folder, device="cpu", precision="float32", pixels=0)
+    assert (blind.spec.pixels, blind.spec.pixels_least) == (0, 0)
+    np.testing.assert_allclose(blind.embed_all([WORD]), embedder.embed_all([WORD]), atol=1e-6)
+    with pytest.raises(ConfigError, match="texts only"):
+        blind.embed_all([PAGE])
+
+
 def test_the_spec_names_the_pixels(folder: Path, embedder: VisionEmbedder) -> None:
     assert (embedder.spec.pixels, embedder.spec.pixels_least, embedder.spec.dim) == (PIXELS, 56 * 56, 32)
     finer = load_embedder(folder, device="cpu", precision="float32", pixels=4 * PIXELS)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import torch
+import transformers  # its classes are named where they are used: each takes a second to import
 from PIL import Image, UnidentifiedImageError
-from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.embedding import EmbedItem, EmbedSpec, Pooling
@@ -88,10 +88,12 @@ class VisionEmbedder(EmbedsOnce):
         target, dtype = placed(device, precision)
         disable_progress_bar()
         try:
-            whole = AutoModelForImageTextToText.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
-            tokenizer = AutoTokenizer.from_pretrained(path)
+            whole = transformers.AutoModelForImageTextToText.from_pretrained(
+                path, dtype=dtype, attn_implementation="sdpa"
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path)
             # Pillow's, even where torchvision is there: a vector must not depend on what else is installed.
-            pictures = AutoImageProcessor.from_pretrained(path, backend="pil") if pixels else None
+            pictures = transformers.AutoImageProcessor.from_pretrained(path, backend="pil") if pixels else None
         except (OSError, ValueError) as error:
             raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
         config = whole.config
