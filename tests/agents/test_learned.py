@@ -11,8 +11,8 @@ from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
-from bestofq.core.errors import InputError
-from bestofq.core.observation import Element, Observation, Task
+from bestofq.core.errors import DataError, InputError
+from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.core.transitions import Floats
 
 PAGE = Observation(
@@ -47,6 +47,9 @@ class Sum:
     def v(self, state: Floats, task: Floats) -> Floats:
         return (state + task)[..., 0]
 
+    def prepare(self, state: Floats, task: Floats) -> None:
+        assert state.shape == task.shape == (1, 1)
+
 
 async def test_q_scores_each_candidate_in_its_state() -> None:
     scores = await QScorer(Sum(), Lengths(), EmbeddingTexts()).score(STATE, CANDIDATES)
@@ -54,6 +57,18 @@ async def test_q_scores_each_candidate_in_its_state() -> None:
     assert scores.values == (base + len("click link Red"), base + len("click link Blue"))
     assert scores.state_value == base
     assert scores.usage[0].tokens_in == 7 * (2 + len(CANDIDATES))
+
+
+async def test_the_screenshot_is_embedded_with_the_state_alone() -> None:
+    shot = Screenshot(sha256="a" * 64, media_type="image/jpeg", width=8, height=8)
+    seen = STATE.model_copy(update={"observation": PAGE.model_copy(update={"screenshot": shot})})
+    texts = EmbeddingTexts(pictures=True)
+    assert texts.state(seen) == EmbedItem(text=state_text(STATE), screenshots=(shot,))
+    assert texts.state(seen).key != EmbeddingTexts().state(seen).key
+    assert not texts.action(seen, CANDIDATES[0]).screenshots
+    assert not texts.task(seen.task).screenshots
+    with pytest.raises(DataError, match=r"task t has no screenshot.*screenshots=true"):
+        texts.state(STATE)
 
 
 async def test_the_prior_adds_log_probabilities() -> None:

@@ -1,14 +1,19 @@
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from line_world import LineEnv, line_agent, line_task
 
+from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.selectors import GreedySelector
-from bestofq.core.decision import Candidate, Episode, Provenance, State, Verdict
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.actions import Action
+from bestofq.core.decision import Candidate, Episode, Provenance, State, StepResult, Verdict
+from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError
-from bestofq.core.observation import Task
+from bestofq.core.observation import Observation, Screenshot, Task
+from bestofq.models.embed_once import EmbedsOnce, Vector
 from bestofq.rollouts.episode import run_episode
 from bestofq.rollouts.transitions import Record, records, tabulate
 from bestofq.store.store import Store
@@ -72,6 +77,42 @@ async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
     assert list(records([cut, empty], Plain())) == []
     with pytest.raises(DataError, match="no finished episode"):
         tabulate(records([cut, empty], Plain()))
+
+
+async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
+    """An episode that was read back has its screenshots by their hash; their bytes come from the store, once each."""
+
+    class Sizes(EmbedsOnce):
+        def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+            return [Vector(np.array([sum(len(s.data) for s in item.screenshots)], np.float32), 1) for item in items]
+
+    class Photographed(LineEnv):
+        async def reset(self, task: Task, *, seed: int) -> Observation:
+            return self._with_picture(await super().reset(task, seed=seed))
+
+        async def step(self, action: Action) -> StepResult:
+            result = await super().step(action)
+            return result.model_copy(update={"observation": self._with_picture(result.observation)})
+
+        def _with_picture(self, page: Observation) -> Observation:
+            data = b"x" * (100 + len(page.title) + int(page.title[-1]))
+            shot = Screenshot(
+                sha256=hashlib.sha256(data).hexdigest(), media_type="image/jpeg", width=9, height=9, data=data
+            )
+            return page.model_copy(update={"screenshot": shot})
+
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, Provenance(version="test"))
+        agent = line_agent(selector=GreedySelector(), replies=[["click [2]"], ["click [2]"]])
+        await run_episode(Photographed(), agent, line_task("t", 2), store=store, run="r")
+        table = tabulate(records(store.episodes(run="r"), EmbeddingTexts(pictures=True)))
+        assert [[len(shot.data) for shot in item.screenshots] for item in table.items] == [[0], [0], [], []]
+        embedder = Sizes(EmbedSpec(model="sizes", revision="1", dim=1), batch=8)
+        vectors = embedder.embed_all(table.items, store.vectors(embedder.spec), pictures=store.screenshots.load)
+        assert vectors[:, 0].tolist() == [106.0, 107.0, 0.0, 0.0]
+        again = embedder.embed_all(table.items, store.vectors(embedder.spec))  # nothing is left to read
+        np.testing.assert_array_equal(again, vectors)
+        assert table.transitions(vectors).vectors.shape == (4, 1)
 
 
 async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:

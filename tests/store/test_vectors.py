@@ -26,6 +26,20 @@ def test_vectors_come_back_bit_for_bit_and_per_spec(tmp_path: Path) -> None:
             store.vectors(SPEC).put_many(vectors)
 
 
+def test_the_keys_of_vectors_that_were_kept_stay_valid() -> None:
+    """The shipped Q-function's spec, as it was hashed before there were pictures."""
+    before = EmbedSpec(
+        model="pocket",
+        revision="1e903de1396ed2ae",
+        prompt="9d56423bed1d1c22",
+        pooling="last",
+        context="review",
+        dim=256,
+    )
+    assert before.hash == "2f70889bc2c7be04"
+    assert before.model_copy(update={"pixels_least": 3136}).hash != before.hash
+
+
 @pytest.mark.parametrize(
     ("vector", "says"), [(np.zeros(5), r"shape \(5,\)"), (np.array([0, 1, np.nan, 0]), "NaN or infinity")]
 )

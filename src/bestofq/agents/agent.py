@@ -1,14 +1,17 @@
 """The agent: propose N, score them, select one (Best-of-Q, 3.3, Fig. 1)."""
 
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bestofq.agents.usage import merge_usage
 from bestofq.core.actions import Targeted
-from bestofq.core.decision import Decision, State
+from bestofq.core.decision import Decision, Proposal, State, Usage
 from bestofq.core.errors import ModelError, ReplyError
-from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
+from bestofq.core.protocols import Localizer, Prepares, Proposer, Scorer, Selector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +27,7 @@ class Agent:
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
         """Weigh the state's candidates and take one. ReplyError when none was offered, ModelError on a NaN score."""
-        proposal = await self.proposer.propose(state, self.n_candidates)
+        proposal, prepared = await _meanwhile(self.proposer.propose(state, self.n_candidates), self.scorer, state)
         if not proposal.candidates:
             raise ReplyError(f"the proposer of {self.name} offered no action")
         scores = await self.scorer.score(state, proposal.candidates)
@@ -38,9 +41,25 @@ class Agent:
             state_value=scores.state_value,
             chosen=choice.index,
             explored=choice.explored,
-            usage=merge_usage((*proposal.usage, *scores.usage)),
+            usage=merge_usage((*proposal.usage, *prepared, *scores.usage)),
         )
         return decision if self.localizer is None else await _localized(decision, state, self.localizer)
+
+
+async def _meanwhile(
+    proposing: Coroutine[Any, Any, Proposal], scorer: Scorer, state: State
+) -> tuple[Proposal, tuple[Usage, ...]]:
+    """The proposal, and what the scorer used while it waited for it: the embedding of a state hides behind the model's
+    latency. Where one of the two fails, the other is stopped, and the step fails with that error."""
+    if not isinstance(scorer, Prepares):
+        return await proposing, ()
+    thinking, preparing = asyncio.ensure_future(proposing), asyncio.ensure_future(scorer.prepare(state))
+    try:
+        return await asyncio.gather(thinking, preparing)
+    finally:
+        for task in (thinking, preparing):
+            task.cancel()
+        await asyncio.gather(thinking, preparing, return_exceptions=True)
 
 
 async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:

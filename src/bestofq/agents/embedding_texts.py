@@ -6,6 +6,7 @@ from bestofq.agents.prompting import candidate_text, propose_prompt, review_prom
 from bestofq.core.actions import action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.embedding import Context, EmbedItem
+from bestofq.core.errors import DataError
 from bestofq.core.observation import Task
 
 REVIEW_TOKENS = 48  # of a review, at most
@@ -15,12 +16,24 @@ REVIEW_TOKENS = 48  # of a review, at most
 class EmbeddingTexts:
     """alone: each text by itself, as in the paper. state: the action as the reply that follows its state's prompt.
     review: the state as the prompt for the next action, the action as the frozen model's own review of it (as an AI
-    critic writes it, but read by Q, not believed)."""
+    critic writes it, but read by Q, not believed). `pictures`: the state with the page's screenshot, for an embedder
+    that sees."""
 
     context: Context = "alone"
+    pictures: bool = False
 
     def state(self, state: State) -> EmbedItem:
-        return EmbedItem(text=propose_prompt(state) if self.context == "review" else state_text(state))
+        """DataError where there should be a screenshot and is none."""
+        text = propose_prompt(state) if self.context == "review" else state_text(state)
+        if not self.pictures:
+            return EmbedItem(text=text)
+        shot = state.observation.screenshot
+        if shot is None:
+            raise DataError(
+                f"step {len(state.decisions)} of task {state.task.id} has no screenshot to embed: take "
+                "them (--set suite.screenshots=true, in a browser), or embed texts alone (--set model.embed_pixels=0)"
+            )
+        return EmbedItem(text=text, screenshots=(shot,))
 
     def action(self, state: State, candidate: Candidate) -> EmbedItem:
         match self.context:

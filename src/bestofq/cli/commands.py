@@ -14,6 +14,7 @@ from rich.table import Table
 from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
 from bestofq.cli.doctor import doctor as examine
+from bestofq.cli.embedding import embed
 from bestofq.cli.experiment import dev_curve, run_experiment
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
@@ -37,6 +38,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(embed)
 console = Console()
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]

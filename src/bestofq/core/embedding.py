@@ -19,6 +19,7 @@ class EmbedSpec(Noun):
     revision: str = Field(description="hash of its weights or hub revision")
     prompt: str = Field(default="", description="hash of the templates that make texts of states, actions, tasks")
     pixels: int = Field(default=0, description="largest picture area it sees; 0: text only")
+    pixels_least: int = Field(default=0, description="smallest picture area it sees, smaller ones are enlarged")
     layer: int = Field(default=-1, description="hidden layer read; -1 the last (Best-of-Q, A.3)")
     pooling: Pooling = Field(default="mean", description="over a text's own tokens, or its last token alone")
     context: Context = Field(default="alone", description="what texts are embedded in: see `EmbeddingTexts`")
@@ -27,12 +28,14 @@ class EmbedSpec(Noun):
     @property
     def hash(self) -> str:
         """16 hex digits."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        absent = {"pixels_least"} if self.pixels_least == 0 else None  # as before there was such a field
+        return hashlib.sha256(self.model_dump_json(exclude=absent).encode()).hexdigest()[:16]
 
 
 class EmbedItem(Noun):
-    """One thing to embed. `context` is read before `text` and not pooled (empty: `text` alone). Where `answer` is not
-    0, `text` is a prompt, and what is pooled is the model's own greedy answer to it, a line of at most so many tokens.
+    """One thing to embed, its pictures before its text. `context` is read before `text` and not pooled (empty: `text`
+    alone). Where `answer` is not 0, `text` is a prompt, and what is pooled is the model's own greedy answer to it, a
+    line of at most so many tokens.
     """
 
     text: str

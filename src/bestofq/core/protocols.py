@@ -1,12 +1,12 @@
 """The verbs: what each part of an agent and its world must be able to do. Async where there is I/O."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Verdict
+from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Usage, Verdict
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.observation import Observation, Point, Task
 from bestofq.core.transitions import Floats
@@ -32,6 +32,14 @@ class Scorer(Protocol):
     """Values candidates: one score each, higher is better."""
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores: ...
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A scorer that can begin on a state before its candidates are known, while the proposer is thinking of them. What
+    it then used is not counted again by `score`."""
+
+    async def prepare(self, state: State) -> tuple[Usage, ...]: ...
 
 
 class Selector(Protocol):

@@ -1,7 +1,7 @@
 """Q(s, a) and V(s): small MLPs over frozen embeddings of state, action and task (Best-of-Q, A.3 and B.2)."""
 
 import copy
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TypeVar
 
 import torch
@@ -45,6 +45,28 @@ class EmbeddingMLP(nn.Module):
             value: Tensor = self.out(hidden.float())
         return value.squeeze(-1)
 
+    def part(self, index: int, vectors: Tensor) -> Tensor:
+        """What one embedding [..., D] adds to the first hidden layer [..., H]. No activation stands before it, so that
+        the parts add up, and one that comes again need not be computed again."""
+        width = self.config.project or self.dim
+        columns = slice(index * width, (index + 1) * width)
+        projected = self.project[index](vectors)
+        return nn.functional.linear(projected, self._first.weight[:, columns])
+
+    def value_of(self, *parts: Tensor) -> Tensor:
+        """The same value [...] as of the embeddings, from what each of them adds."""
+        hidden = sum(parts, start=self._first.bias)
+        for layer in islice(self.body, 1, None):
+            hidden = layer(hidden)
+        value: Tensor = self.out(hidden)
+        return value.squeeze(-1)
+
+    @property
+    def _first(self) -> nn.Linear:
+        first = self.body[0]
+        assert isinstance(first, nn.Linear)
+        return first
+
 
 class QNetwork(EmbeddingMLP):
     """Q_θ(s, a) of a task."""
@@ -78,8 +100,7 @@ def folded(network: Network) -> Network:
     layer, so the two matrices are multiplied into one (in float64). At D = 256 under half the parameters remain."""
     if network.config.project is None:
         return copy.deepcopy(network)
-    first = network.body[0]
-    assert isinstance(first, nn.Linear)
+    first = network._first
     blocks = first.weight.double().chunk(len(network.project), dim=1)
     projections = [p for p in network.project if isinstance(p, nn.Linear)]
     result = type(network)(network.dim, network.config.model_copy(update={"project": None}))

@@ -1,6 +1,8 @@
 """The learned Q and V for inference: numpy in, numpy out."""
 
-from typing import Any
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +12,8 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.transitions import Floats
 from bestofq.learning.networks import QNetwork, VNetwork, folded
+
+_KEPT = 512  # lone vectors' parts, each 4 × (D + H) bytes
 
 
 class ValueModel:
@@ -23,27 +27,61 @@ class ValueModel:
             )
         self.q_network, self.v_network = folded(q).eval(), folded(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
+        # What lone vectors gave is kept: a task stays the same for an episode, a state for all its candidates.
+        self._part_kept = lru_cache(_KEPT)(self._part)
+        self._v_kept = lru_cache(_KEPT)(self._v)
 
     def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
         """state [B, D], action [B, N, D], task [B, D] -> [B, N]; or action [B, D] -> [B]."""
         if action.ndim == 3:
             state, task = state[:, None], task[:, None]
-        return self._run(self.q_network, state, action, task)
+        return self._value(self.q_network, *map(self._content, (state, action, task)))
 
     def v(self, state: Floats, task: Floats) -> Floats:
         """state [B, D], task [B, D] -> [B]."""
-        return self._run(self.v_network, state, task)
+        contents = self._content(state), self._content(task)
+        return (self._v_kept if state.size == task.size == self.embed.dim else self._v)(*contents).copy()
+
+    def prepare(self, state: Floats, task: Floats) -> None:
+        """Do ahead what does not depend on the action, of one state [1, D] and task [1, D]."""
+        self.v(state, task)
+        for index, vectors in ((0, state), (2, task)):
+            self._part_kept(self.q_network, index, self._content(vectors[:, None]))
+
+    def _v(self, state: "_Content", task: "_Content") -> Floats:
+        return self._value(self.v_network, state, task)
 
     @torch.inference_mode()
-    def _run(self, network: QNetwork | VNetwork, *inputs: Floats) -> Floats:
-        for vectors in inputs:
-            if vectors.shape[-1] != self.embed.dim:
-                raise CheckpointError(
-                    f"A vector has {vectors.shape[-1]} numbers, but Q and V were trained on {self.embed.dim} "
-                    f"(embeddings of {self.embed.model})."
-                )
-        weight = network.out.weight
-        tensors = [torch.tensor(np.asarray(vectors, np.float32), device=weight.device) for vectors in inputs]
-        values: Tensor = network(*tensors)
-        result: np.ndarray[Any, np.dtype[np.float32]] = values.cpu().numpy()
-        return result
+    def _value(self, network: QNetwork | VNetwork, *contents: "_Content") -> Floats:
+        parts = [
+            (self._part_kept if content.lone else self._part)(network, index, content)
+            for index, content in enumerate(contents)
+        ]
+        values: np.ndarray[Any, np.dtype[np.float32]] = network.value_of(*parts).cpu().numpy()
+        return values
+
+    @torch.inference_mode()
+    def _part(self, network: QNetwork | VNetwork, index: int, content: "_Content") -> Tensor:
+        """[..., H], of vectors [..., D]."""
+        vectors = torch.frombuffer(bytearray(content.data), dtype=torch.float32).reshape(content.shape)
+        return network.part(index, vectors.to(network.out.weight.device))
+
+    def _content(self, vectors: Floats) -> "_Content":
+        if vectors.shape[-1] != self.embed.dim:
+            raise CheckpointError(
+                f"A vector has {vectors.shape[-1]} numbers, but Q and V were trained on {self.embed.dim} "
+                f"(embeddings of {self.embed.model})."
+            )
+        single = np.asarray(vectors, np.float32)
+        return _Content(single.shape, single.tobytes())
+
+
+class _Content(NamedTuple):
+    """Vectors as a key."""
+
+    shape: tuple[int, ...]
+    data: bytes
+
+    @property
+    def lone(self) -> bool:
+        return prod(self.shape[:-1]) == 1

@@ -82,8 +82,7 @@ class LocalModel:
     @classmethod
     def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load a transformers directory or hub name. SetupError when it cannot be found."""
-        target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
-        dtype = _dtype(precision, target)
+        target, dtype = placed(device, precision)
         disable_progress_bar()  # of reading weights: they are ours to announce
         try:
             model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
@@ -258,12 +257,13 @@ def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> lis
     return groups
 
 
-def _dtype(precision: Precision, device: str) -> torch.dtype:
-    """bfloat16 where the hardware multiplies it, else float32."""
+def placed(device: str, precision: Precision) -> tuple[str, torch.dtype]:
+    """Where a model runs and in what: on the GPU where there is one, in bfloat16 where the hardware multiplies it."""
+    target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
     if precision != "auto":
-        return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    fast = torch.cuda.is_bf16_supported() if device.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
-    return torch.bfloat16 if fast else torch.float32
+        return target, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
+    fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
+    return target, torch.bfloat16 if fast else torch.float32
 
 
 def weights_hash(folder: Path) -> str:

@@ -112,7 +112,10 @@ def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Consol
         )
     with _bar("embedding", len(table.items), console) as advance:
         vectors = parts.embedder.embed_all(
-            table.items, store.vectors(parts.embedder.spec), progress=lambda done, _: advance(done)
+            table.items,
+            store.vectors(parts.embedder.spec),
+            progress=lambda done, _: advance(done),
+            pictures=store.screenshots.load,
         )
     return table.transitions(vectors)
 

@@ -20,6 +20,8 @@ class Values(Protocol):
 
     def v(self, state: Floats, task: Floats) -> Floats: ...
 
+    def prepare(self, state: Floats, task: Floats) -> None: ...
+
 
 class QScorer:
     """Scores are Q-values; V(s) goes with them."""
@@ -28,6 +30,13 @@ class QScorer:
         self._values = values
         self._embedder = embedder
         self._texts = texts
+
+    async def prepare(self, state: State) -> tuple[Usage, ...]:
+        """Embed state and task while the candidates are being proposed. `seconds` pass beside the proposer's."""
+        started = time.perf_counter()
+        vectors, tokens = await self._embedder.embed([self._texts.state(state), self._texts.task(state.task)])
+        self._values.prepare(vectors[:1], vectors[1:])
+        return (Usage(role="embedder", tokens_in=tokens, calls=1, seconds=time.perf_counter() - started),)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """Q(s, a_i) for each candidate [N]."""
@@ -54,6 +63,9 @@ class PriorScorer:
     def __init__(self, scorer: QScorer, *, beta: float) -> None:
         self._scorer = scorer
         self._beta = beta
+
+    async def prepare(self, state: State) -> tuple[Usage, ...]:
+        return await self._scorer.prepare(state)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """InputError when a candidate has no log-probability."""

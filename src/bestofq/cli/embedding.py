@@ -1,0 +1,73 @@
+"""`bestofq embed`: whether an endpoint's vectors may stand for those of the model in this process."""
+
+import hashlib
+import io
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from PIL import Image, ImageDraw
+from rich.console import Console
+
+from bestofq.core.embedding import EmbedItem
+from bestofq.core.errors import ConfigError
+from bestofq.core.observation import Screenshot
+from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
+from bestofq.models.embed_load import load_embedder
+from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
+
+console = Console()
+
+
+def embed(
+    base_url: Annotated[str, typer.Option("--base-url", help="The pooling endpoint, with its /v1.")],
+    model: Annotated[str, typer.Option("--model", help="The name by which the endpoint knows its model.")],
+    local: Annotated[
+        str | None, typer.Option("--local", help="The same model's directory or hub name; none: --model.")
+    ] = None,
+    check_: Annotated[bool, typer.Option("--check", help="Compare, and keep the agreement.")] = False,
+    out: Annotated[Path, typer.Option(help="File for the agreement.")] = Path("agreement.json"),
+    pixels: Annotated[int, typer.Option(help="Largest picture area it sees; 0: texts only.", min=0)] = PIXELS,
+    pixels_least: Annotated[int, typer.Option(help="Smallest picture area it sees.", min=0)] = PIXELS_LEAST,
+    device: Annotated[str, typer.Option(help="Where the model in this process runs.")] = "auto",
+) -> None:
+    """Compare an endpoint's embeddings to those of the model in this process; refused below a cosine of 0.999."""
+    if not check_:
+        raise ConfigError("an endpoint's embeddings are used only once they were compared: give --check")
+    mine = load_embedder(local or model, device=device, pixels=pixels, pixels_least=pixels_least)
+    endpoint = PoolingEndpoint(PoolingConfig(model=model, base_url=base_url))
+    try:
+        agreement = check(endpoint, mine, probes(pictures=mine.spec.pixels > 0))
+    finally:
+        endpoint.close()
+    out.write_text(agreement.model_dump_json(indent=2) + "\n")
+    console.print(
+        f"{model} agrees with {mine.spec.model} in {agreement.items} inputs: least cosine {agreement.cosine:.5f}, "
+        f"lengths within {100 * agreement.length:.2f} %. Kept in {out}",
+        highlight=False,
+    )
+
+
+def probes(*, pictures: bool) -> list[EmbedItem]:
+    """What is compared: an action, a task, states short and long, and pictures of two sizes."""
+    page = "\n".join(f"Red kettle, {n}.5 litres, {20 + n} dollars [{n}]  Add to cart [{n + 100}]" for n in range(1, 61))
+    texts = ["click button Buy Now", "find a red kettle under 40 dollars", f"page:\n{page[:400]}", f"page:\n{page}"]
+    items = [EmbedItem(text=text) for text in texts]
+    if pictures:
+        items += [EmbedItem(text=texts[2], screenshots=(_drawn(*size),)) for size in ((1024, 768), (390, 844))]
+    return items
+
+
+def _drawn(width: int, height: int) -> Screenshot:
+    """A page of boxes and lines, as a PNG: every decoder sees the same pixels."""
+    image = Image.new("RGB", (width, height), "white")
+    draw = ImageDraw.Draw(image)
+    for row in range(0, height, 60):
+        draw.rectangle((20, row + 10, width // 2, row + 50), fill=(row % 256, 90, 200))
+        draw.text((width // 2 + 20, row + 20), f"Red kettle, {row} dollars", fill="black")
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    data = file.getvalue()
+    return Screenshot(
+        sha256=hashlib.sha256(data).hexdigest(), media_type="image/png", width=width, height=height, data=data
+    )

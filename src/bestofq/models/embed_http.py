@@ -1,0 +1,187 @@
+"""Embeddings from a pooling endpoint (vLLM), for those who serve the embedder already.
+
+An endpoint pools and scales as its server was started to, and Q knows only the vectors it was trained on. So none is
+used before `check` has compared it to the model in this process (`bestofq embed --check`). vLLM agrees when served with
+
+    vllm serve MODEL --runner pooling --convert embed --trust-request-chat-template \
+        --pooler-config '{"pooling_type": "MEAN", "use_activation": false}' \
+        --mm-processor-kwargs '{"min_pixels": 3136, "max_pixels": 1003520}'
+
+Where `use_activation` is not false, it scales its vectors to length 1, which a cosine cannot see: lengths are compared
+as well. Unlike in this process, a page's text that spells a control token is read as that token.
+"""
+
+import base64
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openai
+from openai.types import CreateEmbeddingResponse
+from pydantic import Field, ValidationError
+
+from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.errors import CheckpointError, ConfigError, ModelError
+from bestofq.core.noun import Noun
+from bestofq.models.embed_once import EmbedsOnce, Vector
+
+COSINE = 0.999
+LENGTH = 0.02
+_POOLER = '{"pooling_type": "MEAN", "use_activation": false}'
+# What an item becomes, as in `embed_vision`: pictures between their marks, then the text; no chat's frame.
+_TEMPLATE = (
+    "{% for message in messages %}{% for part in message.content %}{% if part.type == 'text' %}{{ part.text }}"
+    "{% else %}<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}{% endfor %}"
+)
+
+
+class PoolingConfig(Noun):
+    """One embedding model at one endpoint."""
+
+    model: str = Field(description="the name the endpoint knows it by")
+    base_url: str = Field(description="of the endpoint, with its /v1")
+    key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
+    attempt: float = Field(default=60.0, gt=0, description="seconds one attempt may take")
+    attempts: int = Field(default=5, ge=1, description="tries for one item")
+    concurrency: int = Field(default=16, ge=1, description="items in flight, at most")
+
+
+class Agreement(Noun):
+    """How near an endpoint's vectors came to those of the model in this process."""
+
+    endpoint: PoolingConfig
+    spec: EmbedSpec = Field(description="of the vectors, as the model in this process makes them")
+    items: int = Field(ge=1, description="how many were compared")
+    cosine: float = Field(description="the least of them")
+    length: float = Field(description="the largest difference in length, relative to the model's own")
+
+    @classmethod
+    def read(cls, path: Path) -> "Agreement":
+        """CheckpointError where there is none, or not a valid one."""
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise CheckpointError(f"{path} is no agreement: make one with `bestofq embed --check` ({error})") from error
+
+
+class PoolingEndpoint:
+    """A client of `/v1/embeddings`: a request an item, many at once."""
+
+    def __init__(self, config: PoolingConfig) -> None:
+        self.config = config
+        self._client = openai.OpenAI(
+            base_url=config.base_url,
+            api_key=os.environ.get(config.key_variable) or "none",
+            timeout=config.attempt,
+            max_retries=config.attempts - 1,
+        )
+
+    def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        """ConfigError where a setting must be mended, ModelError when the attempts are spent."""
+        if any(item.context or item.answer for item in items):
+            raise ConfigError(f"{self._name} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
+        with ThreadPoolExecutor(self.config.concurrency) as pool:
+            return list(pool.map(self._vector, items))
+
+    def close(self) -> None:
+        self._client.close()
+
+    @property
+    def _name(self) -> str:
+        return f"{self.config.model} at {self.config.base_url}"
+
+    def _vector(self, item: EmbedItem) -> Vector:
+        body = {"model": self.config.model, "encoding_format": "float", **_content(item)}
+        try:
+            reply = self._client.post("/embeddings", cast_to=CreateEmbeddingResponse, body=body)
+            return Vector(np.asarray(reply.data[0].embedding, np.float32), reply.usage.prompt_tokens)
+        except openai.APIStatusError as error:
+            said = " ".join(error.message.split())[:200]
+            if error.status_code in (408, 409, 429) or error.status_code >= 500:
+                raise ModelError(f"{self._name} gave no vector in {self.config.attempts} attempts: {said}") from error
+            raise ConfigError(
+                f"{self._name} refuses the request (HTTP {error.status_code}: {said}): check the model's name, the key "
+                f"in {self.config.key_variable}, and that it is served for pooling as models/embed_http.py says"
+            ) from error
+        except openai.APIConnectionError as error:
+            raise ModelError(f"{self._name} cannot be reached: {error.__cause__ or error.message}") from error
+        except (openai.APIError, AttributeError, IndexError, TypeError, ValueError) as error:
+            raise ModelError(f"{self._name} gave an answer that is no embedding ({type(error).__name__})") from error
+
+
+class HttpEmbedder(EmbedsOnce):
+    """`Embedder` over an endpoint that has been found to agree; its vectors count as the model's own."""
+
+    def __init__(self, endpoint: PoolingEndpoint, agreement: Agreement) -> None:
+        """CheckpointError when the agreement is another endpoint's, or too little."""
+        asked, known = endpoint.config, agreement.endpoint
+        if (asked.model, asked.base_url) != (known.model, known.base_url):
+            raise CheckpointError(
+                f"{known.model} at {known.base_url} was compared, not {asked.model} at {asked.base_url}: "
+                "run `bestofq embed --check` on it"
+            )
+        _require(agreement)
+        super().__init__(agreement.spec, batch=4 * asked.concurrency)
+        self._endpoint = endpoint
+
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        vectors = self._endpoint.vectors(items)
+        for vector in vectors:
+            _fits(vector, self.spec)
+        return vectors
+
+
+def check(endpoint: PoolingEndpoint, local: EmbedsOnce, items: Sequence[EmbedItem]) -> Agreement:
+    """Compare the two on the same items. CheckpointError below a cosine of 0.999, or when a length is off by more than
+    2 %, which says more of the server's settings than of its arithmetic."""
+    theirs = endpoint.vectors(items)
+    for vector in theirs:
+        _fits(vector, local.spec)
+    a, b = local.embed_all(items).astype(np.float64), np.stack([vector.values for vector in theirs]).astype(np.float64)
+    long_a, long_b = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
+    agreement = Agreement(
+        endpoint=endpoint.config,
+        spec=local.spec,
+        items=len(items),
+        cosine=float(((a * b).sum(1) / np.maximum(long_a * long_b, 1e-12)).min()),
+        length=float(np.abs(long_b / long_a - 1).max()),
+    )
+    _require(agreement)
+    return agreement
+
+
+def _require(agreement: Agreement) -> None:
+    where = f"{agreement.endpoint.model} at {agreement.endpoint.base_url}"
+    if agreement.cosine < COSINE:
+        raise CheckpointError(
+            f"{where} embeds otherwise than {agreement.spec.model} does here: the least cosine of {agreement.items} "
+            f"inputs is {agreement.cosine:.4f}, below {COSINE}. Serve the same model with "
+            f"--pooler-config '{_POOLER}' and the same pixels"
+        )
+    if agreement.length > LENGTH:
+        raise CheckpointError(
+            f"{where} gives vectors of another length than {agreement.spec.model} does here, by up to "
+            f"{100 * agreement.length:.0f} %, above {100 * LENGTH:.0f} %: Q was trained on vectors as they are. "
+            f"Serve it with --pooler-config '{_POOLER}'"
+        )
+
+
+def _fits(vector: Vector, spec: EmbedSpec) -> None:
+    if vector.values.shape != (spec.dim,):
+        raise CheckpointError(f"the endpoint's vectors have {vector.values.size} numbers, {spec.model}'s {spec.dim}")
+    if not np.isfinite(vector.values).all():
+        raise CheckpointError(f"the endpoint's vectors hold NaN or infinity where {spec.model}'s are compared to them")
+
+
+def _content(item: EmbedItem) -> dict[str, Any]:
+    if not item.screenshots:
+        return {"input": item.text}
+    pictures = [
+        {"type": "image_url", "image_url": {"url": f"data:{s.media_type};base64,{base64.b64encode(s.data).decode()}"}}
+        for s in item.screenshots
+    ]
+    content = [*pictures, {"type": "text", "text": item.text}]
+    return {"messages": [{"role": "user", "content": content}], "chat_template": _TEMPLATE}

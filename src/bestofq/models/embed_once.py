@@ -1,0 +1,112 @@
+"""What all embedders share: each distinct input is embedded once, and the requests of all episodes in flight join."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.observation import Screenshot
+from bestofq.core.transitions import Floats
+from bestofq.models.batching import MicroBatcher
+
+_CHUNK = 512  # items of a data set between two commits
+
+
+class VectorStore(Protocol):
+    """Where vectors are kept between runs: `store.vectors.VectorCache`, or none."""
+
+    def get_many(self, keys: Sequence[str]) -> Mapping[str, Floats]: ...
+
+    def put_many(self, vectors: Mapping[str, Floats]) -> None: ...
+
+
+class Progress(Protocol):
+    def __call__(self, done: int, total: int) -> None: ...
+
+
+class Vector(NamedTuple):
+    """One item's vector [D] and the tokens it took."""
+
+    values: Floats
+    tokens: int
+
+
+class EmbedsOnce(ABC):
+    """`Embedder` over `_compute`. An item that is wanted again while it is being embedded is waited for."""
+
+    def __init__(self, spec: EmbedSpec, *, batch: int, memory: int = 50_000) -> None:
+        self.spec = spec
+        self._memory: dict[str, Floats] = {}
+        self._limit = memory
+        self._pending: dict[str, asyncio.Task[Vector]] = {}
+        self._batcher: MicroBatcher[EmbedItem, Vector] = MicroBatcher(self._compute, limit=batch)
+
+    @abstractmethod
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        """The vectors of distinct items, in their order. Called in a thread, one call at a time."""
+
+    async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
+        """Vectors [B, D] and the tokens they took, batched with the other requests in flight. What another call has
+        asked for is not counted again."""
+        distinct = {item.key: item for item in items}
+        found = {key: self._memory[key] for key in distinct if key in self._memory}
+        wanted = [key for key in distinct if key not in found]
+        own = {key for key in wanted if key not in self._pending}
+        tasks = [self._pending[key] if key not in own else self._begin(distinct[key]) for key in wanted]
+        # A caller that is cancelled leaves the work to the others that wait for it.
+        fresh = dict(zip(wanted, await asyncio.gather(*map(asyncio.shield, tasks)), strict=True))
+        found |= {key: vector.values for key, vector in fresh.items()}
+        return self._stacked(items, found), sum(fresh[key].tokens for key in own)
+
+    def embed_all(
+        self,
+        items: Sequence[EmbedItem],
+        store: VectorStore | None = None,
+        progress: Progress | None = None,
+        pictures: Callable[[Screenshot], Screenshot] | None = None,
+    ) -> Floats:
+        """Vectors [B, D] of a whole data set, without an event loop; those in `store` are taken from there, new ones
+        put there. `progress` hears how many are done; `pictures` gives a stored screenshot its bytes
+        (`store.screenshots.load`), asked only for what is embedded next."""
+        distinct = {item.key: item for item in items}
+        found = dict(store.get_many(list(distinct))) if store is not None else {}
+        # Alike lengths together; items that share a context stay together, as their keys sort by it.
+        todo = sorted(
+            (i for key, i in distinct.items() if key not in found),
+            key=lambda i: (len(i.screenshots), len(i.context), i.context, len(i.text)),
+        )
+        for start in range(0, len(todo), _CHUNK):
+            chunk = todo[start : start + _CHUNK]
+            computed = self._compute([_with_bytes(item, pictures) for item in chunk] if pictures else chunk)
+            vectors = {item.key: vector.values for item, vector in zip(chunk, computed, strict=True)}
+            found.update(vectors)
+            if store is not None:
+                store.put_many(vectors)
+            if progress:
+                progress(len(found), len(distinct))
+        return self._stacked(items, found)
+
+    def _begin(self, item: EmbedItem) -> asyncio.Task[Vector]:
+        task = asyncio.ensure_future(self._batcher.submit(item))
+
+        def finish(done: asyncio.Task[Vector]) -> None:
+            self._pending.pop(item.key, None)
+            if not done.cancelled() and done.exception() is None:
+                if len(self._memory) >= self._limit:
+                    self._memory.clear()
+                self._memory[item.key] = done.result().values
+
+        task.add_done_callback(finish)
+        self._pending[item.key] = task
+        return task
+
+    def _stacked(self, items: Sequence[EmbedItem], found: Mapping[str, Floats]) -> Floats:
+        return np.stack([found[item.key] for item in items]) if items else np.zeros((0, self.spec.dim), np.float32)
+
+
+def _with_bytes(item: EmbedItem, pictures: Callable[[Screenshot], Screenshot]) -> EmbedItem:
+    loaded = tuple(shot if shot.data else pictures(shot) for shot in item.screenshots)
+    return item.model_copy(update={"screenshots": loaded})

@@ -1,0 +1,165 @@
+"""Embeddings of text and pictures by a vision-language model of the Qwen2.5-VL family (Best-of-Q, A.3).
+
+The paper's embedders are Qwen2.5-VL-3B (2048 numbers) and 7B (3584; Table 12); Holo1-7B is of the same family. An item
+is read as Qwen2.5-VL reads a prompt, its pictures before its text, without a chat's frame; what is pooled is the last
+hidden state over all of its tokens, the pictures' among them.
+"""
+
+import io
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import torch
+import transformers  # its classes are named where they are used: each takes a second to import
+from PIL import Image, UnidentifiedImageError
+from transformers.utils.logging import disable_progress_bar
+
+from bestofq.core.embedding import EmbedItem, EmbedSpec, Pooling
+from bestofq.core.errors import ConfigError, DataError, SetupError
+from bestofq.core.observation import Screenshot
+from bestofq.models.embed_once import EmbedsOnce, Vector
+from bestofq.models.local import Precision, placed, weights_hash
+from bestofq.models.micro_batches import MicroBatches
+from bestofq.models.pooling import hidden_states, padded, pooled
+
+FAMILY = ("qwen2_5_vl",)
+PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no number, this is transformers' own
+PIXELS_LEAST = 56 * 56
+
+
+class Reading(NamedTuple):
+    """What an item's text becomes, and the pictures that stand before it."""
+
+    ids: Sequence[int]
+    screenshots: Sequence[Screenshot]
+
+
+class VisionEmbedder(EmbedsOnce):
+    """`Embedder` over a frozen vision-language model on one device."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        pictures: Any,
+        *,
+        name: str,
+        revision: str,
+        prompt: str = "",
+        layer: int = -1,
+        pooling: Pooling = "mean",
+        area: int = 2**15,
+        memory: int = 50_000,
+    ) -> None:
+        """`model`: without its language-model head. `pictures`: its image processor, whose least and largest area the
+        spec holds; None: texts only. `area`: padded tokens a micro-batch, at most."""
+        spec = EmbedSpec(
+            model=name,
+            revision=revision,
+            prompt=prompt,
+            pixels=pictures.size["longest_edge"] if pictures else 0,
+            pixels_least=pictures.size["shortest_edge"] if pictures else 0,
+            layer=layer,
+            pooling=pooling,
+            dim=model.config.get_text_config().hidden_size,
+        )
+        super().__init__(spec, batch=256, memory=memory)
+        self._model = model.eval().requires_grad_(False)
+        self._tokenizer = tokenizer
+        self._pictures = pictures
+        self._device: torch.device = next(model.parameters()).device
+        self._batches = MicroBatches(area)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        precision: Precision = "auto",
+        pixels: int = PIXELS,
+        pixels_least: int = PIXELS_LEAST,
+        **settings: Any,
+    ) -> Self:
+        """Load a transformers directory or hub name; `settings` are those of the class. Where `pixels` is 0 it reads
+        texts only. SetupError when it cannot be found or is of another family."""
+        target, dtype = placed(device, precision)
+        disable_progress_bar()
+        try:
+            whole = transformers.AutoModelForImageTextToText.from_pretrained(
+                path, dtype=dtype, attn_implementation="sdpa"
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+            # Pillow's, even where torchvision is there: a vector must not depend on what else is installed.
+            pictures = transformers.AutoImageProcessor.from_pretrained(path, backend="pil") if pixels else None
+        except (OSError, ValueError) as error:
+            raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
+        config = whole.config
+        if config.model_type not in FAMILY:
+            raise SetupError(f"{path} is a {config.model_type}: pictures are embedded by {', '.join(FAMILY)} only")
+        if pictures:
+            # Areas, in spite of their names; set here, since a checkpoint's own go before what is asked for.
+            pictures.size = {"shortest_edge": pixels_least, "longest_edge": pixels}
+        revision = getattr(config, "_commit_hash", None) or weights_hash(Path(path))
+        return cls(whole.model.to(target), tokenizer, pictures, name=Path(path).name, revision=revision, **settings)
+
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        if any(item.context or item.answer for item in items):
+            raise ConfigError(f"{self.spec.model} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
+        if self._pictures is None and any(item.screenshots for item in items):
+            raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")
+        # No text of a page becomes a control token, such as the one that stands for a picture.
+        texts = self._tokenizer(
+            [item.text for item in items],
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_attention_mask=False,
+        )["input_ids"]
+        rows = [Reading(ids, item.screenshots) for ids, item in zip(texts, items, strict=True)]
+        return self._batches.run(self._embed, rows, [self._length(row) for row in rows])
+
+    def _length(self, row: Reading) -> int:
+        """Tokens, by what the screenshots say of their size."""
+        tokens = len(row.ids)
+        for shot in row.screenshots:
+            patches = int(self._pictures.get_number_of_image_patches(shot.height, shot.width))
+            tokens += patches // self._pictures.merge_size**2 + 2
+        return tokens
+
+    @torch.inference_mode()
+    def _embed(self, rows: Sequence[Reading]) -> list[Vector]:
+        config, inputs = self._model.config, {}
+        shots = [shot for row in rows for shot in row.screenshots]
+        counts: list[int] = []
+        if shots:
+            seen = self._pictures([_opened(shot) for shot in shots], return_tensors="pt").to(self._device)
+            counts = (seen["image_grid_thw"].prod(-1) // self._pictures.merge_size**2).tolist()
+            inputs = {"pixel_values": seen["pixel_values"], "image_grid_thw": seen["image_grid_thw"]}
+        ends = [0]
+        for row in rows:
+            ends.append(ends[-1] + len(row.screenshots))
+        frames = [
+            [config.vision_start_token_id, *[config.image_token_id] * count, config.vision_end_token_id]
+            for count in counts
+        ]
+        read = [
+            [token for frame in frames[first:last] for token in frame] + list(row.ids or [self._tokenizer.pad_token_id])
+            for row, (first, last) in zip(rows, pairwise(ends), strict=True)
+        ]
+        ids, own = padded(read, self._device)
+        if shots:
+            inputs["mm_token_type_ids"] = ((ids == config.image_token_id) & own).int()
+        hidden = hidden_states(self._model, self.spec.layer, input_ids=ids, use_cache=False, **inputs)
+        vectors = pooled(hidden, own, self.spec.pooling)
+        return [Vector(vector, len(tokens)) for vector, tokens in zip(vectors, read, strict=True)]
+
+
+def _opened(shot: Screenshot) -> Image.Image:
+    if not shot.data:
+        raise DataError(f"screenshot {shot.sha256[:12]} came without its bytes: read it from the store first")
+    try:
+        return Image.open(io.BytesIO(shot.data)).convert("RGB")
+    except (UnidentifiedImageError, OSError) as error:
+        raise DataError(f"screenshot {shot.sha256[:12]} is no picture: {error}") from error

@@ -1,0 +1,167 @@
+"""A pooling endpoint against the model in this process, over real HTTP on loopback."""
+
+import base64
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pytest
+from tiny_vision import picture, save_tiny_vision
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.core.embedding import EmbedItem
+from bestofq.core.errors import CheckpointError, ConfigError, ModelError
+from bestofq.core.observation import Screenshot
+from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingConfig, PoolingEndpoint, check
+from bestofq.models.embed_vision import VisionEmbedder
+
+PIXELS = 112 * 112
+ITEMS = [
+    EmbedItem(text="red"),
+    EmbedItem(text="buy the red one\nnow"),
+    EmbedItem(text="page: red", screenshots=(picture(100, 60), picture(60, 100, 1))),
+]
+FRAME = "<|vision_start|><|image_pad|><|vision_end|>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_vision(tmp_path_factory.mktemp("tiny-vl"))
+
+
+@pytest.fixture(scope="module")
+def local(folder: Path) -> VisionEmbedder:
+    return VisionEmbedder.load(folder, device="cpu", precision="float32", pixels=PIXELS)
+
+
+def read(request: dict[str, Any]) -> EmbedItem:
+    """The item of a request, as vLLM makes it: the chat's template gives the prompt, one mark a picture."""
+    if "input" in request:
+        return EmbedItem(text=request["input"])
+    parts = request["messages"][0]["content"]
+    prompt = jinja2.Template(request["chat_template"]).render(messages=request["messages"])
+    shots = []
+    for part in (part for part in parts if part["type"] == "image_url"):
+        data = base64.b64decode(part["image_url"]["url"].partition("base64,")[2])
+        # A server sees no size but the bytes' own.
+        shots.append(
+            Screenshot(sha256=hashlib.sha256(data).hexdigest(), media_type="image/png", width=99, height=99, data=data)
+        )
+    assert prompt.startswith(FRAME * len(shots))
+    return EmbedItem(text=prompt.removeprefix(FRAME * len(shots)), screenshots=tuple(shots))
+
+
+@contextmanager
+def served(vector: Callable[[EmbedItem], np.ndarray], status: int = 200) -> Iterator[PoolingEndpoint]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            data = [{"object": "embedding", "index": 0, "embedding": vector(read(request)).tolist()}]
+            usage = {"prompt_tokens": 7, "total_tokens": 7}
+            reply = {"object": "list", "model": request["model"], "data": data, "usage": usage}
+            body = json.dumps(reply if status == 200 else {"error": {"message": "no such model"}}).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    config = PoolingConfig(model="tiny", base_url=f"http://127.0.0.1:{server.server_port}/v1", attempts=1)
+    endpoint = PoolingEndpoint(config)
+    try:
+        yield endpoint
+    finally:
+        endpoint.close()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def test_an_endpoint_that_agrees_may_be_used(local: VisionEmbedder) -> None:
+    with served(lambda item: local.embed_all([item])[0]) as endpoint:
+        agreement = check(endpoint, local, ITEMS)
+        assert agreement.items == 3
+        assert agreement.cosine > 0.99999
+        assert agreement.length < 1e-4
+        embedder = HttpEmbedder(endpoint, agreement)
+        assert embedder.spec == local.spec  # what Q was trained on
+        vectors, tokens = await embedder.embed([*ITEMS, ITEMS[0]])
+        np.testing.assert_allclose(vectors, local.embed_all([*ITEMS, ITEMS[0]]), atol=1e-4)
+        assert tokens == 3 * 7
+
+
+def test_an_endpoint_that_pools_otherwise_is_refused(folder: Path, local: VisionEmbedder) -> None:
+    last = VisionEmbedder.load(folder, device="cpu", precision="float32", pixels=PIXELS, pooling="last")
+    refused = pytest.raises(CheckpointError, match=r"least cosine of 3 inputs is .*below 0\.999")
+    with served(lambda item: last.embed_all([item])[0]) as endpoint, refused:
+        check(endpoint, local, ITEMS)
+
+
+def test_an_endpoint_that_scales_its_vectors_is_refused_although_their_cosine_is_1(local: VisionEmbedder) -> None:
+    def scaled(item: EmbedItem) -> np.ndarray:
+        vector = local.embed_all([item])[0]
+        return vector / np.linalg.norm(vector)
+
+    with served(scaled) as endpoint, pytest.raises(CheckpointError, match=r"another length.*use_activation"):
+        check(endpoint, local, ITEMS)
+
+
+def test_an_endpoint_that_sees_other_pixels_is_refused(folder: Path, local: VisionEmbedder) -> None:
+    coarse = VisionEmbedder.load(folder, device="cpu", precision="float32", pixels=56 * 56)
+    with served(lambda item: coarse.embed_all([item])[0]) as endpoint, pytest.raises(CheckpointError):
+        check(endpoint, local, ITEMS)
+
+
+def test_no_endpoint_is_used_on_another_s_word(local: VisionEmbedder, tmp_path: Path) -> None:
+    with served(lambda item: local.embed_all([item])[0]) as endpoint:
+        agreement = check(endpoint, local, ITEMS)
+    other = PoolingEndpoint(PoolingConfig(model="other", base_url=endpoint.config.base_url))
+    with pytest.raises(CheckpointError, match="was compared, not other"):
+        HttpEmbedder(other, agreement)
+    with pytest.raises(CheckpointError, match="least cosine"):
+        HttpEmbedder(endpoint, agreement.model_copy(update={"cosine": 0.9}))
+    other.close()
+    with pytest.raises(CheckpointError, match="embed --check"):
+        Agreement.read(tmp_path / "none.json")
+
+
+def test_an_endpoint_s_troubles_are_told_apart(local: VisionEmbedder) -> None:
+    with served(lambda _: np.zeros(32), status=404) as endpoint:
+        with pytest.raises(ConfigError, match=r"refuses the request \(HTTP 404: .*no such model"):
+            endpoint.vectors(ITEMS[:1])
+        with pytest.raises(ConfigError, match="texts alone"):
+            endpoint.vectors([EmbedItem(text="a", context="b")])
+    with served(lambda _: np.zeros(32), status=500) as endpoint, pytest.raises(ModelError, match="1 attempts"):
+        endpoint.vectors(ITEMS[:1])
+    with served(lambda _: np.zeros(31)) as endpoint, pytest.raises(CheckpointError, match=r"31 numbers.*'s 32"):
+        check(endpoint, local, ITEMS)
+    gone = PoolingEndpoint(endpoint.config)
+    with pytest.raises(ModelError, match="cannot be reached"):
+        gone.vectors(ITEMS[:1])
+    gone.close()
+
+
+def test_the_command_keeps_the_agreement(folder: Path, tmp_path: Path) -> None:
+    served_model = VisionEmbedder.load(folder, device="cpu", pixels=PIXELS)
+    out = tmp_path / "agreement.json"
+    with served(lambda item: served_model.embed_all([item])[0]) as endpoint:
+        where = ["--base-url", endpoint.config.base_url, "--model", "tiny", "--local", str(folder)]
+        asked = ["embed", *where, "--pixels", str(PIXELS), "--device", "cpu", "--out", str(out)]
+        result = CliRunner().invoke(app, [*asked, "--check"], catch_exceptions=False)
+        assert result.exit_code == 0
+        assert "agrees with" in result.output
+        assert Agreement.read(out).spec == served_model.spec
+        assert isinstance(CliRunner().invoke(app, asked).exception, ConfigError)

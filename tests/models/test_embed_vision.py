@@ -1,0 +1,197 @@
+"""Embeddings of text and pictures by a tiny Qwen2.5-VL."""
+
+import asyncio
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tiny_vision import picture, save_tiny_vision
+from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
+
+from bestofq.core.embedding import EmbedItem
+from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_load import load_embedder
+from bestofq.models.embed_vision import VisionEmbedder
+from bestofq.models.micro_batches import MicroBatches
+
+PAGE = EmbedItem(text="buy the red one", screenshots=(picture(100, 60),))
+TWO = EmbedItem(text="red mouse", screenshots=(picture(300, 200, 1), picture(56, 84, 2)))
+WORD = EmbedItem(text="red")
+PIXELS = 112 * 112
+
+
+class Processor(Qwen2_5_VLProcessor):
+    """The published processor without its videos, for which it wants torchvision."""
+
+    def __init__(self, image_processor: object = None, tokenizer: object = None, **settings: object) -> None:
+        super().__init__(image_processor, tokenizer, **settings)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_vision(tmp_path_factory.mktemp("tiny-vl"))
+
+
+@pytest.fixture(scope="module")
+def embedder(folder: Path) -> VisionEmbedder:
+    loaded = load_embedder(folder, device="cpu", precision="float32", pixels=PIXELS)
+    assert isinstance(loaded, VisionEmbedder)
+    return loaded
+
+
+def by_hand(folder: Path, item: EmbedItem) -> np.ndarray:
+    """The same through the published processor and the whole model."""
+    model = Qwen2_5_VLForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
+    processor = Processor.from_pretrained(folder)
+    processor.image_processor.size = {"shortest_edge": 56 * 56, "longest_edge": PIXELS}
+    frames = "<|vision_start|><|image_pad|><|vision_end|>" * len(item.screenshots)
+    images = [Image.open(io.BytesIO(s.data)) for s in item.screenshots] or None
+    inputs = processor(text=[frames + item.text], images=images, return_tensors="pt")
+    with torch.inference_mode():
+        hidden = model(**inputs, output_hidden_states=True).hidden_states[-1]
+    mask = inputs["attention_mask"][..., None]
+    return ((hidden * mask).sum(1) / mask.sum(1))[0].numpy()
+
+
+@pytest.mark.parametrize("item", [PAGE, TWO, WORD], ids=["page", "two pictures", "word"])
+def test_a_vector_is_the_mean_of_the_last_hidden_state(folder: Path, embedder: VisionEmbedder, item: EmbedItem) -> None:
+    np.testing.assert_allclose(embedder.embed_all([item])[0], by_hand(folder, item), atol=1e-5)
+
+
+def test_padding_does_not_change_a_vector(embedder: VisionEmbedder) -> None:
+    together = embedder.embed_all([WORD, PAGE, TWO])
+    for item, vector in zip((WORD, PAGE, TWO), together, strict=True):
+        np.testing.assert_allclose(vector, embedder.embed_all([item])[0], atol=1e-5)
+
+
+def test_another_picture_is_another_vector(embedder: VisionEmbedder) -> None:
+    other = PAGE.model_copy(update={"screenshots": (picture(100, 60, seed=9),)})
+    bare = PAGE.model_copy(update={"screenshots": ()})
+    vectors = embedder.embed_all([PAGE, other, bare])
+    assert len({PAGE.key, other.key, bare.key}) == 3
+    assert min(np.abs(a - b).max() for a, b in ((vectors[0], vectors[1]), (vectors[0], vectors[2]))) > 0.01
+
+
+async def test_tokens_are_those_of_text_and_picture_and_counted_once(embedder: VisionEmbedder) -> None:
+    """100 x 60 pixels become 112 x 56: 4 x 2 tokens between two marks."""
+    fresh = PAGE.model_copy(update={"text": "red red"})
+    pairs = await asyncio.gather(*(embedder.embed([fresh, fresh]) for _ in range(3)))
+    assert sorted(tokens for _, tokens in pairs) == [0, 0, 8 + 2 + len(embedder._tokenizer("red red")["input_ids"])]
+    for vectors, _ in pairs:
+        np.testing.assert_array_equal(vectors[0], pairs[0][0][1])
+
+
+def test_a_page_cannot_write_control_tokens(embedder: VisionEmbedder) -> None:
+    """A shop that calls a product <|image_pad|> neither breaks the batch nor poses as a picture."""
+    said = EmbedItem(text="red <|image_pad|><|vision_start|>", screenshots=PAGE.screenshots)
+    vectors = embedder.embed_all([said, PAGE])
+    assert np.isfinite(vectors).all()
+    assert len(embedder._tokenizer(said.text, split_special_tokens=True)["input_ids"]) > 20
+
+
+def test_bfloat16_gives_nearly_the_same_vectors_as_float32(folder: Path, embedder: VisionEmbedder) -> None:
+    half = load_embedder(folder, device="cpu", precision="bfloat16", pixels=PIXELS)
+    for a, b in zip(half.embed_all([PAGE, TWO, WORD]), embedder.embed_all([PAGE, TWO, WORD]), strict=True):
+        assert a.dtype == np.float32
+        assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) > 0.999
+        assert np.abs(a - b).max() > 0
+
+
+def test_texts_alone_need_no_pixels(folder: Path, embedder: VisionEmbedder) -> None:
+    blind = load_embedder(folder, device="cpu", precision="float32", pixels=0)
+    assert (blind.spec.pixels, blind.spec.pixels_least) == (0, 0)
+    np.testing.assert_allclose(blind.embed_all([WORD]), embedder.embed_all([WORD]), atol=1e-6)
+    with pytest.raises(ConfigError, match="texts only"):
+        blind.embed_all([PAGE])
+
+
+def test_the_spec_names_the_pixels(folder: Path, embedder: VisionEmbedder) -> None:
+    assert (embedder.spec.pixels, embedder.spec.pixels_least, embedder.spec.dim) == (PIXELS, 56 * 56, 32)
+    finer = load_embedder(folder, device="cpu", precision="float32", pixels=4 * PIXELS)
+    assert finer.spec.hash != embedder.spec.hash
+    assert np.abs(finer.embed_all([TWO]) - embedder.embed_all([TWO])).max() > 1e-3
+
+
+def test_what_it_cannot_embed_is_refused(folder: Path, checkpoint: Path, tmp_path: Path) -> None:
+    embedder = load_embedder(folder, device="cpu", precision="float32", pixels=PIXELS)
+    with pytest.raises(ConfigError, match="embeds texts alone"):
+        embedder.embed_all([EmbedItem(text="a", context="b")])
+    with pytest.raises(DataError, match="without its bytes"):
+        embedder.embed_all([EmbedItem(text="a", screenshots=(PAGE.screenshots[0].model_copy(update={"data": b""}),))])
+    with pytest.raises(DataError, match="no picture"):
+        embedder.embed_all([EmbedItem(text="a", screenshots=(PAGE.screenshots[0].model_copy(update={"data": b"x"}),))])
+    with pytest.raises(ConfigError, match="context review"):
+        load_embedder(folder, context="review")
+    with pytest.raises(SetupError, match="no model at"):
+        load_embedder(tmp_path)
+    texts = load_embedder(checkpoint, device="cpu", precision="float32")
+    assert isinstance(texts, LocalEmbedder)
+    with pytest.raises(ConfigError, match="reads no pictures"):
+        texts.embed_all([PAGE])
+
+
+def test_the_pixels_of_a_stored_picture_are_read_when_they_are_needed(embedder: VisionEmbedder) -> None:
+    shot = PAGE.screenshots[0]
+    stored = PAGE.model_copy(update={"screenshots": (shot.model_copy(update={"data": b""}),)})
+    vectors = embedder.embed_all([stored], pictures=lambda asked: shot if asked.sha256 == shot.sha256 else asked)
+    np.testing.assert_array_equal(vectors, embedder.embed_all([PAGE]))
+
+
+class Tight:
+    """Work that runs out of memory above so many padded tokens."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.sizes: list[int] = []
+
+    def __call__(self, lengths: Sequence[int]) -> list[int]:
+        self.sizes.append(len(lengths))
+        if len(lengths) * max(lengths) > self.most:
+            raise torch.OutOfMemoryError
+        return [10 * length for length in lengths]
+
+
+def test_micro_batches_halve_when_memory_runs_out() -> None:
+    work, batches = Tight(250), MicroBatches(1000)
+    lengths = [100, 7, 100, 3, 100, 100, 5, 100]
+    assert batches.run(work, lengths, lengths) == [10 * length for length in lengths]
+    assert work.sizes == [8, 4, 2, 2, 2, 2]  # 8 and 4 did not fit; then 200 tokens at a time, as few as 1 long one
+    assert batches.area == 200
+    with pytest.raises(ModelError, match="300 tokens does not fit"):
+        batches.run(work, [300], [300])
+
+
+def test_micro_batches_grow_back_where_memory_has_come_back() -> None:
+    work, batches = Tight(250), MicroBatches(1000)
+    batches.run(work, [100] * 8, [100] * 8)
+    assert batches.area < 500
+    work.most = 1000
+    for _ in range(200):
+        batches.run(work, [100], [100])
+    assert batches.area == 1000
+
+
+def test_a_model_short_of_memory_gives_the_same_vectors(embedder: VisionEmbedder) -> None:
+    class Small(torch.nn.Module):
+        """Holds one row at a time."""
+
+        def __init__(self, inner: torch.nn.Module) -> None:
+            super().__init__()
+            self.inner, self.config, self.failed = inner, inner.config, 0
+
+        def forward(self, *, input_ids: torch.Tensor, **inputs: object) -> object:
+            if len(input_ids) > 1:
+                self.failed += 1
+                raise torch.OutOfMemoryError
+            return self.inner(input_ids=input_ids, **inputs)
+
+    model = Small(embedder._model)
+    small = VisionEmbedder(model, embedder._tokenizer, embedder._pictures, name="small", revision="1")
+    items = [WORD, PAGE, TWO, EmbedItem(text="buy")]
+    np.testing.assert_allclose(small.embed_all(items), embedder.embed_all(items), atol=1e-5)
+    assert model.failed  # four rows, two, and as many short ones as the area of one long row holds
