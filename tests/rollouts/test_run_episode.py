@@ -8,7 +8,7 @@ from line_world import LineEnv, line_agent, line_task
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action
 from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, State, StepResult, Verdict
-from bestofq.core.errors import BrowserError, CheckpointError, ModelError
+from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, ModelError
 from bestofq.rollouts.episode import episode_seed, run_episode
 from bestofq.store.store import Store
 
@@ -98,17 +98,47 @@ async def test_an_impossible_action_is_an_error_in_the_next_observation(store: S
 
 async def test_the_judge_is_asked_at_an_end_only(store: Store) -> None:
     class Strict:
+        name = "strict"
+
         async def judge(self, episode: Episode) -> Verdict:
             assert len(episode.steps) == 3
             return Verdict(reward=0.0, outcome="impossible", reason="there is no page 3")
 
-    class Away:
-        async def judge(self, episode: Episode) -> Verdict:
-            raise ModelError("no reply within 60 s")
-
-    assert (await run(store, LineEnv(), judge=Strict())).verdict.outcome == "impossible"
-    assert (await run(store, LineEnv(), judge=Away(), repeat=1)).verdict.outcome == "infra_error"
+    told = Verdict(reward=0.0, outcome="impossible", reason="there is no page 3", judge="strict")
+    assert (await run(store, LineEnv(), judge=Strict())).verdict == told
     assert (await run(store, LineEnv(), BACK, judge=Strict(), repeat=2, step_limit=3)).verdict.outcome == "failure"
+
+
+async def test_a_judge_that_fails_leaves_the_episode_to_be_judged_later(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Fails:
+        name = "fails"
+
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        async def judge(self, episode: Episode) -> Verdict:
+            raise self.error
+
+    for repeat, error in enumerate((ModelError("no reply"), KeyError("verdict"))):
+        episode = await run(store, LineEnv(), judge=Fails(error), repeat=repeat)
+        assert (episode.verdict.outcome, episode.verdict.judge) == ("unjudged", "fails")
+        assert store.summaries()[repeat].status == "finished"  # and so it is not run again
+    assert "KeyError" in caplog.text
+    with pytest.raises(ConfigError, match="the key is refused"):
+        await run(store, LineEnv(), judge=Fails(ConfigError("the key is refused")), repeat=2)
+    assert [summary.outcome for summary in store.summaries()] == ["unjudged"] * 3
+
+
+async def test_without_a_reward_or_a_judge_nobody_has_judged(store: Store) -> None:
+    class Silent(LineEnv):
+        async def step(self, action: Action) -> StepResult:
+            return (await super().step(action)).model_copy(update={"reward": None})
+
+    episode = await run(store, Silent())
+    assert episode.verdict == Verdict(reward=0.0, outcome="unjudged")
+    assert [step.reward for step in episode.steps] == [0.0, 0.0, 0.0]
 
 
 async def test_a_step_is_stored_before_the_next_is_decided(store: Store) -> None:

@@ -9,7 +9,7 @@ from line_world import LineEnv, line_agent, line_task
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Episode, Provenance, State, StepResult, Verdict
+from bestofq.core.decision import Candidate, Episode, Outcome, Provenance, State, StepResult, Verdict
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Screenshot, Task
@@ -72,11 +72,19 @@ async def test_a_half_right_end_counts_by_the_reward_asked_for(tmp_path: Path) -
 
 async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
-    cut = episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome="infra_error")})
+    untold: tuple[Outcome, ...] = ("infra_error", "unjudged", "unparseable")
+    cut = [episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome=outcome)}) for outcome in untold]
     empty = episode.model_copy(update={"steps": ()})
-    assert list(records([cut, empty], Plain())) == []
+    assert list(records([*cut, empty], Plain())) == []
     with pytest.raises(DataError, match="no finished episode"):
-        tabulate(records([cut, empty], Plain()))
+        tabulate(records([*cut, empty], Plain()))
+
+
+async def test_blocked_and_impossible_episodes_are_learned_from_as_failures(tmp_path: Path) -> None:
+    episode = await play(tmp_path, "click [2]", "click [2]")
+    kinds: tuple[Outcome, ...] = ("blocked", "impossible")
+    ended = [episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome=outcome)}) for outcome in kinds]
+    assert [record.reward for record in records(ended, Plain())] == [0.0] * 4
 
 
 async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:

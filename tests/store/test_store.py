@@ -1,10 +1,11 @@
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
 from store_nouns import CUT, PROVENANCE, WON, decision, page, picture, step, task
 
-from bestofq.core.decision import Episode
+from bestofq.core.decision import Episode, Usage, Verdict
 from bestofq.core.errors import DataError
 from bestofq.store.records import Slot
 from bestofq.store.store import Store
@@ -130,3 +131,43 @@ async def test_one_bad_step_does_not_spoil_the_steps_beside_it(tmp_path: Path) -
         assert good == [None] * 20
         assert isinstance(bad, Exception)
         assert all(len(store.episode(id_).steps) == 1 for id_ in ids)
+
+
+SAID = Verdict(reward=0.0, outcome="blocked", judge="j", usage=(Usage(role="judge", calls=1, usd=0.01),))
+
+
+async def test_judges_verdicts_stand_beside_or_take_the_place_of_none(tmp_path: Path) -> None:
+    open_ = Verdict(reward=0.0, outcome="unjudged")
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        won = await put(store, "t1")
+        nobodys = await store.begin_episode("r", "prompting", task("t2"), 0, PROVENANCE)
+        with pytest.raises(DataError, match="not finished"):
+            await store.add_verdict(nobodys, SAID, adopt=False)
+        await store.finish_episode(nobodys, open_, None)
+        await store.add_verdict(won, SAID, adopt=False)
+        with pytest.raises(DataError, match="verdict of its environment"):
+            await store.add_verdict(won, SAID, adopt=True)
+        await store.add_verdict(nobodys, SAID, adopt=True)
+        later = SAID.model_copy(update={"outcome": "success", "reward": 1.0})
+        await store.add_verdict(nobodys, later, adopt=True)
+    with Store.open(tmp_path, read_only=True) as store:
+        assert store.episode(won).verdict == WON
+        assert store.episode(nobodys).verdict == later
+        assert store.verdicts(run="r") == {"j": {won: SAID, nobodys: later}}
+        assert store.verdicts(judge="k") == store.verdicts(run="q") == {}
+        assert [(summary.judge, summary.told) for summary in store.summaries()] == [("", True), ("j", True)]
+
+
+async def test_a_store_from_before_there_were_judges(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        id_ = await put(store, "t1")
+    with sqlite3.connect(tmp_path / "store.sqlite") as connection:
+        connection.execute("DROP TABLE verdicts")
+    connection.close()
+    with Store.open(tmp_path, read_only=True) as store:
+        assert store.verdicts() == {}
+    with Store.open(tmp_path) as store:
+        await store.add_verdict(id_, SAID, adopt=False)
+        assert store.verdicts() == {"j": {id_: SAID}}

@@ -13,11 +13,12 @@ from typing import Literal
 import jinja2
 
 from bestofq.core.decision import Candidate, State
-from bestofq.core.observation import Task
+from bestofq.core.observation import Observation, Task
 
 HISTORY = 8  # past actions shown, the last ones
 LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
 CHAT = ("candidates_system", "candidates_user", "picker_system")  # what a chat endpoint reads
+JUDGE = ("judge_system", "judge_user")  # what a judge reads
 By = Literal["mark", "words"]  # how a chat model names an element
 
 
@@ -104,6 +105,24 @@ def candidates_user(state: State, history: int) -> str:
 def picker_system(state: State, candidates: Sequence[Candidate]) -> str:
     """The system prompt for choosing among candidates by asking (what Fig. 11 asks for, in our words)."""
     return _template("picker_system").render(step=len(state.decisions) + 1, candidates=candidates)
+
+
+def judge_system(*, pictures: bool) -> str:
+    """The system prompt of a judge (what He et al. 2024 ask of theirs, in our words, and two classes more)."""
+    return _template("judge_system").render(pictures=pictures)
+
+
+def judge_user(goal: str, answer: str | None, history: Sequence[str], final: Observation, pictures: int) -> str:
+    """Task and answer, and what shows the rest: so many pictures, or without any the actions and the last page."""
+    return _template("judge_user").render(
+        goal=goal,
+        answer=answer,
+        pictures=pictures,
+        history=history,
+        title=final.title,
+        url=final.url,
+        page=final.text,
+    )
 
 
 def candidate_text(candidate: Candidate) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bestofq.agents.parse import parse_reply
-from bestofq.core.decision import Candidate, Proposal, Scores, State, Usage
+from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Usage, Verdict
 from bestofq.core.errors import ReplyError
 
 Replies = Sequence[str]
@@ -57,3 +57,18 @@ class ScriptedScorer:
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         await asyncio.sleep(self.seconds)
         return Scores(values=tuple(self.values(state, candidates)), usage=(Usage(role="critic", calls=1),))
+
+
+@dataclass(frozen=True)
+class ScriptedJudge:
+    """Outcomes from a function of the episode; `seconds` is the time a verdict takes."""
+
+    outcomes: Callable[[Episode], Outcome]
+    name: str = "scripted"
+    seconds: float = 0.0
+
+    async def judge(self, episode: Episode) -> Verdict:
+        await asyncio.sleep(self.seconds)
+        outcome = self.outcomes(episode)
+        usage = Usage(role="judge", calls=1, seconds=self.seconds)
+        return Verdict(reward=float(outcome == "success"), outcome=outcome, judge=self.name, usage=(usage,))

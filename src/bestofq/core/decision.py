@@ -9,7 +9,12 @@ from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Screenshot, Task
 
 Role = Literal["proposer", "localizer", "embedder", "critic", "judge"]
-Outcome = Literal["success", "failure", "blocked", "impossible", "infra_error"]
+Outcome = Literal["success", "failure", "blocked", "impossible", "unparseable", "unjudged", "infra_error"]
+"""blocked: by a captcha or a login; impossible: the site cannot give what is asked; unparseable: the judge's reply
+could not be read; unjudged: the environment cannot tell, and no judge has spoken; infra_error: the machinery broke."""
+TOLD: tuple[Outcome, ...] = ("success", "failure", "blocked", "impossible")
+"""The outcomes that tell how an agent did: episodes with any other are left out of training and of success rates.
+`blocked` and `impossible` stay in: the paper counts a site behind captchas in full (Best-of-Q, D)."""
 
 
 class Usage(Noun):
@@ -93,7 +98,7 @@ class StepResult(Noun):
     """What an environment answers to an action."""
 
     observation: Observation
-    reward: float = Field(default=0.0, ge=0.0, le=1.0)
+    reward: float | None = Field(default=0.0, ge=0.0, le=1.0, description="None: the environment cannot tell")
     terminated: bool = Field(default=False, description="the task itself has ended")
     truncated: bool = Field(default=False, description="the infrastructure cut it off")
 
@@ -115,6 +120,8 @@ class Verdict(Noun):
     reward: float = Field(ge=0.0, le=1.0)
     outcome: Outcome
     reason: str = ""
+    judge: str = Field(default="", description="name of the judge who gave it; empty: the environment or the rollout")
+    usage: tuple[Usage, ...] = Field(default=(), description="what the judge used")
 
 
 class Provenance(Noun):

@@ -63,6 +63,9 @@ class Embedder(Protocol):
 
 
 class Judge(Protocol):
-    """Gives a finished episode its verdict."""
+    """Gives an episode that ended by itself its verdict, which is kept under the judge's name."""
+
+    @property
+    def name(self) -> str: ...
 
     async def judge(self, episode: Episode) -> Verdict: ...

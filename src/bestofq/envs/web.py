@@ -19,9 +19,9 @@ class WebEnv:
     """`core.protocols.Env` over a browser.
 
     `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation;
-    targets in words go to `localizer`, whose refusal is an error in the next observation. The reward is 0 unless
-    `evaluate` says otherwise. Exceptions are the machinery's (BrowserError, ModelError); what the agent cannot do is
-    `Observation.error`.
+    targets in words go to `localizer`, whose refusal is an error in the next observation. The reward is what `evaluate`
+    says, and None without it: then a judge must say how the episode ended. Exceptions are the machinery's
+    (BrowserError, ModelError); what the agent cannot do is `Observation.error`.
     """
 
     def __init__(
@@ -73,7 +73,8 @@ class WebEnv:
                 else:
                     error = await self._session.act(action)
         observation = await self._look(error, notices)
-        reward, terminated = 0.0, isinstance(action, Answer)
+        reward: float | None = None
+        terminated = isinstance(action, Answer)
         if self._evaluate is not None:
             reward, ended = await self._evaluate(self._task, action, observation)
             terminated = terminated or ended

@@ -5,7 +5,7 @@ the SAME tasks would differ; the bootstrap intervals say how much OTHER tasks wo
 runs that are all alike: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from math import sqrt
 from typing import NamedTuple
 
@@ -140,6 +140,20 @@ def paired_difference(
         means = _resampled_means(d, resamples, rng)
     interval = _percentiles(means)
     return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(common))
+
+
+def clustered_interval(
+    counts: Doubles, statistic: Callable[[Doubles], Doubles], *, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval | None:
+    """The interval of a statistic of summed counts: of T clusters' counts [T, K], T are drawn with replacement and
+    added up; `statistic` turns the sums [B, K] into [B], NaN where it is undefined.
+
+    Resamples in which it is undefined are passed over. None where it is defined in none.
+    """
+    rng = np.random.default_rng(seed)
+    values = np.concatenate([statistic(counts[i].sum(axis=1)) for i in _draws(len(counts), resamples, rng)])
+    defined = values[~np.isnan(values)]
+    return _percentiles(defined) if len(defined) else None
 
 
 def _by_run(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:

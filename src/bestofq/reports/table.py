@@ -1,12 +1,12 @@
 """The headline table (Best-of-Q, Table 2's shape) from what a store holds."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from rich.table import Table
 
-from bestofq.core.decision import Outcome
+from bestofq.core.decision import TOLD, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
@@ -49,8 +49,13 @@ class AgentRow(Noun):
     difference: Difference | None  # None: the baseline itself, or no baseline, or no task in common
     outcomes: dict[
         Outcome, int
-    ]  # of finished episodes; `infra_error`: cut and never finished afterwards, not in `success`
+    ]  # of finished episodes; `infra_error`: cut and never finished afterwards; `success` is a share of TOLD's alone
     tokens: Tokens
+
+    @property
+    def counted(self) -> int:
+        """The denominator of `success`: episodes whose outcome tells how the agent did."""
+        return counted(self.outcomes)
 
 
 class Source(Noun):
@@ -97,8 +102,7 @@ class ResultTable(Noun):
             notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
         if single := [row.agent for row in self.rows if row.runs == 1]:
             notes.append(f"One run only, so no ±: {', '.join(single)}.")
-        if cut := sum(row.outcomes.get("infra_error", 0) for row in self.rows):
-            notes.append(f"{cut} episodes cut by the infrastructure and never finished are left out of success.")
+        notes += outcome_notes(row.outcomes for row in self.rows)
         if any(row.tokens.episodes < row.episodes for row in self.rows):
             notes.append(f"Tokens are counted on {TOKENS_FROM} episodes of each agent, spread evenly.")
         return tuple(notes)
@@ -161,12 +165,16 @@ def result_table(
             )
     if not by_agent:
         raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
-    cuts = _never_finished(read("cut"), finished)
-    against = None if baseline is None else _attempts(by_agent[baseline])
+    cuts = never_finished(read("cut"), finished)
+    against = None if baseline is None else attempts_of(by_agent[baseline])
 
     def row(agent: str) -> AgentRow:
         episodes = by_agent[agent]
-        attempts = _attempts(episodes)
+        attempts = attempts_of(episodes)
+        if not attempts:
+            raise DataError(
+                f"none of the {len(episodes)} finished episodes of {agent!r} has a verdict: run `bestofq judge` first"
+            )
         success = stats.success_rate(attempts)
         compared = against is not None and agent != baseline
         outcomes = Counter(episode.outcome for episode in episodes)
@@ -176,7 +184,7 @@ def result_table(
             success=success,
             interval=stats.success_interval(attempts, resamples=resamples, seed=seed),
             steps_for_success=stats.steps_for_success(attempts),
-            episodes=len(episodes),
+            episodes=len(attempts),
             tasks=len({attempt.task for attempt in attempts}),
             runs=success.runs,
             identical_runs=stats.identical_runs(attempts),
@@ -201,14 +209,49 @@ def _by_agent(episodes: Iterable[EpisodeSummary]) -> dict[str, list[EpisodeSumma
     return found
 
 
-def _never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
+def never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
     """By agent, the slots that were cut and have no finished episode."""
     done = {(episode.run, episode.agent, episode.slot) for episode in finished}
     return Counter(agent for _, agent, _ in {(e.run, e.agent, e.slot) for e in cut} - done)
 
 
-def _attempts(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
-    return [Attempt(task=e.slot[:2], run=(e.run, e.slot.repeat), success=e.success, steps=e.steps) for e in episodes]
+def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
+    """The episodes whose outcome tells how the agent did, as statistics need them."""
+    return [
+        Attempt(task=e.slot[:2], run=(e.run, e.slot.repeat), success=e.success, steps=e.steps)
+        for e in episodes
+        if e.told
+    ]
+
+
+def counted(outcomes: Mapping[Outcome, int]) -> int:
+    """How many of them a success rate is a share of."""
+    return sum(count for outcome, count in outcomes.items() if outcome in TOLD)
+
+
+def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
+    """What is left out of the rates, and what is not, one sentence each."""
+    total = sum((Counter(row) for row in rows), Counter[Outcome]())
+    notes = []
+    if total["blocked"] or total["impossible"]:
+        notes.append("Blocked and impossible episodes count as not successful, as in the paper (D).")
+    if total["unparseable"] or total["unjudged"]:
+        notes.append(
+            f"{total['unparseable']} unparseable and {total['unjudged']} unjudged episodes are left out of success: "
+            "`bestofq judge` judges them again."
+        )
+    if total["infra_error"]:
+        notes.append(
+            f"{total['infra_error']} episodes cut by the infrastructure and never finished are left out of success."
+        )
+    return notes
+
+
+def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
+    """`3 success, 1 blocked (of 4); apart: 1 unparseable`."""
+    told = [f"{count} {name}" for name, count in outcomes.items() if name in TOLD]
+    apart = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name not in TOLD]
+    return f"{', '.join(told)} (of {counted(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")
 
 
 def _tokens(store: Store, episodes: Sequence[EpisodeSummary], at_most: int) -> Tokens:
@@ -235,18 +278,18 @@ def _cells(row: AgentRow) -> tuple[str, ...]:
     difference = row.difference
     return (
         row.agent,
-        _plus_minus(row.success, scale=100),
-        "–" if row.steps_for_success is None else _plus_minus(row.steps_for_success),
+        plus_minus(row.success, scale=100),
+        "–" if row.steps_for_success is None else plus_minus(row.steps_for_success),
         "–"
         if difference is None
         else f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]",
         f"{row.tasks} × {row.runs}" + ("" if row.episodes == row.tasks * row.runs else f" ({row.episodes} episodes)"),
-        ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in row.outcomes.items()),
+        outcome_words(row.outcomes),
         f"{row.tokens.tokens_in:,.0f} in, {row.tokens.tokens_out:,.0f} out",
     )
 
 
-def _plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
+def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
     mean = f"{scale * estimate.mean:.1f}"
     return mean if estimate.error is None else f"{mean} ± {scale * estimate.error:.1f}"
 

@@ -53,10 +53,13 @@ async def run_episode(
 ) -> Episode:
     """Run and store one episode of a run that was begun.
 
-    The verdict is the judge's, or without one the environment's last reward (success: reward 1). Running out of
-    `step_limit` steps is a failure with reward 0. What the machinery breaks is outcome infra_error (see `_verdict_of`).
+    The verdict is the judge's, or without one the environment's last reward (success: reward 1; unjudged where it gives
+    none). Running out of `step_limit` steps is a failure with reward 0, and no judge is asked. What the machinery
+    breaks is outcome infra_error (see `_verdict_of`); a judge that fails leaves the episode unjudged, so that it can be
+    judged later without being run again (`recipes/judging.py`).
 
-    Raises: SetupError, InputError, CheckpointError: what the user must mend; the episode then stays without a verdict.
+    Raises: SetupError, InputError, CheckpointError: what the user must mend; the episode then stays without a verdict,
+    or unjudged where it was the judge's fault.
     """
     own = episode_seed(seed, task.id, repeat)
     provenance = (provenance or Provenance(version=__version__)).model_copy(
@@ -78,10 +81,18 @@ async def run_episode(
             provenance=provenance,
         )
 
-    if judge is not None and play.ended:
-        verdict = await _judged(judge, episode(verdict))
+    trouble: Exception | None = None
+    if judge is not None and ended_by_itself(verdict):
+        verdict, trouble = await _judged(judge, episode(verdict))
     await store.finish_episode(episode_id, verdict, play.final)
+    if trouble is not None:
+        raise trouble
     return episode(verdict)
+
+
+def ended_by_itself(verdict: Verdict) -> bool:
+    """Whether a judge may say how it ended: not where it ran out of steps, had no valid action, or was cut."""
+    return bool(verdict.judge) or not verdict.reason
 
 
 class _Play:
@@ -101,7 +112,6 @@ class _Play:
         self._episode, self._step_limit, self._on_step = episode, step_limit, on_step
         self.steps: list[Step] = []
         self.final: Observation | None = None
-        self.ended = False  # by the task itself, so that a judge can say how
 
     async def out(self, seed: int) -> Verdict:
         """Play to the end; the environment's verdict."""
@@ -128,9 +138,7 @@ class _Play:
             if result.truncated:
                 return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
             if result.terminated:
-                self.ended = True
-                success = result.reward >= 1.0
-                return Verdict(reward=result.reward, outcome="success" if success else "failure")
+                return _told(result.reward)
         return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self._step_limit} steps")
 
     async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
@@ -138,7 +146,7 @@ class _Play:
             index=len(self.steps),
             observation=observation,
             decision=decision,
-            reward=result.reward,
+            reward=result.reward or 0.0,
             terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self._step_limit),
             truncated=result.truncated,
         )
@@ -148,15 +156,27 @@ class _Play:
             self._on_step(step)
 
 
-async def _judged(judge: Judge, episode: Episode) -> Verdict:
+def _told(reward: float | None) -> Verdict:
+    """The verdict on an episode that ended by itself; it has no reason (see `ended_by_itself`)."""
+    if reward is None:
+        return Verdict(reward=0.0, outcome="unjudged")
+    return Verdict(reward=reward, outcome="success" if reward >= 1.0 else "failure")
+
+
+async def _judged(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | None]:
+    """The judge's verdict; where it fails, unjudged with the reason, and the error if the user must mend it."""
     try:
-        return await judge.judge(episode)
+        verdict = await judge.judge(episode)
     except Exception as error:
-        return _verdict_of(error)
+        ours = isinstance(error, BestOfQError)
+        log.warning("an episode stays unjudged: %s", error, exc_info=None if ours else error)
+        unjudged = Verdict(reward=0.0, outcome="unjudged", reason=f"{type(error).__name__}: {error}", judge=judge.name)
+        return unjudged, error if ours and not isinstance(error, InfraError | ReplyError) else None
+    return verdict if verdict.judge else verdict.model_copy(update={"judge": judge.name}), None
 
 
 def _verdict_of(error: Exception) -> Verdict:
-    """The one place where an exception from an environment, an agent or a judge becomes data.
+    """The one place where an exception from an environment or an agent becomes data.
 
     ReplyError: the agent failed. InfraError: the machinery did. Other errors of ours are for the user to mend and are
     raised again. Anything else is a fault in the code of a part: a cut episode, with the traceback in the log.

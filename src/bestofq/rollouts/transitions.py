@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from bestofq.core.decision import Candidate, Episode, State, Verdict
+from bestofq.core.decision import TOLD, Candidate, Episode, State, Verdict
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Task
@@ -50,11 +50,11 @@ class Record:
 def records(episodes: Iterable[Episode], texts: Texts, reward: Reward = "success") -> Iterator[Record]:
     """A record per step. The reward is sparse: the last step has the verdict's, all others 0.
 
-    The last step of a judged episode is terminal, running out of steps included. Episodes that the infrastructure cut
-    (outcome infra_error) are left out, and so are those without a step.
+    The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
+    how the agent did (cut, unjudged, unparseable: all but `TOLD`) are left out, and so are those without a step.
     """
     for episode in episodes:
-        if episode.steps and episode.verdict.outcome != "infra_error":
+        if episode.steps and episode.verdict.outcome in TOLD:
             yield from _of(episode, texts, _reward(episode.verdict, reward))
 
 

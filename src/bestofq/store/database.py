@@ -35,13 +35,14 @@ def connect(url: URL | str) -> Engine:
 
 
 def prepare(engine: Engine) -> None:
-    """Make the tables of a new database; refuse (DataError) one of another schema version."""
+    """Make the tables that are not there yet; refuse (DataError) a database of another schema version."""
     with engine.begin() as connection:
-        if inspect(connection).has_table(schema.FACTS.name):
+        new = not inspect(connection).has_table(schema.FACTS.name)
+        if not new:
             _check(connection)
-            return
         schema.METADATA.create_all(connection)
-        connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
+        if new:
+            connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
 
 
 def check(engine: Engine) -> None:

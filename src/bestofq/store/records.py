@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.decision import Outcome, Provenance
+from bestofq.core.decision import TOLD, Outcome, Provenance, Usage
 
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
@@ -42,9 +42,16 @@ class EpisodeSummary:
     outcome: Outcome | None
     reward: float | None
     reason: str
+    judge: str  # who gave the verdict; empty: the environment or the rollout
+    judging: tuple[Usage, ...]  # what the judge used for it
     steps: int
     seconds: float | None
 
     @property
     def success(self) -> bool:
         return self.outcome == "success"
+
+    @property
+    def told(self) -> bool:
+        """Whether the outcome tells how the agent did (`TOLD`)."""
+        return self.outcome in TOLD

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, func, inspect, select
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
 from bestofq.store.codec import unpack
 from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
 
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 
@@ -54,6 +54,19 @@ def episode_ids(connection: Connection, where: Where) -> list[str]:
 def summaries(connection: Connection, where: Where) -> list[EpisodeSummary]:
     steps = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery().label("steps")
     return [_summary(row) for row in connection.execute(where(select(EPISODES, steps)))]
+
+
+def verdicts(connection: Connection, where: Where, judge: str | None) -> dict[str, dict[str, Verdict]]:
+    """By judge, then by episode."""
+    found: dict[str, dict[str, Verdict]] = {}
+    if not inspect(connection).has_table(VERDICTS.name):  # a store of an earlier bestofq, opened read-only
+        return found
+    query = where(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode))
+    if judge is not None:
+        query = query.where(VERDICTS.c.judge == judge)
+    for row in connection.execute(query):
+        found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
+    return found
 
 
 def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes], Observation]) -> list[Episode]:
@@ -114,6 +127,8 @@ def _summary(row: Row[Any]) -> EpisodeSummary:
         outcome=None if verdict is None else verdict.outcome,
         reward=None if verdict is None else verdict.reward,
         reason="" if verdict is None else verdict.reason,
+        judge="" if verdict is None else verdict.judge,
+        judging=() if verdict is None else verdict.usage,
         steps=row.steps,
         seconds=seconds,
     )

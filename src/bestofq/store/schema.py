@@ -73,6 +73,15 @@ STEPS = Table(
     Column("truncated", Boolean, nullable=False),
 )
 
+VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict`
+    "verdicts",
+    METADATA,
+    Column("episode", ForeignKey("episodes.id"), primary_key=True),
+    Column("judge", String(200), primary_key=True),  # Verdict.judge
+    Column("verdict", Text, nullable=False),  # JSON of Verdict
+    Column("judged_at", String(32), nullable=False),  # ISO 8601, UTC
+)
+
 VECTORS = Table(
     "vectors",
     METADATA,

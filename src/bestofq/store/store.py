@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, and_, insert, select, update
+from sqlalchemy import Connection, Engine, and_, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Episode, Provenance, Step, Verdict
@@ -23,7 +23,7 @@ from bestofq.store import database, rows
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
 from bestofq.store.rows import Where
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
 from bestofq.store.screenshots import Screenshots
 from bestofq.store.vectors import VectorCache
 from bestofq.store.writer import Writer
@@ -170,7 +170,7 @@ class Store:
             ending = (
                 update(EPISODES)
                 .where(EPISODES.c.id == episode, EPISODES.c.status == "running")
-                .values(status=status, verdict=verdict.model_dump_json(), final_key=final_key, ended_at=_now())
+                .values(status=status, verdict=_json(verdict), final_key=final_key, ended_at=_now())
             )
             try:
                 ended = connection.execute(ending)
@@ -180,6 +180,31 @@ class Store:
                 raise DataError(f"episode {episode} is not running: it cannot be finished")
 
         await self._commit(finish)
+
+    async def add_verdict(self, episode: str, verdict: Verdict, *, adopt: bool) -> None:
+        """Keep a judge's verdict on a finished episode, in the place of its earlier one.
+
+        With `adopt` it becomes the verdict in force too. DataError when the episode is not finished, or when a verdict
+        of its environment would be lost by that.
+        """
+
+        def add(connection: Connection) -> None:
+            before = connection.scalar(
+                select(EPISODES.c.verdict).where(EPISODES.c.id == episode, EPISODES.c.status == "finished")
+            )
+            if before is None:
+                raise DataError(f"episode {episode} is not finished: there is nothing to judge yet")
+            in_force = Verdict.model_validate_json(before)
+            if adopt and not in_force.judge and in_force.outcome != "unjudged":
+                raise DataError(f"episode {episode} has the verdict of its environment: no judge's takes its place")
+            same = and_(VERDICTS.c.episode == episode, VERDICTS.c.judge == verdict.judge)
+            connection.execute(delete(VERDICTS).where(same))
+            row = {"episode": episode, "judge": verdict.judge, "verdict": _json(verdict), "judged_at": _now()}
+            connection.execute(insert(VERDICTS), row)
+            if adopt:
+                connection.execute(update(EPISODES).where(EPISODES.c.id == episode).values(verdict=_json(verdict)))
+
+        await self._commit(add)
 
     async def interrupt(self, run: str, agent: str) -> int:
         """Mark as `interrupted` what a process that died left running, and return how many. Their steps stay."""
@@ -242,6 +267,14 @@ class Store:
                 some = rows.episodes(connection, ids[start : start + _EPISODES_A_QUERY], self._page)
             yield from some
 
+    def verdicts(
+        self, *, run: str | None = None, agent: str | None = None, judge: str | None = None
+    ) -> dict[str, dict[str, Verdict]]:
+        """What judges said of finished episodes beside the verdict in force: by judge, then by episode id."""
+        where = Where(run=run, agent=agent, suite=None, split=None, status="finished")
+        with self._engine.connect() as connection:
+            return rows.verdicts(connection, where, judge)
+
     def episode(self, episode: str) -> Episode:
         """One episode by its id, whatever its status. DataError when there is none."""
         with self._engine.connect() as connection:
@@ -264,6 +297,10 @@ class Store:
         if self._writer is None:
             raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
         return await asyncio.wrap_future(self._writer.submit(job))
+
+
+def _json(verdict: Verdict) -> str:
+    return verdict.model_dump_json(exclude_defaults=True)
 
 
 def _now() -> str:

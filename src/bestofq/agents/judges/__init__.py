@@ -1,0 +1,1 @@
+"""Judges: how an episode ended, where its environment cannot tell."""

@@ -1,0 +1,52 @@
+"""Which hosts a task may reach: its own site, and what that site's pages are put together from.
+
+The guard (`browser/guard.py`) holds every connection, not only pages: a site whose pictures and scripts come from
+another name needs that name allowed. `COMPANIONS` are such names as they are publicly known, not checked against the
+live sites; where a page stays bare, give what is missing as an extra host.
+"""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+_GOOGLE = ("*.gstatic.com", "*.googleapis.com", "*.googleusercontent.com", "*.ggpht.com")
+COMPANIONS: Mapping[str, Sequence[str]] = {
+    "amazon.com": ("*.media-amazon.com", "*.ssl-images-amazon.com"),
+    "apple.com": ("*.cdn-apple.com", "*.mzstatic.com"),
+    "bbc.com": ("bbc.co.uk", "*.bbc.co.uk", "*.bbci.co.uk"),
+    "booking.com": ("*.bstatic.com",),
+    "coursera.org": ("*.cloudfront.net",),
+    "dictionary.cambridge.org": ("*.cambridge.org",),
+    "espn.com": ("*.espncdn.com", "*.go.com"),
+    "github.com": ("*.githubassets.com", "*.githubusercontent.com"),
+    "google.com": _GOOGLE,
+    "huggingface.co": ("*.hf.co", "*.hf.space"),
+    "wolframalpha.com": ("*.wolfram.com", "*.wolframcdn.com"),
+}
+SEARCH_ENGINES = frozenset({"Google Search", "Bing Search"})
+"""Domains whose tasks lead to any site of the web: they are held to no host."""
+
+
+def allowed_hosts(domain: str, start_url: str, extra: Sequence[str] = ()) -> tuple[str, ...]:
+    """The start URL's host without `www.`, all below it, its companions, and `extra`; empty (any) for search engines.
+
+    There is no list of public suffixes here, and so nothing is taken off a host but `www.`: a task on
+    `dictionary.cambridge.org` may not reach the whole of `cambridge.org` unless a companion says so.
+    """
+    if domain in SEARCH_ENGINES:
+        return ()
+    host = urlsplit(start_url).hostname or ""
+    if _is_address(host):
+        own: tuple[str, ...] = (f"[{host}]" if ":" in host else host,)
+    else:
+        host = host.removeprefix("www.")
+        own = (host, f"*.{host}", *COMPANIONS.get(host, ()))
+    return tuple(dict.fromkeys((*own, *extra)))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

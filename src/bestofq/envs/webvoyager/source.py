@@ -1,0 +1,114 @@
+"""WebVoyager's files: a task a line, `{"web_name": …, "id": …, "ques": …, "web": …}`, and the reference answers.
+
+The published list has 643 tasks, the patched one that the paper uses 590 (Best-of-Q, 4.1). Neither is part of this
+package.
+"""
+
+import json
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+
+
+class Entry(Noun, extra="ignore"):
+    """A line of the file; its fields have the file's names."""
+
+    web_name: str = Field(min_length=1, description="the domain, as in Tables 5 to 8")
+    id: str = Field(min_length=1)
+    ques: str = Field(min_length=1)
+    web: str = Field(description="start URL")
+
+    @property
+    def key(self) -> str:
+        """`Allrecipes--0`: the id as published, the domain before it where it lacks it."""
+        return self.id if self.id.startswith(f"{self.web_name}--") else f"{self.web_name}--{self.id}"
+
+
+class Reference(Noun):
+    """What a person found: for those who check verdicts, never for an agent or a judge."""
+
+    answer: str
+    kind: Literal["golden", "possible"] = Field(description="golden: the only right answer; possible: one of several")
+    notice: str = Field(default="", description="on the answers of the whole domain")
+
+
+class _Answer(Noun, extra="ignore"):
+    id: int
+    type: Literal["golden", "possible"]
+    ans: str
+
+
+class _Answers(Noun, extra="ignore"):
+    notice: str = ""
+    answers: tuple[_Answer, ...]
+
+
+_ANSWERS = TypeAdapter(dict[str, _Answers])
+
+
+def load_entries(path: Path) -> list[Entry]:
+    """The tasks of a file, in its order; blank lines are passed over. DataError with the line and what is wrong."""
+    found: list[Entry] = []
+    line_of: dict[str, int] = {}
+    for number, line in enumerate(_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        entry = _entry(line, f"{path}, line {number}")
+        if entry.key in line_of:
+            raise DataError(f"{path}, line {number}: the id {entry.key!r} stands in line {line_of[entry.key]} already")
+        line_of[entry.key] = number
+        found.append(entry)
+    if not found:
+        raise DataError(f"{path} holds 0 tasks, at least 1 is needed: give WebVoyager's jsonl file")
+    return found
+
+
+def load_references(path: Path) -> dict[str, Reference]:
+    """The reference answers by task (`Entry.key`). DataError when the file is not theirs."""
+    try:
+        domains = _ANSWERS.validate_json(_text(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the whole file"
+        raise DataError(f"{path} is no file of reference answers ({place}: {first['msg']})") from error
+    return {
+        f"{name}--{answer.id}": Reference(answer=answer.ans, kind=answer.type, notice=domain.notice.strip())
+        for name, domain in domains.items()
+        for answer in domain.answers
+    }
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise DataError(f"cannot read {path} ({error.strerror}): give one of WebVoyager's files") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text: give one of WebVoyager's files") from error
+
+
+def _entry(line: str, where: str) -> Entry:
+    try:
+        data = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where} is not JSON: {error.msg} at character {error.pos}") from error
+    if not isinstance(data, dict):
+        raise DataError(f"{where} is no object with web_name, id, ques and web")
+    try:
+        entry = Entry.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    try:
+        address = urlsplit(entry.web)
+        usable = address.scheme in ("http", "https") and address.hostname is not None
+    except ValueError:
+        usable = False
+    if not usable:
+        raise DataError(f"{where}: web is {entry.web!r}: it must be an address with http:// or https://")
+    return entry

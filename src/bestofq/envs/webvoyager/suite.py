@@ -1,0 +1,60 @@
+"""WebVoyager as a suite of tasks: `WebEnv` plays them, a judge says how they ended."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from bestofq.core.observation import Split, Task
+from bestofq.envs.webshop.splits import split_of
+from bestofq.envs.webvoyager.hosts import allowed_hosts
+from bestofq.envs.webvoyager.source import Entry, load_entries
+
+SUITE = "webvoyager"
+STEP_LIMIT = 30  # Best-of-Q, appendix K
+RUNS = 3  # Best-of-Q, 4.1
+
+
+class WebVoyager:
+    """The tasks of one file.
+
+    The paper collects, trains and evaluates on the same tasks (4.1, 4.2): with `holdout` False every split is all of
+    them. With `holdout` each task belongs to train, dev or test (0.6, 0.2, 0.2) by a hash of its id, independent of
+    all others: the same in the list of 643 and in that of 590, and in expectation the same shares in every domain.
+    """
+
+    name = SUITE
+
+    def __init__(
+        self, entries: Iterable[Entry], *, holdout: bool = False, seed: int = 0, hosts: Sequence[str] = ()
+    ) -> None:
+        """`hosts`: allowed besides each task's own (`host`, `host:port`, `*.host`)."""
+        self._entries = sorted(entries, key=lambda entry: hashlib.sha256(f"{seed}-{entry.key}".encode()).digest())
+        self._holdout = holdout
+        self._seed = seed
+        self._hosts = tuple(hosts)
+
+    @classmethod
+    def load(cls, path: Path, *, holdout: bool = False, seed: int = 0, hosts: Sequence[str] = ()) -> Self:
+        """The suite of a jsonl file. DataError with the line and what is wrong in it."""
+        return cls(load_entries(path), holdout=holdout, seed=seed, hosts=hosts)
+
+    def tasks(self, split: Split = "test", limit: int | None = None) -> list[Task]:
+        """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample."""
+        chosen = [e for e in self._entries if not self._holdout or split_of(e.key, self._seed) == split]
+        return [self._task(entry, split) for entry in chosen[:limit]]
+
+    def domains(self) -> dict[str, int]:
+        """How many tasks each domain has (Table 5), by name."""
+        return dict(sorted(Counter(entry.web_name for entry in self._entries).items()))
+
+    def _task(self, entry: Entry, split: Split) -> Task:
+        return Task(
+            id=entry.key,
+            suite=self.name,
+            goal=entry.ques,
+            start_url=entry.web,
+            split=split,
+            allowed_hosts=allowed_hosts(entry.web_name, entry.web, self._hosts),
+        )

@@ -1,0 +1,94 @@
+"""Verdicts on stored episodes, given afterwards: those that none was given on, or beside the environment's own."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable
+
+from bestofq.core.decision import Episode, Outcome, Verdict
+from bestofq.core.errors import InputError
+from bestofq.core.observation import Observation
+from bestofq.core.protocols import Judge
+from bestofq.rollouts.episode import ended_by_itself
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+OPEN: tuple[Outcome, ...] = ("unjudged", "unparseable")
+
+
+async def judge_run(
+    store: Store,
+    run: str,
+    judge: Judge,
+    *,
+    agent: str | None = None,
+    beside: bool = False,
+    again: bool = False,
+    limit: int | None = None,
+    concurrency: int = 16,
+    on_verdict: Callable[[Verdict], None] | None = None,
+) -> Counter[Outcome]:
+    """Have a run's finished episodes judged that ended by themselves; how many of each outcome this call gave.
+
+    Each verdict is committed as it comes, so the same call again goes on where this one ended. By default the episodes
+    without a verdict (unjudged, unparseable) get one, with `again` also those that a judge has judged. `beside` keeps
+    the verdicts beside those of the environment, which stay in force: all episodes this judge has not judged yet.
+    `limit`: judge so many at most.
+
+    Raises InputError when there is no such run, or no episode of it is a judge's to judge; ModelError when the judge
+    gives no reply; ConfigError as the judge does.
+    """
+    if run not in (names := [record.name for record in store.runs()]):
+        raise InputError(f"there is no run {run!r} in the store: it has {', '.join(names) or 'none'}")
+    judged = store.verdicts(run=run, agent=agent, judge=judge.name).get(judge.name, {}) if beside else {}
+    theirs = [e for e in store.summaries(run=run, agent=agent) if _is_judges(e, beside)]
+    if not theirs:
+        raise InputError(
+            f"no finished episode of run {run!r} is a judge's to judge: "
+            + ("none ended by itself" if beside else "its verdicts are its environment's (compare: --against-env)")
+        )
+    wanted = [e for e in theirs if (_is_open(judged.get(e.id)) if beside else again or e.outcome in OPEN)]
+    todo = deque(episode.id for episode in wanted[:limit])
+    given: Counter[Outcome] = Counter()
+
+    async def work() -> None:
+        while todo:
+            episode = with_pictures(store, store.episode(todo.popleft()))
+            verdict = await judge.judge(episode)
+            await store.add_verdict(episode.id, verdict, adopt=not beside)
+            given[verdict.outcome] += 1
+            if on_verdict is not None:
+                on_verdict(verdict)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(todo))):
+                group.create_task(work())
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return given
+
+
+def with_pictures(store: Store, episode: Episode) -> Episode:
+    """The episode with the bytes of its screenshots. DataError when the store lacks one."""
+
+    def seen(observation: Observation) -> Observation:
+        if observation.screenshot is None:
+            return observation
+        return observation.model_copy(update={"screenshot": store.screenshots.load(observation.screenshot)})
+
+    steps = tuple(step.model_copy(update={"observation": seen(step.observation)}) for step in episode.steps)
+    final = None if episode.final is None else seen(episode.final)
+    return episode.model_copy(update={"steps": steps, "final": final})
+
+
+def _is_judges(episode: EpisodeSummary, beside: bool) -> bool:
+    """Whether a judge may judge it: beside the environment's verdict, or where that is none."""
+    verdict = Verdict(
+        reward=episode.reward or 0.0, outcome=episode.outcome or "unjudged", reason=episode.reason, judge=episode.judge
+    )
+    theirs = bool(episode.judge) or episode.outcome == "unjudged"
+    return ended_by_itself(verdict) and (theirs != beside)
+
+
+def _is_open(verdict: Verdict | None) -> bool:
+    return verdict is None or verdict.outcome in OPEN

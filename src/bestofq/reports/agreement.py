@@ -1,0 +1,166 @@
+"""How well a judge agrees with the true reward, on suites that have one."""
+
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+import numpy as np
+from rich.table import Table
+
+from bestofq.core.decision import TOLD, Outcome, Verdict
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.stats import Doubles, Interval
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+
+class Measure(Noun):
+    """A share or a coefficient with its interval; None where it is undefined (0 of 0)."""
+
+    value: float | None
+    interval: Interval | None
+
+
+class Truth(Noun):
+    """Episodes by what they really were."""
+
+    success: int = 0
+    failure: int = 0
+
+
+class Agreement(Noun):
+    """One judge against the environment. Positive is success: blocked and impossible are the judge's other ways to say
+    no. Unparseable and unjudged episodes are in `classes` alone: the measures are over `compared` episodes."""
+
+    judge: str
+    compared: int
+    tasks: int
+    classes: dict[Outcome, Truth]
+    accuracy: Measure
+    precision: Measure
+    recall: Measure
+    kappa: Measure
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about these numbers, one sentence each."""
+        apart = sum(t.success + t.failure for name, t in self.classes.items() if name not in TOLD)
+        return (
+            f"Over {self.compared} episodes of {self.tasks} tasks; {apart} more got no verdict and are left out.",
+            f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples). Positive: success. "
+            "Truth: the environment's own reward of 1.",
+        )
+
+    def to_rich(self) -> Table:
+        """For the terminal."""
+        table = Table(
+            title=f"Judge: {self.judge}".replace("[", r"\["), caption="\n".join(self.notes), caption_justify="left"
+        )
+        table.add_column("judged")
+        table.add_column("truly success", justify="right")
+        table.add_column("truly not", justify="right")
+        for outcome, truth in self.classes.items():
+            table.add_row(outcome, str(truth.success), str(truth.failure))
+        table.add_section()
+        for name in ("accuracy", "precision", "recall", "kappa"):
+            measure: Measure = getattr(self, name)
+            bounds = measure.interval
+            table.add_row(
+                "Cohen's κ" if name == "kappa" else name,
+                "–" if measure.value is None else f"{measure.value:.3f}",
+                "" if bounds is None else f"[{bounds.low:.3f}, {bounds.high:.3f}]".replace("[", r"\["),
+            )
+        return table
+
+    def to_json(self) -> str:
+        """Everything, unrounded; `Agreement.model_validate_json` reads it back."""
+        return self.model_dump_json(indent=2)
+
+
+def agreement(
+    store: Store,
+    run: str,
+    *,
+    judge: str,
+    agent: str | None = None,
+    resamples: int = stats.RESAMPLES,
+    seed: int = 0,
+) -> Agreement:
+    """The judge named so against the environment's own verdicts in a run. DataError where it has judged none."""
+    verdicts = store.verdicts(run=run, agent=agent)
+    if judge not in verdicts:
+        raise DataError(
+            f"judge {judge!r} has no verdict beside the environment's in run {run!r}: "
+            f"there are those of {'; '.join(verdicts) or 'none'}"
+        )
+    episodes = [e for e in store.summaries(run=run, agent=agent) if e.id in verdicts[judge] and not e.judge and e.told]
+    return compare(episodes, verdicts[judge], judge=judge, resamples=resamples, seed=seed)
+
+
+def compare(
+    episodes: list[EpisodeSummary],
+    verdicts: Mapping[str, Verdict],
+    *,
+    judge: str,
+    resamples: int = stats.RESAMPLES,
+    seed: int = 0,
+) -> Agreement:
+    """A judge's verdicts by episode id against the episodes' own outcomes."""
+    classes: dict[Outcome, Truth] = {}
+    cells: dict[tuple[str, str], list[int]] = {}  # by task: true and false positives, false and true negatives
+    for episode in episodes:
+        outcome = verdicts[episode.id].outcome
+        before = classes.get(outcome, Truth())
+        kind = "success" if episode.success else "failure"
+        classes[outcome] = before.model_copy(update={kind: getattr(before, kind) + 1})
+        if outcome in TOLD:
+            cell = cells.setdefault(episode.slot[:2], [0, 0, 0, 0])
+            cell[(0 if episode.success else 1) if outcome == "success" else (2 if episode.success else 3)] += 1
+    counts = np.array(list(cells.values()), dtype=np.float64).reshape(-1, 4)  # [T, 4]
+
+    def measure(statistic: Callable[[Doubles], Doubles]) -> Measure:
+        value = float(statistic(counts.sum(axis=0, keepdims=True))[0])
+        if np.isnan(value):
+            return Measure(value=None, interval=None)
+        interval = stats.clustered_interval(counts, statistic, resamples=resamples, seed=seed)
+        return Measure(value=value, interval=interval)
+
+    return Agreement(
+        judge=judge,
+        compared=int(counts.sum()),
+        tasks=len(cells),
+        classes={name: classes[name] for name in get_args(Outcome) if name in classes},
+        accuracy=measure(_accuracy),
+        precision=measure(_precision),
+        recall=measure(_recall),
+        kappa=measure(cohens_kappa),
+    )
+
+
+def _accuracy(counts: Doubles) -> Doubles:
+    return _share(counts[..., 0] + counts[..., 3], counts.sum(axis=-1))
+
+
+def _precision(counts: Doubles) -> Doubles:
+    return _share(counts[..., 0], counts[..., 0] + counts[..., 1])
+
+
+def _recall(counts: Doubles) -> Doubles:
+    return _share(counts[..., 0], counts[..., 0] + counts[..., 2])
+
+
+def cohens_kappa(counts: Doubles) -> Doubles:
+    """κ = (p_o − p_e) / (1 − p_e) (Cohen 1960) of [..., 4]: true and false positives, false and true negatives.
+
+    NaN where chance alone agrees fully: both name one class only.
+    """
+    true_yes, false_yes, false_no, true_no = np.moveaxis(counts, -1, 0)
+    total = counts.sum(axis=-1)
+    chance = (true_yes + false_yes) * (true_yes + false_no) + (false_no + true_no) * (false_yes + true_no)
+    return _share((true_yes + true_no) * total - chance, total**2 - chance)
+
+
+def _share(part: Doubles, whole: Doubles) -> Doubles:
+    """part / whole, NaN where the whole is 0."""
+    return np.asarray(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole != 0))

@@ -1,0 +1,156 @@
+"""Success by domain (Best-of-Q, Tables 5 to 8): rows are domains, columns agents."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
+
+from rich.table import Table
+
+from bestofq.core.decision import Outcome, Usage
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.stats import Estimate
+from bestofq.reports.table import attempts_of, counted, never_finished, outcome_notes, outcome_words, plus_minus
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+ALL = "all"
+
+
+class DomainCell(Noun):
+    """One agent on one domain; `success` is None where no outcome tells, its denominator is `counted`."""
+
+    success: Estimate | None
+    tasks: int
+    outcomes: dict[Outcome, int]
+
+    @property
+    def counted(self) -> int:
+        """The episodes that `success` is a share of."""
+        return counted(self.outcomes)
+
+
+class DomainRow(Noun):
+    """A domain, or all of them together (`ALL`, the last row), with a cell an agent."""
+
+    domain: str
+    tasks: int
+    cells: tuple[DomainCell, ...]
+
+
+class DomainTable(Noun):
+    """Success by domain of some runs."""
+
+    agents: tuple[str, ...]
+    rows: tuple[DomainRow, ...]
+    judging: Usage | None  # of all judges together, for the verdicts in force; None: no judge was asked
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about these numbers, one sentence each."""
+        last = self.rows[-1].cells
+        counts = [f"{agent}: {outcome_words(cell.outcomes)}." for agent, cell in zip(self.agents, last, strict=True)]
+        cost = []
+        if (used := self.judging) is not None:
+            price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
+            cost = [f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."]
+        return (
+            "Success in % ± standard error over runs, of n episodes; one run alone has no ±.",
+            *counts,
+            *outcome_notes(cell.outcomes for cell in last),
+            *cost,
+        )
+
+    def row(self, domain: str) -> DomainRow:
+        """DataError when there is no such domain."""
+        for row in self.rows:
+            if row.domain == domain:
+                return row
+        raise DataError(f"there is no domain {domain!r} in the table: it has {', '.join(r.domain for r in self.rows)}")
+
+    def to_rich(self, title: str | None = None) -> Table:
+        """For the terminal."""
+        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
+        table.add_column("domain")
+        table.add_column("tasks", justify="right")
+        for agent in self.agents:
+            table.add_column(agent.replace("[", r"\["), justify="right")
+        for row in self.rows:
+            if row.domain == ALL:
+                table.add_section()
+            table.add_row(row.domain.replace("[", r"\["), str(row.tasks), *map(_words, row.cells))
+        return table
+
+    def to_json(self) -> str:
+        """Everything, unrounded; `DomainTable.model_validate_json` reads it back."""
+        return self.model_dump_json(indent=2)
+
+
+def domain_of(task: str) -> str:
+    """`Allrecipes` of the task `Allrecipes--0`; a task that is named otherwise is of no domain."""
+    return task.rpartition("--")[0] or "–"
+
+
+def domain_table(
+    store: Store,
+    *,
+    runs: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    suite: str | None = None,
+    split: str | None = None,
+) -> DomainTable:
+    """Success by domain of `agents` (None: all, by name) in `runs` (None: all), over all passes together.
+
+    DataError when nothing is finished.
+    """
+    chosen = [run.name for run in store.runs()] if runs is None else list(dict.fromkeys(runs))
+    finished = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split)]
+    names = tuple(agents or sorted({e.agent for e in finished}))
+    if not any(e.agent in names for e in finished):
+        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {', '.join(chosen) or 'it'}")
+    cut = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split, status="cut")]
+
+    def row(domain: str | None) -> DomainRow:
+        def here(episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
+            return [e for e in episodes if domain is None or domain_of(e.slot.task) == domain]
+
+        done = here(finished)
+        cuts = never_finished(here(cut), done)
+        cells = tuple(_cell([e for e in done if e.agent == name], cuts[name]) for name in names)
+        tasks = len({e.slot[:2] for e in done if e.agent in names})
+        return DomainRow(domain=ALL if domain is None else domain, tasks=tasks, cells=cells)
+
+    domains = sorted({domain_of(e.slot.task) for e in finished if e.agent in names})
+    judging = _total([used for e in finished if e.agent in names for used in e.judging])
+    return DomainTable(agents=names, rows=tuple(row(domain) for domain in (*domains, None)), judging=judging)
+
+
+def _total(usages: Sequence[Usage]) -> Usage | None:
+    """Their sum; its price is unknown as soon as one of theirs is."""
+    if not usages:
+        return None
+    prices = [used.usd for used in usages if used.usd is not None]
+    return Usage(
+        role="judge",
+        tokens_in=sum(used.tokens_in for used in usages),
+        tokens_out=sum(used.tokens_out for used in usages),
+        calls=sum(used.calls for used in usages),
+        seconds=sum(used.seconds for used in usages),
+        usd=sum(prices) if len(prices) == len(usages) else None,
+    )
+
+
+def _cell(episodes: Sequence[EpisodeSummary], cut: int) -> DomainCell:
+    attempts = attempts_of(episodes)
+    outcomes: Mapping[Outcome | None, int] = Counter(episode.outcome for episode in episodes)
+    found = {name: cut if name == "infra_error" else outcomes.get(name, 0) for name in get_args(Outcome)}
+    return DomainCell(
+        success=stats.success_rate(attempts) if attempts else None,
+        tasks=len({attempt.task for attempt in attempts}),
+        outcomes={name: count for name, count in found.items() if count},
+    )
+
+
+def _words(cell: DomainCell) -> str:
+    return "–" if cell.success is None else f"{plus_minus(cell.success, scale=100)}  n={cell.counted}"

@@ -1,0 +1,151 @@
+"""Task files, hosts, splits and dates of WebVoyager, on tasks of our own."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from bestofq.browser.guard import Guard, allows
+from bestofq.core.errors import DataError
+from bestofq.core.observation import Split, Task
+from bestofq.envs.webvoyager.dates import dates, stale
+from bestofq.envs.webvoyager.hosts import COMPANIONS, allowed_hosts
+from bestofq.envs.webvoyager.source import Entry, load_entries, load_references
+from bestofq.envs.webvoyager.suite import WebVoyager
+
+LINE = {"web_name": "Soup Site", "id": "Soup Site--3", "ques": "Find a soup.", "web": "https://www.soup.example/"}
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+
+def lines(folder: Path, *entries: object) -> Path:
+    file = folder / "tasks.jsonl"
+    file.write_text("\n".join(e if isinstance(e, str) else json.dumps(e) for e in entries) + "\n", "utf-8")
+    return file
+
+
+def entries(count: int) -> list[Entry]:
+    return [Entry(web_name=f"Site {n % 3}", id=str(n), ques="Look.", web="http://a.example/") for n in range(count)]
+
+
+def test_a_line_is_a_task(tmp_path: Path) -> None:
+    (task,) = WebVoyager.load(lines(tmp_path, "", {**LINE, "more": 1}), hosts=["cdn.example"]).tasks()
+    assert task == Task(
+        id="Soup Site--3",
+        suite="webvoyager",
+        goal="Find a soup.",
+        start_url="https://www.soup.example/",
+        split="test",
+        allowed_hosts=("soup.example", "*.soup.example", "cdn.example"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ('{"web_name": ', "line 2 is not JSON: .* at character"),
+        ("[1]", "line 2 is no object with web_name"),
+        ({**LINE, "id": ""}, "line 2: id: "),
+        ({"id": "a", "ques": "b", "web": "http://c/"}, "line 2: web_name: Field required"),
+        ({**LINE, "id": "x", "web": "soup.example"}, "line 2: web is 'soup.example'"),
+        ({**LINE, "id": "x", "web": "http://[soup/"}, "line 2: web is "),
+        (LINE, "line 2: the id 'Soup Site--3' stands in line 1 already"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, entry: object, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        load_entries(lines(tmp_path, LINE, entry))
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds 0 tasks"):
+        load_entries(lines(tmp_path, ""))
+    with pytest.raises(DataError, match=r"cannot read .*No such file"):
+        load_entries(tmp_path / "nothing.jsonl")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="not UTF-8"):
+        load_entries(tmp_path / "binary")
+
+
+def test_references_are_found_by_task(tmp_path: Path) -> None:
+    file = tmp_path / "answers.json"
+    answers = [{"id": 3, "type": "golden", "ans": "Leek"}]
+    file.write_text(json.dumps({"Soup Site": {"notice": " real-time", "answers": answers}}), "utf-8")
+    found = load_references(file)["Soup Site--3"]
+    assert (found.answer, found.kind, found.notice) == ("Leek", "golden", "real-time")
+    file.write_text('{"Soup Site": {"answers": [{"id": 3}]}}', "utf-8")
+    with pytest.raises(DataError, match=r"Soup Site\.answers\.0\.type"):
+        load_references(file)
+
+
+def test_a_task_reaches_its_own_site_and_no_other() -> None:
+    hosts = allowed_hosts("GitHub", "https://github.com/")
+    assert allows(hosts, "https://docs.github.com/en")
+    assert allows(hosts, "https://avatars.githubusercontent.com/u/1")
+    assert not allows(hosts, "https://github.com.evil.example/")
+    assert not allows(allowed_hosts("Cambridge", "https://dictionary.cambridge.org/"), "https://cambridge.example/")
+    assert allowed_hosts("Local", "http://127.0.0.1:8000/") == ("127.0.0.1",)
+    assert allowed_hosts("Local", "http://[::1]:8000/") == ("[::1]",)
+    assert allowed_hosts("Google Search", "https://www.google.com/") == ()  # its results lead anywhere
+    assert allowed_hosts("Google Map", "https://www.google.com/maps/")[:2] == ("google.com", "*.google.com")
+    guard = Guard()
+    for host in COMPANIONS:  # each is a host as the guard understands it
+        guard.proxy(allowed_hosts("any", f"https://www.{host}/"))
+    guard.close()
+
+
+def test_without_holdout_every_split_is_all_tasks() -> None:
+    suite = WebVoyager(entries(30))
+    for split in SPLITS:
+        tasks = suite.tasks(split)
+        assert len({task.id for task in tasks}) == 30
+        assert {task.split for task in tasks} == {split}
+    assert [task.id for task in suite.tasks("train", 5)] == [task.id for task in suite.tasks("test")][:5]
+    assert [task.id for task in suite.tasks()] != sorted(task.id for task in suite.tasks())
+    assert suite.domains() == {"Site 0": 10, "Site 1": 10, "Site 2": 10}
+
+
+def test_held_out_tasks_stay_apart_whatever_else_is_in_the_file() -> None:
+    def ids(count: int, split: Split) -> set[str]:
+        return {task.id for task in WebVoyager(entries(count), holdout=True).tasks(split)}
+
+    parts = [ids(300, split) for split in SPLITS]
+    assert sum(map(len, parts)) == len(set.union(*parts)) == 300
+    assert [len(part) for part in parts] == pytest.approx([180, 60, 60], abs=25)
+    for split, part in zip(SPLITS, parts, strict=True):
+        assert ids(200, split) < part
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("on 2023-12-29", [date(2023, 12, 29)]),
+        ("for 20/12/2025 - 21/12/2025", [date(2025, 12, 20), date(2025, 12, 21)]),
+        ("by 3/4/2026", [date(2026, 4, 3)]),  # or the 4th of March: the later one is certain
+        ("by 31/31/2026", []),
+        ("from Jan 1 to Jan 4, 2026.", [date(2026, 1, 4)]),
+        ("February 14-21, 2026", [date(2026, 2, 21)]),
+        ("February 12th, 2026", [date(2026, 2, 12)]),
+        ("8 March 2026 and 1 of May 2026", [date(2026, 3, 8), date(2026, 5, 1)]),
+        ("on February 30, 2026", []),
+        ("in October 2023", [date(2023, 10, 31)]),
+        ("announced in Feb. 2024", [date(2024, 2, 29)]),
+        ("the 2023-24 season", [date(2024, 12, 31)]),
+        ("from 2020–2021", [date(2021, 12, 31)]),
+        ("in 1999-00", []),  # ends before it begins: not certain
+        ("published in 2024?", [date(2024, 12, 31)]),
+        ("on December 25", []),
+        ("more than 2000 reviews, under $2024, 2,024 pages, 2010% and the 1960s, UNS A92024", []),
+        ("2024.5 kg or #2024", []),
+    ],
+)
+def test_dates_as_far_as_they_are_certain(text: str, expected: list[date]) -> None:
+    assert [day for _, day in dates(text)] == expected
+
+
+def test_a_task_is_stale_from_the_day_after_the_first_date_it_names() -> None:
+    task = Task(id="a", suite="s", goal="Fly on May 2, 2026, back on May 9, 2026.", start_url="http://a.example/")
+    dateless = task.model_copy(update={"goal": "Fly on May 2."})
+    assert stale([task, dateless], date(2026, 5, 2)) == []
+    (found,) = stale([task, dateless], date(2026, 5, 3))
+    assert (found.task, found.words, found.last) == (task, "May 2, 2026", date(2026, 5, 2))

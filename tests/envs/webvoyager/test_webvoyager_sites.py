@@ -1,0 +1,159 @@
+"""A file of tasks end to end: stand-ins under the sites' own names, a judge over HTTP, the table by domain."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scripted import ScriptedProposer
+from bestofq.agents.selectors import GreedySelector
+from bestofq.browser.browser import Browser
+from bestofq.browser.config import BrowserConfig
+from bestofq.core.decision import Provenance, State
+from bestofq.core.protocols import Env
+from bestofq.envs.serving import serve_app
+from bestofq.envs.web import WebEnv
+from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
+from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.faults import FaultServer
+from bestofq.recipes.judging import judge_run
+from bestofq.reports.domains import ALL, domain_table
+from bestofq.rollouts.runner import run_many
+from bestofq.store.store import Store
+
+SITES = {"Allrecipes": "www.allrecipes.com", "ArXiv": "arxiv.org", "ESPN": "www.espn.com"}
+TASKS = {
+    "Allrecipes--0": "Which soup is rated best?",
+    "Allrecipes--1": "Which soup is rated worst?",
+    "ArXiv--0": "How many papers are new today?",
+    "ESPN--0": "Who won?",
+    "ESPN--1": "Which of the papers of arXiv is about sport?",
+}
+ANSWERS = {"Which soup is rated best?": "Leek soup", "How many papers are new today?": "Seventeen"}
+
+
+async def page(request: Request) -> HTMLResponse:
+    match request.headers["host"], request.url.path:
+        case "www.allrecipes.com", "/":
+            return HTMLResponse("<title>Recipes</title><a href=/soups>Soups</a>")
+        case "www.allrecipes.com", "/soups":
+            return HTMLResponse("<title>Soups</title><p>Leek soup, 4.9 stars</p>")
+        case "arxiv.org", _:
+            return HTMLResponse("<title>arXiv</title><p>Seventeen new papers</p>")
+        case "www.espn.com", _:
+            return HTMLResponse("<title>Just a moment</title><p>Verify that you are human</p>")
+        case _:
+            return HTMLResponse("", 404)
+
+
+def replies(state: State, n: int) -> list[str]:
+    """Looks into the soups; tries to leave for another site; answers, on ESPN that there is no way in."""
+    step, seen = len(state.decisions), state.observation
+    if state.task.id == "ESPN--1" and step < 2:
+        return ["goto http://arxiv.org/"]
+    if seen.title == "Recipes":
+        return ["click [1]"]
+    return [f'answer "{ANSWERS.get(state.task.goal, "I cannot tell")}"']
+
+
+def verdict(request: Mapping[str, Any]) -> str:
+    """Decides by the text of the request, and only where a picture came with it."""
+    text, *pictures = request["messages"][1]["content"]
+    said = text["text"]
+    if not pictures or not pictures[-1]["image_url"]["url"].startswith("data:image/jpeg;base64,/9j/"):
+        return "I see nothing."
+    if "espn" in said:
+        return json.dumps({"reason": "a bot check", "verdict": "impossible" if "arXiv" in said else "blocked"})
+    right = any(goal in said and answer in said for goal, answer in ANSWERS.items())
+    return json.dumps({"reason": "as shown", "verdict": "success" if right else "failure"})
+
+
+def file_of(folder: Path) -> Path:
+    names = {task: task.partition("--")[0] for task in TASKS}
+    lines = [
+        {"web_name": names[task], "id": task, "ques": goal, "web": f"http://{SITES[names[task]]}/"}
+        for task, goal in TASKS.items()
+    ]
+    file = folder / "tasks.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    return file
+
+
+def chat(server: FaultServer) -> ChatModel:
+    return ChatModel(ChatConfig(model="any", base_url=server.base_url, backoff=0.001, attempts=1))
+
+
+async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
+    suite = WebVoyager.load(file_of(tmp_path))
+    agent = Agent(
+        name="prompting",
+        proposer=ScriptedProposer(replies),
+        scorer=ConstantScorer(),
+        selector=GreedySelector(),
+        n_candidates=1,
+    )
+    faults = ("ok",) * 7 + ("500",)  # the judge is away for one episode
+    async with serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root:
+        port = root.rpartition(":")[2]
+        rules = ", ".join([*(f"MAP {host} 127.0.0.1:{port}" for host in SITES.values()), "MAP * ~NOTFOUND"])
+        rules += ", EXCLUDE 127.0.0.1"
+        async with (
+            Browser.launch(BrowserConfig(host_resolver_rules=rules)) as browser,
+            FaultServer(verdict, script=faults) as server,
+            chat(server) as model,
+        ):
+
+            async def make_env() -> Env:
+                return WebEnv(browser, screenshots=True)
+
+            with Store.open(tmp_path / "runs") as store:
+                await store.begin_run("eval", {}, Provenance(version="test"))
+                judge = ChatJudge(model=model)
+                done = await run_many(
+                    suite.tasks(),
+                    make_env,
+                    agent,
+                    store=store,
+                    run="eval",
+                    repeats=RUNS,
+                    step_limit=STEP_LIMIT,
+                    concurrency=4,
+                    judge=judge,
+                )
+                assert len(done) == len(TASKS) * RUNS
+                assert sum(episode.outcome == "unjudged" for episode in done) == 1
+                (cell,) = domain_table(store).rows[-1].cells
+                assert (cell.counted, cell.outcomes["unjudged"]) == (len(done) - 1, 1)
+                assert (await judge_run(store, "eval", judge)).total() == 1  # from the stored pictures
+                table = domain_table(store)
+                episodes = {episode.task.id: episode for episode in store.episodes()}
+    for host in SITES.values():
+        assert any(episode.steps[0].observation.url == f"http://{host}/" for episode in episodes.values())
+    refused = episodes["ESPN--1"].steps[1].observation
+    assert refused.error is not None
+    assert "arxiv.org is not among the task's allowed hosts" in refused.error
+    assert refused.url == "http://www.espn.com/"
+    rates = {row.domain: (row.tasks, row.cells[0].success, row.cells[0].outcomes) for row in table.rows}
+    assert rates.keys() == {*SITES, ALL}
+    expected = {"Allrecipes": (2, 0.5), "ArXiv": (1, 1.0), "ESPN": (2, 0.0), ALL: (5, 0.4)}
+    for domain, (tasks, mean) in expected.items():
+        count, success, _ = rates[domain]
+        assert success is not None
+        assert (count, success.mean, success.error, success.runs) == (
+            tasks,
+            pytest.approx(mean),
+            pytest.approx(0.0),
+            RUNS,
+        )
+    assert rates[ALL][2] == {"success": 6, "failure": 3, "blocked": 3, "impossible": 3}
+    assert table.judging is not None
+    assert (table.judging.calls, table.judging.tokens_in, table.judging.usd) == (15, 1500, None)

@@ -1,0 +1,100 @@
+"""Stored episodes judged afterwards."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bestofq.agents.scripted import ScriptedJudge
+from bestofq.core.actions import Answer
+from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, Step, Verdict
+from bestofq.core.errors import InputError, ModelError
+from bestofq.core.observation import Observation, Screenshot, Task
+from bestofq.recipes.judging import judge_run
+from bestofq.store.store import Store
+
+OPEN = Verdict(reward=0.0, outcome="unjudged")
+WON = Verdict(reward=1.0, outcome="success")
+LOST = Verdict(reward=0.0, outcome="failure", reason="ran out of its 30 steps")
+
+
+async def put(store: Store, name: str, verdict: Verdict, run: str = "r") -> str:
+    data = name.encode()
+    shot = Screenshot(sha256=hashlib.sha256(data).hexdigest(), media_type="image/jpeg", width=8, height=8, data=data)
+    page = Observation(url="http://a/", title=name, text="", elements=(), screenshot=shot)
+    answer = Candidate(action=Answer(text=name), label=f'answer "{name}"')
+    decision = Decision(candidates=(answer,), scores=(0.0,), chosen=0)
+    task = Task(id=name, suite="s", goal="g", start_url="http://a/")
+    episode = await store.begin_episode(run, "walker", task, 0, Provenance(version="test"))
+    await store.append_step(episode, Step(index=0, observation=page, decision=decision, terminated=True))
+    await store.finish_episode(episode, verdict, page)
+    return episode
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    with Store.open(tmp_path) as opened:
+        for run in ("r", "shop"):
+            await opened.begin_run(run, {}, Provenance(version="test"))
+        yield opened
+
+
+def says(outcome: Outcome, name: str = "scripted") -> ScriptedJudge:
+    def outcomes(episode: Episode) -> Outcome:
+        assert episode.final is not None
+        assert episode.final.screenshot is not None
+        assert episode.final.screenshot.data == episode.task.id.encode()  # the picture's bytes are there
+        return outcome
+
+    return ScriptedJudge(outcomes, name=name)
+
+
+def outcomes(store: Store, run: str = "r") -> dict[str, Outcome | None]:
+    return {summary.slot.task: summary.outcome for summary in store.summaries(run=run)}
+
+
+async def test_what_nobody_judged_is_judged_once(store: Store) -> None:
+    for name, verdict in (("a", OPEN), ("b", OPEN), ("c", LOST)):
+        await put(store, name, verdict)
+    assert await judge_run(store, "r", says("unparseable"), limit=1) == {"unparseable": 1}
+    assert await judge_run(store, "r", says("blocked")) == {"blocked": 2}  # what no verdict could be read of, again
+    assert outcomes(store) == {"a": "blocked", "b": "blocked", "c": "failure"}
+    assert await judge_run(store, "r", says("success")) == {}
+    assert await judge_run(store, "r", says("success", "another"), again=True) == {"success": 2}
+    assert outcomes(store) == {"a": "success", "b": "success", "c": "failure"}
+    assert store.verdicts().keys() == {"scripted", "another"}
+
+
+async def test_verdicts_beside_the_environments(store: Store) -> None:
+    for name, verdict in (("a", WON), ("b", WON), ("c", LOST)):
+        await put(store, name, verdict, "shop")
+    with pytest.raises(InputError, match="--against-env"):
+        await judge_run(store, "shop", says("failure"))
+    assert await judge_run(store, "shop", says("failure"), beside=True, limit=1) == {"failure": 1}
+    assert await judge_run(store, "shop", says("failure"), beside=True) == {"failure": 1}
+    assert await judge_run(store, "shop", says("failure"), beside=True) == {}
+    assert await judge_run(store, "shop", says("success", "another"), beside=True) == {"success": 2}
+    assert outcomes(store, "shop") == {"a": "success", "b": "success", "c": "failure"}
+
+
+async def test_what_was_judged_stays_when_the_judge_goes_away(store: Store) -> None:
+    for name in "abc":
+        await put(store, name, OPEN)
+
+    def away(episode: Episode) -> Outcome:
+        if episode.task.id == "b":
+            raise ModelError("no reply")
+        return "success"
+
+    with pytest.raises(ModelError, match="no reply"):
+        await judge_run(store, "r", ScriptedJudge(away), concurrency=1)
+    assert outcomes(store) == {"a": "success", "b": "unjudged", "c": "unjudged"}
+
+
+async def test_a_judge_is_not_measured_against_a_judge(store: Store) -> None:
+    await put(store, "a", OPEN)
+    with pytest.raises(InputError, match="no run 'q' in the store: it has r, shop"):
+        await judge_run(store, "q", says("success"))
+    with pytest.raises(InputError, match="none ended by itself"):
+        await judge_run(store, "r", says("success"), beside=True)

@@ -1,0 +1,60 @@
+import io
+from pathlib import Path
+
+import pytest
+from report_nouns import PROVENANCE, record, task
+from rich.console import Console
+
+from bestofq.core.errors import DataError
+from bestofq.reports.domains import ALL, DomainTable, domain_of, domain_table
+from bestofq.reports.table import result_table
+from bestofq.store.store import Store
+
+
+async def test_rows_are_domains_and_columns_agents(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for repeat in (0, 1):
+            await record(store, "prompting", task("Soup [x]--0"), repeat, 1)
+            await record(store, "prompting", task("Soup [x]--1"), repeat, 1, "success" if repeat else "failure")
+            await record(store, "prompting", task("Bread--0"), repeat, 1, "unparseable" if repeat else "blocked")
+            await record(store, "random", task("Bread--0"), repeat, 1, "unjudged")
+        await record(store, "prompting", task("Bread--1"), 0, 1, "infra_error")
+        table = domain_table(store)
+        with pytest.raises(DataError, match=r"none of the 2 .* 'random' has a verdict: run `bestofq judge`"):
+            result_table(store, agents=["random"])
+        row = result_table(store, agents=["prompting"]).rows[0]
+    assert table.agents == ("prompting", "random")
+    assert [(row.domain, row.tasks) for row in table.rows] == [("Bread", 1), ("Soup [x]", 2), (ALL, 3)]
+    soup, _ = table.row("Soup [x]").cells
+    assert soup.success is not None
+    assert (soup.success.mean, soup.success.error, soup.success.runs) == (0.75, 0.25, 2)
+    assert (soup.counted, soup.tasks) == (4, 2)
+    bread, random = table.row("Bread").cells
+    assert bread.success is not None
+    assert (bread.success.mean, bread.success.error, bread.counted) == (0.0, None, 1)
+    assert bread.outcomes == {"blocked": 1, "unparseable": 1, "infra_error": 1}
+    assert (random.success, random.outcomes) == (None, {"unjudged": 2})
+    total = table.rows[-1].cells[0]
+    assert total.success is not None
+    assert (total.success.mean, total.counted) == pytest.approx(((1 / 3 + 1) / 2, 5))
+    assert (row.success, row.counted, row.episodes) == (total.success, 5, 5)
+    assert DomainTable.model_validate_json(table.to_json()) == table
+    console = Console(file=io.StringIO(), width=200)
+    console.print(table.to_rich("WebVoyager"))
+    assert isinstance(console.file, io.StringIO)
+    said = console.file.getvalue()
+    assert "75.0 ± 25.0  n=4" in said
+    assert "prompting: 3 success, 1 failure, 1 blocked (of 5); apart: 1 unparseable, 1 infra error." in table.notes
+    assert any("1 unparseable and 2 unjudged episodes are left out" in note for note in table.notes)
+    with pytest.raises(DataError, match="no domain 'Fish'"):
+        table.row("Fish")
+
+
+async def test_nothing_is_finished(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store, pytest.raises(DataError, match="no episode of any agent"):
+        domain_table(store)
+
+
+def test_a_domain_is_what_stands_before_the_number() -> None:
+    assert [domain_of(name) for name in ("Google Map--12", "a--b--3", "kettle")] == ["Google Map", "a--b", "–"]
