@@ -49,5 +49,6 @@ async def compare(
 
 
 def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
-    """Share of successful episodes, in [0, 1]."""
-    return sum(episode.success for episode in episodes) / len(episodes)
+    """Share of successful episodes among those whose outcome tells, in [0, 1]."""
+    told = [episode for episode in episodes if episode.told]
+    return sum(episode.success for episode in told) / len(told)

@@ -77,9 +77,9 @@ async def collect(
             store=store,
             run=run,
             repeats=repeats,
-            concurrency=settings.suite.concurrency,
+            concurrency=settings.suite.at_once,
             seed=settings.seed,
-            step_limit=settings.suite.step_limit,
+            step_limit=settings.suite.steps,
             provenance=provenance,
             judge=world.judge,
             progress=progress,
@@ -140,9 +140,15 @@ def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     """What a run's episodes depend on besides the agent's own Q-function; a run refuses to go on with another."""
     kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "epsilon", "seed"})
     kept["model"] = parts.settings.model.model_dump(mode="json", include={"path", "temperature", "draws"})
-    kept["suite"] = parts.settings.suite.model_dump(mode="json", include={"data", "seed", "step_limit", "env"})
+    suite = parts.settings.suite
+    kept["suite"] = {
+        **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "holdout", "hosts"}),
+        "step_limit": suite.steps,
+    }
     if parts.settings.chat is not None:
         kept["chat"] = parts.settings.chat.model_dump(mode="json", include={"model", "base_url", "temperature"})
+    if parts.settings.judge is not None:
+        kept["judge"] = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
     return {**kept, "split": split}
 
 

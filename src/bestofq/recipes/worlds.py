@@ -1,16 +1,22 @@
-"""Opens the world that the settings name: the text shop, or the shop's site visited by Chromium."""
+"""Opens the world that the settings name: the shop as text or as a site, MiniWoB++'s pages, WebVoyager's web."""
 
+import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bestofq.browser.browser import Browser
+from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, Judge
+from bestofq.envs.miniwob.env import MiniWobEnv
+from bestofq.envs.miniwob.suite import VIEWPORT, MiniWob
+from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.site import serve
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.envs.webshop.web import WebShopEnv
-from bestofq.recipes.settings import Parts
+from bestofq.envs.webvoyager.suite import WebVoyager
+from bestofq.recipes.settings import Parts, SuiteSettings
 
 MakeEnv = Callable[[], Awaitable[Env]]
 Tasks = Callable[[Split, int | None], Awaitable[list[Task]]]
@@ -28,9 +34,10 @@ class World:
 
 @asynccontextmanager
 async def open_world(parts: Parts) -> AsyncIterator[World]:
-    """A world, good until the context ends; then the model's connections are closed too."""
+    """A world, good until the context ends; then the models' connections are closed too."""
+    suite = parts.settings.suite
     try:
-        async with _worlds[parts.settings.suite.env](parts) as world:
+        async with (_browsed if suite.in_browser else _text)(parts) as world:
             yield world
     finally:
         await parts.close()
@@ -45,20 +52,76 @@ async def _text(parts: Parts) -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def _browser(parts: Parts) -> AsyncIterator[World]:
-    async with serve(parts.suite) as site, Browser.launch() as browser:
+async def _browsed(parts: Parts) -> AsyncIterator[World]:
+    suite = parts.settings.suite
+    async with Browser.launch(VIEWPORT if suite.name == "miniwob" else None) as browser:
+        async with _sites[suite.name](parts, browser) as world:
+            yield world
+
+
+@asynccontextmanager
+async def _webshop(parts: Parts, browser: Browser) -> AsyncIterator[World]:
+    async with serve(parts.suite) as site:
 
         async def make_env() -> Env:
-            return WebShopEnv(site, browser, screenshots=parts.settings.suite.screenshots)
+            return WebShopEnv(site, browser, screenshots=parts.settings.suite.pictured)
 
         yield World(make_env, _goods(parts))
 
 
+@asynccontextmanager
+async def _miniwob(parts: Parts, browser: Browser) -> AsyncIterator[World]:
+    chosen = parts.settings.suite
+    async with MiniWob.open(chosen.data) as suite:
+
+        async def make_env() -> Env:
+            return MiniWobEnv(suite.root, browser, screenshots=chosen.pictured)
+
+        async def tasks(split: Split, limit: int | None) -> list[Task]:
+            found = await suite.tasks(
+                browser, split, chosen.only, per_task=chosen.per_task, families=chosen.families
+            )
+            return found[:limit]
+
+        yield World(make_env, tasks)
+
+
+@asynccontextmanager
+async def _webvoyager(parts: Parts, browser: Browser) -> AsyncIterator[World]:
+    chosen = parts.settings.suite
+    suite = webvoyager(chosen)
+
+    async def make_env() -> Env:
+        return WebEnv(browser, screenshots=chosen.pictured)
+
+    async def tasks(split: Split, limit: int | None) -> list[Task]:
+        return _only(chosen, suite.tasks(split))[:limit]
+
+    yield World(make_env, tasks, parts.judge)
+
+
+def webvoyager(chosen: SuiteSettings) -> WebVoyager:
+    """The suite of the user's file. ConfigError without one, DataError when it cannot be read."""
+    if chosen.data is None:
+        raise ConfigError("WebVoyager's tasks come from a jsonl file of yours: name it with --set suite.data=FILE")
+    return WebVoyager.load(chosen.data, holdout=chosen.holdout, seed=chosen.seed, hosts=chosen.hosts)
+
+
 def _goods(parts: Parts) -> Tasks:
     async def tasks(split: Split, limit: int | None) -> list[Task]:
-        return parts.suite.tasks(split, limit)
+        chosen = parts.settings.suite
+        return parts.suite.tasks(split, limit) if chosen.only == "*" else _only(chosen, parts.suite.tasks(split))[:limit]
 
     return tasks
 
 
-_worlds = {"text": _text, "browser": _browser}
+def _only(chosen: SuiteSettings, tasks: list[Task]) -> list[Task]:
+    """Those whose id matches the settings' glob. InputError when none does."""
+    found = [task for task in tasks if fnmatch.fnmatch(task.id, chosen.only)]
+    if not found:
+        raise InputError(f"no task of {chosen.name} has an id like {chosen.only!r}; there are {len(tasks)}, such as "
+                         f"{', '.join(task.id for task in tasks[:3])}")
+    return found
+
+
+_sites = {"webshop": _webshop, "miniwob": _miniwob, "webvoyager": _webvoyager}

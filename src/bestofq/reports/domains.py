@@ -88,8 +88,8 @@ class DomainTable(Noun):
 
 
 def domain_of(task: str) -> str:
-    """`Allrecipes` of the task `Allrecipes--0`; a task that is named otherwise is of no domain."""
-    return task.rpartition("--")[0] or "–"
+    """`Allrecipes` of the task `Allrecipes--0`, `click-tab` of `click-tab/17`; others are of no domain."""
+    return task.rpartition("--")[0] or task.rpartition("/")[0] or "–"
 
 
 def domain_table(
