@@ -19,7 +19,6 @@ from pathlib import Path
 
 from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.browser.browser import Browser
-from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
 from bestofq.envs.webshop.pages import Item, Results, View
 from bestofq.envs.webshop.site import serve
@@ -73,9 +72,8 @@ async def measure(pages: int, seed: int) -> dict[str, Counter[str]]:
 
 
 async def outcome(localizer: PageLocalizer, seen: Observation, element: Element, words: str) -> str:
-    try:
-        point = await localizer.locate(seen, words)
-    except ReplyError:
+    point = (await localizer.locate(seen, words)).point
+    if point is None:
         return "refused"
     box = element.box
     inside = box is not None and box.x <= point.x <= box.x + box.width and box.y <= point.y <= box.y + box.height

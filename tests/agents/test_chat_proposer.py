@@ -1,13 +1,18 @@
 """Candidates from a chat endpoint, over real HTTP on loopback."""
 
+import base64
+import hashlib
+import io
 import json
 import random
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.candidates import candidates_schema, parse_candidates
@@ -16,8 +21,8 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import UniformSelector
 from bestofq.core.actions import Answer, Click, Write
 from bestofq.core.decision import Candidate, Decision, Provenance, State
-from bestofq.core.errors import ContextError, ReplyError
-from bestofq.core.observation import Element, Observation, Screenshot, Task
+from bestofq.core.errors import ConfigError, ContextError, ReplyError
+from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
@@ -88,21 +93,100 @@ async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op
     assert "no JSON object" in offered.candidates[0].thought
 
 
-async def test_too_long_a_request_loses_pictures_then_history_and_is_never_sent_again() -> None:
+@cache
+def seen(seed: int, width: int = 1280, height: int = 720) -> Screenshot:
+    """A picture that says something different all over, so that it has some size."""
+    noise = Image.effect_noise((width // 4, height // 4), 90 + seed).resize((width, height))
+    kept = io.BytesIO()
+    noise.save(kept, "JPEG", quality=80)
+    data = kept.getvalue()
+    digest = hashlib.sha256(data).hexdigest()
+    return Screenshot(sha256=digest, media_type="image/jpeg", width=width, height=height, data=data)
+
+
+def sizes(request: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Of the pictures in a request."""
+    content = request["messages"][1]["content"]
+    urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"] if content[0] != "T" else []
+    return [Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size for url in urls]
+
+
+async def test_the_last_screenshots_are_sent_oldest_first() -> None:
+    now = PAGE.model_copy(update={"screenshot": seen(3)})
+    state = STATE.model_copy(update={"observation": now, "screenshots": (seen(0), seen(1), seen(2))})
+    async with FaultServer(lambda _: said(CLICK)) as server, proposer(server).model as model:
+        await ChatProposer(model).propose(state, 1)
+        await ChatProposer(model, screenshots=3).propose(state, 1)
+        await ChatProposer(model, screenshots=0).propose(state, 1)
+    one, three, none = (request["messages"][1]["content"] for request in server.requests)
+    assert len(one) == 2
+    shown = [base64.b64decode(part["image_url"]["url"].partition(",")[2]) for part in three[1:]]
+    assert shown == [seen(1).data, seen(2).data, seen(3).data]
+    assert "The 3 pictures show the pages you saw last" in three[0]["text"]
+    assert isinstance(none, str)
+
+
+async def test_too_long_a_request_goes_down_the_ladder_and_is_never_sent_again() -> None:
+    """A server that takes so many bytes, fewer each time: what is sent shrinks rung by rung, to the last."""
     done = Candidate(action=Click(mark=2), label="click link Mug", note="seen")
     decisions = (Decision(candidates=(done,), scores=(0.0,), chosen=0),) * 5
-    state = STATE.model_copy(update={"decisions": decisions})
-    async with FaultServer(lambda _: said(CLICK), script=["overflow"] * 3) as server, proposer(server).model as model:
-        await ChatProposer(model).propose(state, 1)
-    bodies = [json.dumps(request["messages"]) for request in server.requests]
-    assert len(set(bodies)) == 4
-    assert ["image_url" in body for body in bodies] == [True, False, False, False]
-    assert [body.count("click link Mug (seen)") for body in bodies] == [5, 5, 2, 1]
-    assert "5. click link Mug" in bodies[2]  # what is left keeps its number
-    async with FaultServer(lambda _: "", {"overflow": 1.0}) as server, proposer(server).model as model:
+    now = PAGE.model_copy(update={"screenshot": seen(2)})
+    state = STATE.model_copy(update={"observation": now, "decisions": decisions, "screenshots": (seen(0), seen(1))})
+    async with FaultServer(lambda _: said(CLICK), takes=0) as server, proposer(server).model as model:
         with pytest.raises(ContextError):
-            await ChatProposer(model).propose(state, 1)
-    assert server.seen.total() == 5  # picture, 5 → 2 → 1 → 0 past actions
+            await ChatProposer(model, screenshots=3).propose(state, 1)
+    rungs = [
+        (sizes(request), json.dumps(request["messages"]).count("click link Mug (seen)")) for request in server.requests
+    ]
+    whole, half, quarter = (1280, 720), (905, 509), (639, 359)
+    assert rungs == [
+        ([whole] * 3, 5),
+        ([half] * 3, 5),
+        ([quarter] * 3, 5),
+        ([quarter] * 2, 5),
+        ([quarter], 5),
+        ([quarter], 2),
+        ([quarter], 1),
+        ([quarter], 0),
+        ([], 0),
+    ]
+    lengths = [len(json.dumps(request)) for request in server.requests]
+    assert lengths == sorted(set(lengths), reverse=True)
+    assert "5. click link Mug" in json.dumps(server.requests[5])  # what is left keeps its number
+    takes = lengths[4] + 50
+    async with FaultServer(lambda _: said(CLICK), takes=takes) as server, proposer(server).model as model:
+        offered = await ChatProposer(model, screenshots=3).propose(state, 1)
+    assert (offered.candidates[0].action, len(server.requests)) == (Click(mark=2), 5)
+
+
+async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() -> None:
+    """A 2560 x 1440 picture of a 1280 x 720 page; what fits is found by halving, and the point is read on that."""
+    shot = seen(0, 2560, 1440).model_copy(update={"scale": 2.0})
+    mug = Element(mark=1, role="link", name="Mug", box=Box(600, 300, 80, 20))
+    page = PAGE.model_copy(update={"screenshot": shot, "elements": (mug,)})
+    state = STATE.model_copy(update={"observation": page})
+
+    def reply(request: Mapping[str, Any]) -> str:
+        width, height = sizes(request)[0]
+        outside = {"type": "click", "x": 9999, "y": 0}
+        middle = {"type": "click", "x": round(640 * width / 1280), "y": round(310 * height / 720)}
+        return said({"action": outside}, {"action": middle})
+
+    async with FaultServer(reply, script=["overflow", "overflow"]) as server, proposer(server).model as model:
+        offered = await ChatProposer(model, by="point").propose(state, 2)
+    (found,) = offered.candidates
+    assert isinstance(found.action, Click)
+    assert found.action.point == pytest.approx((640, 310), abs=1)
+    assert found.label == "click link Mug"
+    width, height = sizes(server.requests[2])[0]
+    assert f"{width} wide and {height} high" in server.requests[2]["messages"][0]["content"]
+    async with FaultServer(reply, takes=0) as server, proposer(server).model as model:
+        with pytest.raises(ContextError):
+            await ChatProposer(model, by="point").propose(state, 1)
+        assert sizes(server.requests[-1])  # a point needs its picture to the end
+        blind = STATE.model_copy(update={"observation": PAGE.model_copy(update={"screenshot": None})})
+        with pytest.raises(ConfigError, match=r"suite\.screenshots=true"):
+            await ChatProposer(model, by="point").propose(blind, 1)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +225,9 @@ def test_the_schema_keeps_to_what_strict_output_allows() -> None:
             for value in node:
                 walk(value)
 
-    schema = candidates_schema(3, "mark")
-    walk(schema)
+    for by in ("mark", "words", "point"):
+        schema = candidates_schema(3, by)
+        walk(schema)
     actions = schema["properties"]["candidates"]["items"]["properties"]["action"]["anyOf"]
     assert len(actions) == 8  # Fig. 7
 

@@ -12,6 +12,7 @@ from bestofq.agents.usage import merge_usage
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Proposal, State, Usage
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
+from bestofq.core.location import Located
 from bestofq.core.observation import Element, Observation, Point, Task
 from bestofq.core.protocols import Selector
 
@@ -84,8 +85,8 @@ async def test_no_candidate_and_nan_are_named() -> None:
 
 async def test_words_become_a_point_for_the_chosen_one_only() -> None:
     class Finder:
-        async def locate(self, observation: Observation, target: str) -> Point:
-            return Point(len(target), 7.0)
+        async def locate(self, observation: Observation, target: str) -> Located:
+            return Located(point=Point(len(target), 7.0), usage=(Usage(role="localizer", calls=1, tokens_in=9),))
 
     class Describer:
         async def propose(self, state: State, n: int) -> Proposal:
@@ -99,6 +100,7 @@ async def test_words_become_a_point_for_the_chosen_one_only() -> None:
     assert decision.candidate.action == Click(point=Point(14.0, 7.0))
     assert decision.candidate.label == "click the red kettle"
     assert decision.candidates[1].action == Click(target="the blue one")
+    assert decision.usage == (Usage(role="localizer", calls=1, tokens_in=9),)
 
 
 async def test_a_script_drops_what_is_invalid_or_said_twice_and_ends() -> None:

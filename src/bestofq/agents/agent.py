@@ -63,14 +63,17 @@ async def _meanwhile(
 
 
 async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:
-    """The decision with its chosen target in words turned into a point (A.1); its label keeps the words."""
+    """The decision with its chosen target in words turned into a point (A.1); its label keeps the words.
+
+    What the localizer used is the decision's. What it refuses stays in words with the refusal, which is the browser's
+    answer to it: the agent reads it as the error of its next observation.
+    """
     action = decision.candidate.action
     if not isinstance(action, Targeted) or action.target is None:
         return decision
-    point = await localizer.locate(state.observation, action.target)
-    grounded = decision.candidate.model_copy(
-        update={"action": action.model_copy(update={"target": None, "point": point})}
-    )
+    found = await localizer.locate(state.observation, action.target)
+    placed = {"refusal": found.refusal} if found.point is None else {"target": None, "point": found.point}
     candidates = list(decision.candidates)
-    candidates[decision.chosen] = grounded
-    return decision.model_copy(update={"candidates": tuple(candidates)})
+    candidates[decision.chosen] = decision.candidate.model_copy(update={"action": action.model_copy(update=placed)})
+    usage = merge_usage((*decision.usage, *found.usage))
+    return decision.model_copy(update={"candidates": tuple(candidates), "usage": usage})

@@ -2,7 +2,8 @@
 
     {"candidates": [{"thought": "…", "note": "…", "action": {"type": "click", "element": 7}}, …]}
 
-with exactly the paper's eight web actions. An element is a mark of the page, or words that a localizer finds (A.1).
+with exactly the paper's eight web actions. An element is a mark of the page, words that a localizer finds (A.1), or a
+point of the page's picture, `{"type": "click", "x": 352, "y": 348}`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +15,13 @@ from bestofq.agents.prompting import By
 from bestofq.core.actions import ACTION, Action, Targeted, action_text
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
-from bestofq.core.observation import Observation
+from bestofq.core.observation import Element, Observation, Point
+from bestofq.models.images import Picture
 
+_PLACES: Mapping[By, Sequence[str]] = {"mark": ("element",), "words": ("element",), "point": ("x", "y")}
 _FIELDS: Mapping[str, Sequence[str]] = {
-    "click": ("element",),
-    "write": ("element", "text", "enter"),
+    "click": (),
+    "write": ("text", "enter"),
     "scroll": ("direction",),
     "go_back": (),
     "answer": ("text",),
@@ -26,6 +29,7 @@ _FIELDS: Mapping[str, Sequence[str]] = {
     "refresh": (),
     "restart": (),
 }
+_TARGETED = ("click", "write")
 
 
 def candidates_schema(n: int, by: By) -> dict[str, Any]:
@@ -33,27 +37,36 @@ def candidates_schema(n: int, by: By) -> dict[str, Any]:
     required, no other is let in."""
     kinds: dict[str, dict[str, Any]] = {
         "element": {"type": "integer"} if by == "mark" else {"type": "string"},
+        "x": {"type": "integer"},
+        "y": {"type": "integer"},
         "text": {"type": "string"},
         "enter": {"type": "boolean"},
         "direction": {"type": "string", "enum": ["up", "down", "left", "right"]},
         "seconds": {"type": "number"},
     }
     actions = [
-        _object({"type": {"type": "string", "enum": [name]}, **{field: kinds[field] for field in fields}})
-        for name, fields in _FIELDS.items()
+        _object({"type": {"type": "string", "enum": [name]}, **{field: kinds[field] for field in _fields(name, by)}})
+        for name in _FIELDS
     ]
     text = {"type": "string"}
     candidate = _object({"thought": text, "note": text, "action": {"anyOf": actions}})
     return _object({"candidates": {"type": "array", "items": candidate, "minItems": 1, "maxItems": n}})
 
 
+def _fields(kind: str, by: By) -> Sequence[str]:
+    """Of an action, as a model writes it."""
+    return (*(_PLACES[by] if kind in _TARGETED else ()), *_FIELDS[kind])
+
+
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def parse_candidates(data: Any, observation: Observation, n: int, by: By) -> list[Candidate]:
-    """The valid candidates of a reply, the first n with distinct actions. ReplyError with every complaint when there
-    is none, in words that help the model mend it."""
+def parse_candidates(
+    data: Any, observation: Observation, n: int, by: By, picture: Picture | None = None
+) -> list[Candidate]:
+    """The valid candidates of a reply, the first n with distinct actions; points are on `picture`. ReplyError with
+    every complaint when there is none, in words that help the model mend it."""
     listed = data.get("candidates") if isinstance(data, dict) else data
     if not isinstance(listed, list) or not listed:
         raise ReplyError('expected an object with a list "candidates" of at least one candidate')
@@ -61,7 +74,7 @@ def parse_candidates(data: Any, observation: Observation, n: int, by: By) -> lis
     complaints = []
     for number, entry in enumerate(listed, 1):
         try:
-            candidate = _candidate(entry, observation, by)
+            candidate = _candidate(entry, observation, by, picture)
         except ReplyError as error:
             complaints.append(f"candidate {number}: {error}")
         else:
@@ -71,23 +84,26 @@ def parse_candidates(data: Any, observation: Observation, n: int, by: By) -> lis
     return list(found.values())[:n]
 
 
-def _candidate(entry: Any, observation: Observation, by: By) -> Candidate:
+def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None) -> Candidate:
     if not isinstance(entry, dict) or not isinstance(entry.get("action"), dict):
         raise ReplyError('expected "thought", "note" and "action"')
-    action = _action(entry["action"], observation, by)
+    action = _action(entry["action"], observation, by, picture)
     return Candidate(
         action=action,
-        label=action_text(action, observation.elements),
+        label=action_text(_on_mark(action, observation.elements), observation.elements),
         thought=_words(entry.get("thought")),
         note=_words(entry.get("note")),
     )
 
 
-def _action(given: Mapping[str, Any], observation: Observation, by: By) -> Action:
+def _action(given: Mapping[str, Any], observation: Observation, by: By, picture: Picture | None) -> Action:
     kind = str(given.get("type"))
     if kind not in _FIELDS:
         raise ReplyError(f"the action type {kind!r} is none of {', '.join(_FIELDS)}")
-    values = {field: given[field] for field in _FIELDS[kind] if given.get(field) is not None}
+    values = {field: given[field] for field in _fields(kind, by) if given.get(field) is not None}
+    if kind in _TARGETED and by == "point" and picture is not None:
+        values["point"] = point_of(values, picture)
+        values = {field: value for field, value in values.items() if field not in _PLACES[by]}
     if "element" in values:
         values["mark" if by == "mark" else "target"] = values.pop("element")
     try:
@@ -100,6 +116,27 @@ def _action(given: Mapping[str, Any], observation: Observation, by: By) -> Actio
         if action.mark not in marks:
             raise ReplyError(f"there is no element {action.mark}: the page has {len(marks)} marked elements")
     return action
+
+
+def point_of(given: Any, picture: Picture) -> Point:
+    """The point of the page that `{"x": …, "y": …}` names on its picture. ReplyError, in words for the model."""
+    match given:
+        case {"x": int() | float() as x, "y": int() | float() as y}:
+            return picture.to_css(x, y)
+    raise ReplyError('expected "x" and "y", both numbers')
+
+
+def _on_mark(action: Action, elements: Sequence[Element]) -> Action:
+    """The same action by the mark of the smallest element at its point, so that its label says what is there."""
+    if not isinstance(action, Targeted) or action.point is None:
+        return action
+    x, y = action.point
+    there = [
+        (box.width * box.height, element.mark)
+        for element in elements
+        if (box := element.box) is not None and 0 <= x - box.x < box.width and 0 <= y - box.y < box.height
+    ]
+    return action.model_copy(update={"point": None, "mark": min(there)[1]}) if there else action
 
 
 def _words(value: Any) -> str:

@@ -14,12 +14,13 @@ import jinja2
 
 from bestofq.core.decision import Candidate, State
 from bestofq.core.observation import Observation, Task
+from bestofq.models.images import Picture
 
 HISTORY = 8  # past actions shown, the last ones
 LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
-CHAT = ("candidates_system", "candidates_user", "picker_system")  # what a chat endpoint reads
+CHAT = ("candidates_system", "candidates_user", "picker_system", "localizer")  # what a chat endpoint reads
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
-By = Literal["mark", "words"]  # how a chat model names an element
+By = Literal["mark", "words", "point"]  # how a chat model names an element
 
 
 @cache
@@ -73,20 +74,36 @@ def review_question(state: State, candidate: Candidate) -> str:
     return _template("review").render(history=(), goal=state.task.goal, label=candidate.label)
 
 
-def candidates_system(n: int, by: By) -> str:
-    """The system prompt for n candidates of a chat model: what Fig. 7 asks for, in our words."""
-    element, rule = {
-        "mark": ("7", "An element is the number in [brackets] that stands after it on the page."),
-        "words": (
-            '"Add to cart button of the blue mug"',
-            "An element is described in words that fit no other element.",
-        ),
-    }[by]
+def candidates_system(n: int, by: By, picture: Picture | None = None) -> str:
+    """The system prompt for n candidates of a chat model: what Fig. 7 asks for, in our words. Points are on
+    `picture`."""
+    element, rule = '"element": 7', "An element is the number in [brackets] that stands after it on the page."
+    if by == "words":
+        element = '"element": "Add to cart button of the blue mug"'
+        rule = "An element is described in words that fit no other element."
+    elif by == "point" and picture is not None:
+        across, down = picture.span
+        element = f'"x": {across // 2}, "y": {down // 2}'
+        rule = (
+            "An element is the middle of its visible part on the picture of the current page: x from the left edge, y "
+            f"from the top edge, whole numbers, {_unit(picture)}."
+        )
     return _template("candidates_system").render(n=n, element=element, element_rule=rule)
 
 
-def candidates_user(state: State, history: int) -> str:
-    """Task, the last `history` actions with their notes, and the page."""
+def localizer_prompt(target: str, picture: Picture) -> str:
+    """Asks where an element described in words is on a picture (Best-of-Q, A.1)."""
+    return _template("localizer").render(target=target, unit=_unit(picture))
+
+
+def _unit(picture: Picture) -> str:
+    if picture.limits.coordinates == "thousandths":
+        return "from 0 to 1000 on both axes"
+    return f"in pixels of the picture, which is {picture.width} wide and {picture.height} high"
+
+
+def candidates_user(state: State, history: int, pictures: int = 1) -> str:
+    """Task, the last `history` actions with their notes, and the page; `pictures` stand after it."""
     seen = state.observation
     lines = _history(state, history)
     return _template("candidates_user").render(
@@ -99,6 +116,7 @@ def candidates_user(state: State, history: int) -> str:
         page=seen.text,
         notices=seen.notices,
         error=seen.error,
+        pictures=pictures,
     )
 
 

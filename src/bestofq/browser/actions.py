@@ -79,6 +79,8 @@ def _ref(action: Targeted) -> int | tuple[float, float]:
         return action.mark
     if action.point is not None:
         return (action.point.x, action.point.y)
+    if action.refusal is not None:
+        raise Impossible(action.refusal)
     raise Impossible(f'There is no localizer to find "{action.target}"; name a mark.')
 
 

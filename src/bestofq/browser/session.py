@@ -107,7 +107,6 @@ class Session:
 
     async def snapshot(self, *, screenshot: bool = False, error: str | None = None) -> Observation:
         """The page now. Notices gathered since the last snapshot are handed over with it."""
-        scale = self.config.device_scale_factor
         for _ in range(TRIES):
             tab = self.tab
             try:
@@ -117,7 +116,7 @@ class Session:
             except Moved:
                 await self.settle()
                 continue
-            shot = jpeg(data, round(self.config.width * scale), round(self.config.height * scale)) if data else None
+            shot = jpeg(data, self.config.device_scale_factor) if data else None
             tab.title = page["title"] or page["url"]
             titles = tuple(other.title for other in self._open_tabs())
             notices = tuple(notice for other in self._tabs for notice in other.notices)

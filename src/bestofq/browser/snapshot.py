@@ -15,8 +15,11 @@ Marks are 1 … n in the order of the flat tree (open shadow roots and frames of
 """
 
 import hashlib
+import io
 from importlib.resources import files
 from typing import TypedDict
+
+from PIL import Image
 
 from bestofq.core.observation import Box, Element, Observation, Screenshot
 
@@ -57,7 +60,9 @@ def observe(
     )
 
 
-def jpeg(data: bytes, width: int, height: int) -> Screenshot:
-    """A screenshot of `width` x `height` pixels."""
+def jpeg(data: bytes, scale: float) -> Screenshot:
+    """A screenshot with `scale` pixels per CSS pixel; its size is read from its header."""
     digest = hashlib.sha256(data).hexdigest()
-    return Screenshot(sha256=digest, media_type="image/jpeg", width=width, height=height, data=data)
+    with Image.open(io.BytesIO(data)) as picture:
+        width, height = picture.size
+    return Screenshot(sha256=digest, media_type="image/jpeg", width=width, height=height, scale=scale, data=data)

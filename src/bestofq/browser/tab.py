@@ -71,6 +71,14 @@ class Tab:
         }.items():
             cdp.on(f"Page.{event}", handler)
         await tab.send("Page.enable")
+        if config.device_scale_factor != 1:  # a session that does not ask for it is sent pictures of one pixel each
+            await tab.send(
+                "Emulation.setDeviceMetricsOverride",
+                width=config.width,
+                height=config.height,
+                deviceScaleFactor=config.device_scale_factor,
+                mobile=False,
+            )
         tree = await tab.send("Page.getFrameTree")
         tab._frame = tree["frameTree"]["frame"]["id"]
         return tab

@@ -20,6 +20,7 @@ class Targeted(Noun):
     mark: int | None = Field(default=None, ge=1, description="number of an element of the current observation")
     point: Point | None = Field(default=None, description="CSS pixels from the viewport's top left corner")
     target: str | None = Field(default=None, min_length=1, description="the element in words, for a localizer")
+    refusal: str | None = Field(default=None, description="why a localizer found no point for `target`")
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:

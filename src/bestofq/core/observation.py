@@ -55,6 +55,7 @@ class Screenshot(Noun):
     media_type: Literal["image/jpeg", "image/webp", "image/png"]
     width: int = Field(description="pixels")
     height: int = Field(description="pixels")
+    scale: float = Field(default=1.0, gt=0, description="pixels per CSS pixel of the viewport")
     data: bytes = Field(default=b"", exclude=True, repr=False)
 
 

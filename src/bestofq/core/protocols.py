@@ -8,7 +8,8 @@ import numpy as np
 from bestofq.core.actions import Action
 from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Usage, Verdict
 from bestofq.core.embedding import EmbedItem, EmbedSpec
-from bestofq.core.observation import Observation, Point, Task
+from bestofq.core.location import Located
+from bestofq.core.observation import Observation, Task
 from bestofq.core.transitions import Floats
 
 
@@ -49,9 +50,9 @@ class Selector(Protocol):
 
 
 class Localizer(Protocol):
-    """Finds the point of an element described in words (Best-of-Q, A.1)."""
+    """Finds the point of an element described in words (Best-of-Q, A.1), or says in words why it cannot."""
 
-    async def locate(self, observation: Observation, target: str) -> Point: ...
+    async def locate(self, observation: Observation, target: str) -> Located: ...
 
 
 class Embedder(Protocol):

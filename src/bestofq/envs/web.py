@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
-from bestofq.core.actions import Action, Answer, AskUser, Targeted
+from bestofq.core.actions import Action, Answer, AskUser
 from bestofq.core.decision import StepResult
-from bestofq.core.errors import BrowserError, ReplyError
+from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Localizer
 
 User = Callable[[str], Awaitable[str]]
 Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
@@ -19,9 +18,9 @@ class WebEnv:
     """`core.protocols.Env` over a browser.
 
     `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation;
-    targets in words go to `localizer`, whose refusal is an error in the next observation. The reward is what `evaluate`
-    says, and None without it: then a judge must say how the episode ended. Exceptions are the machinery's
-    (BrowserError, ModelError); what the agent cannot do is `Observation.error`.
+    targets in words are the agent's to place (`Agent.localizer`). The reward is what `evaluate` says, and None without
+    it: then a judge must say how the episode ended. Exceptions are the machinery's (BrowserError); what the agent cannot
+    do is `Observation.error`.
     """
 
     def __init__(
@@ -30,16 +29,13 @@ class WebEnv:
         *,
         screenshots: bool,
         evaluate: Evaluator | None = None,
-        localizer: Localizer | None = None,
         user: User | None = None,
     ) -> None:
         self._session: Session = browser.page()
         self._screenshots = screenshots
         self._evaluate = evaluate
-        self._localizer = localizer
         self._user = user
         self._task: Task | None = None
-        self._observation: Observation | None = None
 
     @property
     def session(self) -> Session:
@@ -54,7 +50,7 @@ class WebEnv:
 
     async def step(self, action: Action) -> StepResult:
         """Carries out one action. Raises BrowserError before the first reset and when the browser fails."""
-        if self._task is None or self._observation is None:
+        if self._task is None:
             raise BrowserError("The environment has no episode; reset it first.")
         notices: tuple[str, ...] = ()
         error: str | None = None
@@ -66,12 +62,7 @@ class WebEnv:
                 error = None if reply is not None else "There is no user to ask."
                 notices = () if reply is None else (f"The user replied: {reply}",)
             case _:
-                try:
-                    action = await self._located(action, self._observation)
-                except ReplyError as refusal:
-                    error = str(refusal)
-                else:
-                    error = await self._session.act(action)
+                error = await self._session.act(action)
         observation = await self._look(error, notices)
         reward: float | None = None
         terminated = isinstance(action, Answer)
@@ -82,18 +73,11 @@ class WebEnv:
 
     async def close(self) -> None:
         """Gives the page back."""
-        self._task = self._observation = None
+        self._task = None
         await self._session.close()
-
-    async def _located(self, action: Action, observation: Observation) -> Action:
-        if not isinstance(action, Targeted) or action.target is None or self._localizer is None:
-            return action
-        point = await self._localizer.locate(observation, action.target)
-        return action.model_copy(update={"target": None, "point": point})
 
     async def _look(self, error: str | None, notices: tuple[str, ...] = ()) -> Observation:
         seen = await self._session.snapshot(screenshot=self._screenshots, error=error)
         if notices:
             seen = seen.model_copy(update={"notices": (*seen.notices, *notices)})
-        self._observation = seen
         return seen

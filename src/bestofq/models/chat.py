@@ -1,7 +1,7 @@
 """Any OpenAI-compatible chat endpoint: a hosted model, or your own behind vLLM, SGLang, Ollama or transformers serve.
 
 One call in, one `ChatReply` out: retries, back-off, pacing, deadlines and the ladder of structured output are dealt
-with here, and every trouble is told apart here, once (`_trouble`). The SDK's own retries are off.
+with here. Pictures are resized on this side (`images.py`). The SDK's own retries are off.
 """
 
 import asyncio
@@ -13,27 +13,25 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import openai
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bestofq.core.decision import Role, Usage
-from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyError
+from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
+from bestofq.models.images import Coordinates, Picture, PictureCache, PictureLimits, limits_of
 from bestofq.models.pacing import Pace
+from bestofq.models.prices import Price, price_of
+from bestofq.models.troubles import Trouble, trouble_of
 
 Finish = Literal["stop", "truncated", "refused", "empty"]
 Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
 JsonSchema = Mapping[str, Any]
-PRICES: Mapping[str, tuple[float, float]] = {  # USD per million tokens, in and out (Best-of-Q, Table 13)
-    "gpt-4.1": (2.0, 8.0),
-    "qwen2.5-vl-72b": (1.0, 4.0),
-    "qwen2.5-vl-7b": (0.15, 0.6),
-    "qwen2.5-vl-3b": (0.1, 0.4),
-}
 
 
 class ChatConfig(Noun):
@@ -52,24 +50,43 @@ class ChatConfig(Noun):
     concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
     trip_after: int = Field(default=20, ge=1, description="failures in a row after which the run pauses")
     cooldown: float = Field(default=15.0, gt=0, description="seconds of a pause before the endpoint is probed")
-    usd_in: float | None = Field(
-        default=None, ge=0, description="per million tokens read; none: Table 13, else unknown"
-    )
-    usd_out: float | None = Field(default=None, ge=0, description="per million tokens written")
+    pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent; none: by the model's name")
+    pixels_least: int | None = Field(default=None, ge=1, description="of a picture sent; none: by the model's name")
+    pixels_factor: int | None = Field(default=None, ge=1, description="sides are multiples of it; none: by the name")
+    coordinates: Coordinates | None = Field(default=None, description="that it answers in; none: by the model's name")
+    usd_in: float | None = Field(default=None, ge=0, description="per million tokens read; none: see `prices`")
+    usd_out: float | None = Field(default=None, ge=0, description="per million tokens written; none: see `prices`")
+    prices: Path | None = Field(default=None, description="TOML file of prices by model; none: Table 13, else unknown")
 
-    def usd(self, tokens_in: int, tokens_out: int) -> float | None:
-        """What a reply costs; None where the price is not known."""
-        known = PRICES.get(self.model.rpartition("/")[2].lower().removesuffix("-instruct"), (None, None))
-        price_in = known[0] if self.usd_in is None else self.usd_in
-        price_out = known[1] if self.usd_out is None else self.usd_out
-        if price_in is None or price_out is None:
-            return None
-        return (tokens_in * price_in + tokens_out * price_out) / 1e6
+    @property
+    def limits(self) -> PictureLimits:
+        """Of the pictures sent: those of the model's family (`images.FAMILIES`) where nothing else is set."""
+        own = {
+            "most": self.pixels_most,
+            "least": self.pixels_least,
+            "factor": self.pixels_factor,
+            "coordinates": self.coordinates,
+        }
+        known = limits_of(self.model).model_dump()
+        return PictureLimits(**{**known, **{name: value for name, value in own.items() if value is not None}})
+
+    @model_validator(mode="after")
+    def _pictures_possible(self) -> Self:
+        _ = self.limits
+        return self
+
+    def price(self) -> Price:
+        """What is set here, else what `prices` says, else the paper. DataError when that file is no price file."""
+        known = price_of(self.model, self.prices)
+        return Price(
+            known.usd_in if self.usd_in is None else self.usd_in,
+            known.usd_out if self.usd_out is None else self.usd_out,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A turn of the conversation; pictures stand after its text."""
+    """A turn of the conversation; its pictures stand after its text, in the size that `ChatModel.picture` gives."""
 
     role: Literal["system", "user", "assistant"]
     text: str
@@ -78,12 +95,15 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatRequest:
+    """What is asked, and how."""
+
     messages: Sequence[Message]
     schema: JsonSchema | None = None  # of the reply; None: free text
     name: str = "reply"  # of the schema
     temperature: float | None = None  # None: the config's
     max_tokens: int | None = None
     seed: int | None = None
+    pixels: int | None = None  # of a picture, at most; None: the config's
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,6 +128,13 @@ class ChatReply:
             usd=self.usd,
         )
 
+    def repair(self, problem: str) -> tuple[Message, Message]:
+        """The turns that ask for another reply because of what was wrong with this one."""
+        return (
+            Message(role="assistant", text=self.text or "(nothing)"),
+            Message(role="user", text=f"That cannot be used: {problem}. Reply again, with JSON only."),
+        )
+
     def json(self) -> Any:
         """The JSON in the text. ReplyError, which says what is wrong in words the model can use."""
         if self.finish == "refused":
@@ -123,15 +150,6 @@ class ChatReply:
 
 
 @dataclass
-class _Trouble:
-    """What went wrong in an attempt, and what may be done about it."""
-
-    what: str
-    kind: Literal["retry", "overload", "format"] = "retry"
-    wait: float | None = None  # seconds the endpoint asks for
-
-
-@dataclass
 class ChatModel:
     """A client for one endpoint, shared by all episodes in flight; leaving its `async with` closes its connections."""
 
@@ -139,6 +157,8 @@ class ChatModel:
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     _client: openai.AsyncOpenAI = field(init=False, repr=False)
     _pace: Pace = field(init=False, repr=False)
+    _price: Price = field(init=False, repr=False)
+    _pictures: PictureCache = field(init=False, repr=False, default_factory=PictureCache)
 
     def __post_init__(self) -> None:
         config = self.config
@@ -149,6 +169,7 @@ class ChatModel:
             timeout=config.attempt,
         )
         self._pace = Pace(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
+        self._price = config.price()
         self._jitter = random.Random()
 
     @property
@@ -164,6 +185,10 @@ class ChatModel:
     async def close(self) -> None:
         await self._client.close()
 
+    async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
+        """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
+        return await self._pictures.resize(screenshot, self.config.limits.within(pixels))
+
     async def reply(self, request: ChatRequest) -> ChatReply:
         """One reply.
 
@@ -172,7 +197,8 @@ class ChatModel:
         """
         began = time.monotonic()
         spent, waits, attempt = 0.0, 0.0, 0
-        trouble = _Trouble("it was not tried")
+        trouble = Trouble("it was not tried")
+        messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
             attempt += 1
             rung = self.rung
@@ -180,17 +206,19 @@ class ChatModel:
                 started = time.monotonic()
                 try:
                     async with asyncio.timeout(min(self.config.attempt, self.config.deadline - spent)):
-                        completion = await self._client.chat.completions.create(**self._arguments(request, rung))
-                    reply = _read(completion)
+                        completion = await self._client.chat.completions.create(
+                            **self._arguments(request, messages, rung)
+                        )
+                    reply, counted = _read(completion)
                 except Exception as error:
-                    trouble = _trouble(error, self.config)
+                    trouble = self._trouble(error)
                 else:
                     self._pace.succeeded()
                     return ChatReply(
                         **reply,
                         attempts=attempt,
                         seconds=round(time.monotonic() - began, 4),
-                        usd=self.config.usd(reply["tokens_in"], reply["tokens_out"]),
+                        usd=self._price.usd(reply["tokens_in"], reply["tokens_out"]) if counted else None,
                     )
                 finally:
                     spent += time.monotonic() - started
@@ -214,22 +242,35 @@ class ChatModel:
             f"{time.monotonic() - began:.0f} s (last: {trouble.what})"
         )
 
+    def _trouble(self, error: Exception) -> Trouble:
+        config = self.config
+        where = f"{config.model} at {config.base_url}"
+        return trouble_of(error, where=where, key_variable=config.key_variable, attempt=config.attempt)
+
     def _step_down(self, rung: Rung) -> None:
         if self.rung == rung:
             self.rung = LADDER[LADDER.index(rung) + 1]
 
-    def _pause(self, attempt: int, trouble: _Trouble) -> float:
+    def _pause(self, attempt: int, trouble: Trouble) -> float:
         """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""
         if trouble.wait is not None:
             return trouble.wait * (1 + 0.1 * self._jitter.random())
         longest = min(self.config.backoff_most, self.config.backoff * 2.0 ** (attempt - 1))
         return longest * (0.5 + 0.5 * self._jitter.random())
 
-    def _arguments(self, request: ChatRequest, rung: Rung) -> dict[str, Any]:
+    async def _message(self, message: Message, pixels: int | None) -> dict[str, Any]:
+        if not message.screenshots:
+            return {"role": message.role, "content": message.text}
+        pictures = [await self.picture(screenshot, pixels) for screenshot in message.screenshots]
+        urls = [f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}" for one in pictures]
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        return {"role": message.role, "content": [{"type": "text", "text": message.text}, *parts]}
+
+    def _arguments(self, request: ChatRequest, messages: Sequence[dict[str, Any]], rung: Rung) -> dict[str, Any]:
         config = self.config
         found: dict[str, Any] = {
             "model": config.model,
-            "messages": [_message(message) for message in request.messages],
+            "messages": messages,
             "temperature": config.temperature if request.temperature is None else request.temperature,
             "max_tokens": request.max_tokens or config.max_tokens,
         }
@@ -257,21 +298,8 @@ def tolerant_json(text: str) -> Any:
     raise ReplyError(problem)
 
 
-def _message(message: Message) -> dict[str, Any]:
-    if not message.screenshots:
-        return {"role": message.role, "content": message.text}
-    pictures = [
-        {
-            "type": "image_url",
-            "image_url": {"url": f"data:{shot.media_type};base64,{base64.b64encode(shot.data).decode()}"},
-        }
-        for shot in message.screenshots
-    ]
-    return {"role": message.role, "content": [{"type": "text", "text": message.text}, *pictures]}
-
-
-def _read(completion: Any) -> dict[str, Any]:
-    """Text, finish and tokens of a completion, or ModelError where it is none."""
+def _read(completion: Any) -> tuple[dict[str, Any], bool]:
+    """Text, finish and tokens of a completion, and whether the tokens were counted. ModelError where it is none."""
     choices = getattr(completion, "choices", None)
     if not choices:
         raise ModelError("the endpoint's answer is no chat completion")
@@ -286,60 +314,6 @@ def _read(completion: Any) -> dict[str, Any]:
     elif not text.strip():
         finish = "empty"
     usage = getattr(completion, "usage", None)
-    return {
-        "text": text,
-        "finish": finish,
-        "tokens_in": getattr(usage, "prompt_tokens", None) or 0,
-        "tokens_out": getattr(usage, "completion_tokens", None) or 0,
-    }
-
-
-_TOO_LONG = re.compile(
-    r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens)|exceed.{0,40}token", re.I
-)
-_FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
-
-
-def _trouble(error: Exception, config: ChatConfig) -> _Trouble:
-    """The one place where errors are told apart. Raises what no further attempt can mend."""
-    if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return _Trouble(f"no answer within {config.attempt:g} s", "overload")
-    if isinstance(error, openai.APIStatusError):
-        return _status(error, config)
-    if isinstance(error, openai.APIConnectionError):
-        return _Trouble(f"no connection ({error.__cause__ or error.message})")
-    if isinstance(error, openai.APIError | ModelError | ValueError | AttributeError | TypeError):
-        return _Trouble(f"an answer that is no chat completion ({type(error).__name__})")
-    raise error
-
-
-def _status(error: openai.APIStatusError, config: ChatConfig) -> _Trouble:
-    status, said = error.status_code, f"{error.message} {error.body or ''}"
-    where = f"{config.model} at {config.base_url}"
-    if status == 429 and "insufficient_quota" not in said:
-        return _Trouble("429, too many requests", "overload", wait=_retry_after(error))
-    if status in (408, 409) or status >= 500:
-        return _Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", _retry_after(error))
-    if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
-        raise ContextError(f"the request is too long for {where}: {_brief(error)}") from error
-    if status in (400, 422) and _FORMAT.search(said):
-        return _Trouble(f"no structured output: {_brief(error)}", "format")
-    mend = {
-        401: f"the key is refused: put a valid one into the environment variable {config.key_variable}",
-        403: f"the key may not use it: check what {config.key_variable} is allowed to do",
-        404: "it is not there: check `model` and that `base_url` ends as the endpoint wants it, often in /v1",
-        429: f"the quota of the key in {config.key_variable} is used up",
-    }.get(status, f"the request is refused ({_brief(error)}): check `model` and what it supports")
-    raise ConfigError(f"{where}: {mend} (HTTP {status})") from error
-
-
-def _brief(error: openai.APIStatusError) -> str:
-    return " ".join(error.message.split())[:200]
-
-
-def _retry_after(error: openai.APIStatusError) -> float | None:
-    """Seconds of the Retry-After header, where it holds a number."""
-    try:
-        return max(0.0, float(error.response.headers.get("retry-after", "")))
-    except ValueError:
-        return None
+    tokens_in, tokens_out = (getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion"))
+    reply = {"text": text, "finish": finish, "tokens_in": tokens_in or 0, "tokens_out": tokens_out or 0}
+    return reply, tokens_in is not None and tokens_out is not None

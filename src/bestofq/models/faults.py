@@ -29,6 +29,7 @@ Fault = Literal[
     "refusal",
     "overflow",  # the context is too short for the request
     "nonsense",  # a reply that is not what was asked for
+    "uncounted",  # a reply without its usage
 ]
 Rung = Literal["json_schema", "json_object"]
 _PHRASES = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -45,8 +46,8 @@ _SAID: Mapping[str, tuple[int, str]] = {
 class FaultServer:
     """Answers each request by `reply`, or by a fault drawn with its share in `faults`; `script` goes before both.
 
-    `refuses` names structured output it answers with 400. `requests` holds the bodies as they came, `seen` counts what
-    each was answered with ("ok" or the fault).
+    `refuses` names structured output it answers with 400; a body of more than `takes` bytes overflows. `requests` holds
+    the bodies as they came, `seen` counts what each was answered with ("ok" or the fault).
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class FaultServer:
         *,
         script: Sequence[Fault | Literal["ok"]] = (),
         refuses: Sequence[Rung] = (),
+        takes: int | None = None,
         seconds: float = 0.0,
         seed: int = 0,
     ) -> None:
@@ -63,6 +65,7 @@ class FaultServer:
         self._faults = dict(faults or {})
         self._script = list(script)
         self._refuses = refuses
+        self._takes = takes
         self._seconds = seconds
         self._rng = random.Random(seed)
         self._open: set[asyncio.Task[None]] = set()
@@ -106,16 +109,16 @@ class FaultServer:
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             await asyncio.sleep(self._seconds)
-            return await self._answer(request, writer)
+            return await self._answer(request, writer, too_long=self._takes is not None and length > self._takes)
         finally:
             self.at_once -= 1
 
-    async def _answer(self, request: Mapping[str, Any], writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, request: Mapping[str, Any], writer: asyncio.StreamWriter, *, too_long: bool) -> bool:
         wanted = request.get("response_format", {}).get("type")
         if wanted in self._refuses:
             self.seen["format"] += 1
             return await _send(writer, 400, _error(f"response_format {wanted} is not supported"))
-        fault = self._draw()
+        fault = "overflow" if too_long else self._draw()
         self.seen[fault] += 1
         match fault:
             case "reset":
@@ -142,6 +145,10 @@ class FaultServer:
                 return await _send(writer, 200, json.dumps(_completion(None, "stop", refusal="I cannot.")).encode())
             case "nonsense":
                 return await _send(writer, 200, json.dumps(_completion('{"candidates": 7}', "stop")).encode())
+            case "uncounted":
+                completion = _completion(self._reply(request), "stop")
+                del completion["usage"]
+                return await _send(writer, 200, json.dumps(completion).encode())
             case "ok":
                 return await _send(writer, 200, json.dumps(_completion(self._reply(request), "stop")).encode())
         status, message = _SAID[fault]

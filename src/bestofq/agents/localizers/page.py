@@ -7,6 +7,7 @@ from rapidfuzz.fuzz import ratio, token_set_ratio
 from rapidfuzz.utils import default_process
 
 from bestofq.core.errors import ReplyError
+from bestofq.core.location import Located
 from bestofq.core.observation import Element, Observation, Point
 
 ROLES = {  # words people use, and the ARIA roles they mean
@@ -61,8 +62,14 @@ class PageLocalizer:
     least: float = 0.6  # score of the best, at least
     margin: float = 0.04  # by which it must lead
 
-    async def locate(self, observation: Observation, target: str) -> Point:
-        """The middle of the element, CSS pixels. ReplyError when it is not told apart, in words for the model."""
+    async def locate(self, observation: Observation, target: str) -> Located:
+        """The middle of the element, or why it is not told apart. Uses nothing."""
+        try:
+            return Located(point=self._middle(observation, target))
+        except ReplyError as refusal:
+            return Located(refusal=str(refusal))
+
+    def _middle(self, observation: Observation, target: str) -> Point:
         ranked = self.rank(observation, target)
         if not ranked or ranked[0].score < self.least:
             raise ReplyError(f'No element of the page fits "{target}".')

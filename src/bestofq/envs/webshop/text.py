@@ -124,7 +124,7 @@ class TextEnv:
     def _act_on(self, action: Targeted) -> str | None:
         nodes = self._nodes()
         if action.mark is None:
-            return "A text page has no points: name an element by its mark."
+            return action.refusal or "A text page has no points: name an element by its mark."
         if action.mark > len(nodes):
             return f"There is no element [{action.mark}] on this page; marks go from 1 to {len(nodes)}."
         node = nodes[action.mark - 1]

@@ -1,0 +1,76 @@
+"""What tokens cost: a price given outright, else the user's price file, else the paper's table, else unknown."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+
+
+class Price(NamedTuple):
+    """USD per million tokens; None where it is not known."""
+
+    usd_in: float | None
+    usd_out: float | None
+
+    def usd(self, tokens_in: int, tokens_out: int) -> float | None:
+        """What so many tokens cost; None, never 0, where a price is not known."""
+        if self.usd_in is None or self.usd_out is None:
+            return None
+        return (tokens_in * self.usd_in + tokens_out * self.usd_out) / 1e6
+
+
+UNKNOWN = Price(None, None)
+TABLE_13: Mapping[str, Price] = {  # Best-of-Q, appendix J
+    "gpt-4.1": Price(2.0, 8.0),
+    "qwen2.5-vl-72b": Price(1.0, 4.0),
+    "qwen2.5-vl-7b": Price(0.15, 0.6),
+    "qwen2.5-vl-3b": Price(0.1, 0.4),
+}
+
+
+class _Entry(Noun):
+    usd_in: float = Field(ge=0, allow_inf_nan=False)
+    usd_out: float = Field(ge=0, allow_inf_nan=False)
+
+
+_FILE = TypeAdapter(dict[str, _Entry])
+
+
+def read_prices(path: Path) -> dict[str, Price]:
+    """Prices by model from a TOML file, a table a model, in USD per million tokens:
+
+        ["qwen3-vl-8b"]
+        usd_in = 0.18
+        usd_out = 0.7
+
+    DataError when the file cannot be read or an entry is not of that form.
+    """
+    try:
+        entries = _FILE.validate_python(tomllib.loads(path.read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"the price file {path} cannot be read: {error}") from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"])
+        raise DataError(
+            f"the price file {path}: {where}: {problem['msg']}; each model is a table with usd_in and usd_out"
+        ) from error
+    return {_plain(name): Price(entry.usd_in, entry.usd_out) for name, entry in entries.items()}
+
+
+def price_of(model: str, file: Path | None = None) -> Price:
+    """The price of a model by its name, its owner and `-instruct` left out: the file's, else Table 13's, else unknown.
+
+    DataError where `read_prices` raises it.
+    """
+    known = {**TABLE_13, **(read_prices(file) if file else {})}
+    return known.get(_plain(model), UNKNOWN)
+
+
+def _plain(model: str) -> str:
+    return model.rpartition("/")[2].lower().removesuffix("-instruct")

@@ -1,0 +1,71 @@
+"""What goes wrong at an endpoint, told apart once."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import openai
+
+from bestofq.core.errors import ConfigError, ContextError, ModelError
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What went wrong in an attempt, and what may be done about it."""
+
+    what: str
+    kind: Literal["retry", "overload", "format"] = "retry"
+    wait: float | None = None  # seconds the endpoint asks for
+
+
+_TOO_LONG = re.compile(
+    r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens)|exceed.{0,40}token", re.I
+)
+_FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
+
+
+def trouble_of(error: Exception, *, where: str, key_variable: str, attempt: float) -> Trouble:
+    """The one place where errors are told apart. `where` names model and endpoint, `attempt` the seconds it had.
+
+    Raises what no further attempt can mend: ConfigError, ContextError, and what is no error of an endpoint at all.
+    """
+    if isinstance(error, TimeoutError | openai.APITimeoutError):
+        return Trouble(f"no answer within {attempt:g} s", "overload")
+    if isinstance(error, openai.APIStatusError):
+        return _status(error, where, key_variable)
+    if isinstance(error, openai.APIConnectionError):
+        return Trouble(f"no connection ({error.__cause__ or error.message})")
+    if isinstance(error, openai.APIError | ModelError | ValueError | AttributeError | TypeError):
+        return Trouble(f"an answer that is no chat completion ({type(error).__name__})")
+    raise error
+
+
+def _status(error: openai.APIStatusError, where: str, key_variable: str) -> Trouble:
+    status, said = error.status_code, f"{error.message} {error.body or ''}"
+    if status == 429 and "insufficient_quota" not in said:
+        return Trouble("429, too many requests", "overload", wait=_retry_after(error))
+    if status in (408, 409) or status >= 500:
+        return Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", _retry_after(error))
+    if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
+        raise ContextError(f"the request is too long for {where}: {_brief(error)}") from error
+    if status in (400, 422) and _FORMAT.search(said):
+        return Trouble(f"no structured output: {_brief(error)}", "format")
+    mend = {
+        401: f"the key is refused: put a valid one into the environment variable {key_variable}",
+        403: f"the key may not use it: check what {key_variable} is allowed to do",
+        404: "it is not there: check `model` and that `base_url` ends as the endpoint wants it, often in /v1",
+        429: f"the quota of the key in {key_variable} is used up",
+    }.get(status, f"the request is refused ({_brief(error)}): check `model` and what it supports")
+    raise ConfigError(f"{where}: {mend} (HTTP {status})") from error
+
+
+def _brief(error: openai.APIStatusError) -> str:
+    return " ".join(error.message.split())[:200]
+
+
+def _retry_after(error: openai.APIStatusError) -> float | None:
+    """Seconds of the Retry-After header, where it holds a number."""
+    try:
+        return max(0.0, float(error.response.headers.get("retry-after", "")))
+    except ValueError:
+        return None

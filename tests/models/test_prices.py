@@ -1,0 +1,75 @@
+"""What a reply costs, and that an unknown price stays unknown."""
+
+from pathlib import Path
+
+import pytest
+
+from bestofq.core.errors import DataError
+from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
+from bestofq.models.faults import FaultServer
+from bestofq.models.prices import Price, price_of
+
+ASK = ChatRequest(messages=[Message(role="user", text="hello")])
+FILE = """
+["qwen3-vl-8b"]
+usd_in = 0.18
+usd_out = 0.7
+
+["gpt-4.1"]
+usd_in = 3
+usd_out = 12
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "prices.toml"
+    path.write_text(FILE, "utf-8")
+    return path
+
+
+def test_what_is_set_goes_before_the_file_and_the_file_before_the_paper(file: Path) -> None:
+    def price(model: str, **settings: float) -> Price:
+        return ChatConfig(model=model, prices=file, **settings).price()
+
+    assert price("Qwen/Qwen3-VL-8B-Instruct") == (0.18, 0.7)
+    assert price("gpt-4.1") == (3, 12)
+    assert price("gpt-4.1", usd_in=1.0) == (1, 12)
+    assert price("qwen2.5-vl-3b") == (0.1, 0.4)
+    assert price("another") == (None, None)
+    assert price_of("gpt-4.1") == (2, 8)
+
+
+def test_an_unknown_price_is_never_0() -> None:
+    assert Price(None, None).usd(100, 20) is None
+    assert Price(1.0, None).usd(100, 0) is None
+    assert Price(0.0, 0.0).usd(100, 20) == 0
+    assert Price(2.0, 8.0).usd(1_000_000, 500_000) == 6.0
+
+
+async def test_a_reply_without_counted_tokens_has_no_price() -> None:
+    async with FaultServer(lambda _: "hi", script=["ok", "uncounted"]) as server:
+        model = ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url))
+        counted, uncounted = await model.reply(ASK), await model.reply(ASK)
+        await model.close()
+    assert counted.usd == (100 * 2 + 20 * 8) / 1e6
+    assert uncounted.usd is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[a", "cannot be read"),
+        ('["m"]\nusd_in = 1\n', r"m\.usd_out: Field required; each model is a table"),
+        ('["m"]\nusd_in = -1\nusd_out = 1\n', r"m\.usd_in: .*greater than or equal to 0"),
+        ('["m"]\nusd_in = nan\nusd_out = 1\n', r"m\.usd_in: .*finite"),
+        ("m = 3\n", r"m: .*each model is a table"),
+    ],
+)
+def test_a_broken_price_file_is_named_when_the_model_is_made(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError, match=said):
+        ChatModel(ChatConfig(model="m", prices=path))
+    with pytest.raises(DataError, match=r"gone\.toml cannot be read"):
+        ChatModel(ChatConfig(model="m", prices=tmp_path / "gone.toml"))
