@@ -67,6 +67,8 @@ async def perform(session: "Session", action: Action) -> None:
         case GoBack():
             await go_back(session)
         case Refresh():
+            if tab.page.url.partition("#")[0] in tab.posted:
+                raise Impossible("The page answers a form that was sent; to refresh it would send the form again.")
             await _navigate(session, "page.reload", tab.page.reload(wait_until="commit", timeout=_limit(session)))
         case Wait():
             await tab.call("change", action.seconds * 1000)

@@ -85,6 +85,8 @@ async def clean(room: Room) -> bool:
     room.at_start = made["identifier"]
     tab.documents.clear()
     tab.notices.clear()
+    tab.posted.clear()
+    tab.refused.clear()
     room.arrivals.clear()
     return True
 

@@ -32,6 +32,7 @@ class Session:
         self.hosts: tuple[str, ...] = ()
         self._browser = browser
         self._room: Room | None = None
+        self._refused: set[str] = set()  # by tabs that are closed
         self._tabs: list[Tab] = []  # all of this episode, the current one last among those open
 
     @property
@@ -49,12 +50,18 @@ class Session:
             raise BrowserError("The session has no open page; reset it first.")
         return found
 
+    @property
+    def refused(self) -> set[str]:
+        """Hosts that this episode's pages asked for in vain, since they are not among its own."""
+        return self._refused.union(*(tab.refused for tab in self._tabs))
+
     async def reset(self, url: str, allowed_hosts: Sequence[str] = ()) -> None:
         """A clean page at `url`, held to `allowed_hosts` (empty: any).
 
         Raises ConfigError when `url` is not among them, BrowserError when it cannot be loaded.
         """
         await self.close()
+        self._refused = set()
         if not allows(allowed_hosts, url):
             raise ConfigError(f"The task starts outside its own hosts: {refusal(url, allowed_hosts)}")
         self.start_url, self.hosts = url, tuple(allowed_hosts)
@@ -199,6 +206,7 @@ class Session:
         """Ends the episode and gives the page back. May be called again."""
         room, self._room = self._room, None
         if room is not None:
+            self._refused = self.refused
             room.left(self._tabs)
             self._tabs = []
             await self._browser.give_back(room)

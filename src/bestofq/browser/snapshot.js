@@ -153,12 +153,28 @@ globalThis.bestofq = (() => {
     };
     return Object.keys(has).filter((name) => has[name]);
   }
+
+  // What a field asks for, where the page says so: the HTML type, or the last word of `autocomplete`.
+  function asksOf(el) {
+    if (!["INPUT", "TEXTAREA", "SELECT"].includes(tag(el))) return null;
+    if (["password", "file"].includes(typed(el))) return el.type;
+    const token = squeeze(el.getAttribute("autocomplete") || "").toLowerCase().replace(/ webauthn$/, "").split(" ").pop();
+    if (token && !["on", "off"].includes(token)) return token.slice(0, 40);
+    return ["email", "tel"].includes(typed(el)) ? el.type : null;
+  }
+
+  // The form of a field, or the form that a button submits.
+  function formOf(el) {
+    if (tag(el) === "BUTTON") return el.type === "submit" ? el.form : null;
+    return ["button", "reset"].includes(typed(el)) ? null : el.form || null;
+  }
+
   const WRITTEN = new Set(["checked", "selected", "pressed", "expanded", "disabled"]);
 
   let marked = []; // element of mark n at n - 1
   function snapshot(textLimit) {
     marked = [];
-    const elements = [], lines = [];
+    const elements = [], lines = [], forms = [];
     let line = "", cellDue = false;
     const flush = () => {
       line = squeeze(line);
@@ -182,7 +198,9 @@ globalThis.bestofq = (() => {
       if (x + rect.width <= 0 || y + rect.height <= 0 || x >= innerWidth || y >= innerHeight) states.push("offscreen");
       marked.push(el);
       const box = [x, y, rect.width, rect.height].map((n) => Math.round(n * 10) / 10);
-      elements.push([role, name, value, box, states]);
+      const form = formOf(target);
+      if (form && !forms.includes(form)) forms.push(form);
+      elements.push([role, name, value, box, states, asksOf(target), form ? forms.indexOf(form) + 1 : null]);
       put(` ${name || role}${value === null ? "" : `: "${squeeze(value)}"`}`
         + `${written.length ? ` (${written.join(", ")})` : ""} [${marked.length}] `);
     }

@@ -27,12 +27,12 @@ SOURCE = "\n".join(files("bestofq.browser").joinpath(name).read_text("utf-8") fo
 
 
 class Page(TypedDict):
-    """What `bestofq.snapshot` answers; an element is [role, name, value, [x, y, width, height], states]."""
+    """What `bestofq.snapshot` answers; an element is [role, name, value, [x, y, width, height], states, asks, form]."""
 
     url: str
     title: str
     text: str
-    elements: list[tuple[str, str, str | None, tuple[float, float, float, float], list[str]]]
+    elements: list[tuple[str, str, str | None, tuple[float, float, float, float], list[str], str | None, int | None]]
 
 
 def observe(
@@ -45,8 +45,8 @@ def observe(
 ) -> Observation:
     """The observation of a page."""
     elements = tuple(
-        Element(mark=mark, role=role, name=name, value=value, box=Box(*box), states=tuple(states))
-        for mark, (role, name, value, box, states) in enumerate(page["elements"], start=1)
+        Element(mark=mark, role=role, name=name, value=value, box=Box(*box), states=tuple(states), asks=asks, form=form)
+        for mark, (role, name, value, box, states, asks, form) in enumerate(page["elements"], start=1)
     )
     return Observation(
         url=page["url"],

@@ -4,12 +4,14 @@ import asyncio
 import base64
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.deadline import is_gone, within
+from bestofq.browser.guard import REFUSED
 from bestofq.browser.snapshot import SOURCE
 from bestofq.core.errors import BrowserError
 
@@ -30,6 +32,8 @@ class Tab:
         self.page = page
         self.base_entry = 0  # of the navigation history: going back ends here
         self.crashed = False
+        self.refused: set[str] = set()  # hosts that the guard kept it from
+        self.posted: set[str] = set()  # addresses last answered to a form that was sent
         self.notices: list[str] = []  # what happened beside the actions, not reported yet
         self.unreachable = ""  # the address an error page stands for
         self.reason = ""  # Chromium's own word for why
@@ -229,6 +233,8 @@ class Tab:
         if request.resource_type in FETCHED:
             self._fetching.add(request)
             self.wake()
+        elif request.is_navigation_request():
+            (self.posted.discard if request.method == "GET" else self.posted.add)(request.url)
 
     def _on_request_end(self, request: Request) -> None:
         self._fetching.discard(request)
@@ -238,6 +244,8 @@ class Tab:
         self._on_request_end(request)
         if request.resource_type == "document":
             self.reason = request.failure or ""
+        if REFUSED in (request.failure or ""):
+            self.refused.add(urlsplit(request.url).netloc)
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         leaving = dialog.type == "beforeunload"

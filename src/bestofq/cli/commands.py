@@ -17,6 +17,7 @@ from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
 from bestofq.cli.experiment import dev_curve, run_experiment
 from bestofq.cli.judging import judge, tasks_of
+from bestofq.cli.running import run as run_on_a_page
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.learning.checkpoint import load_value, read_card
@@ -43,6 +44,7 @@ app.command()(embed)
 console = Console()
 app.command()(judge)
 app.command("webvoyager")(tasks_of)
+app.command("run")(run_on_a_page)
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]

@@ -46,6 +46,10 @@ class Element(Noun):
     value: str | None = Field(default=None, description="content of a field, chosen option of a list")
     box: Box | None = Field(default=None, description="None where there is no layout (text environments)")
     states: tuple[str, ...] = Field(default=(), description="of: checked, selected, pressed, expanded, disabled, …")
+    asks: str | None = Field(
+        default=None, description="what a field asks for: password, file, email, tel, cc-number, …"
+    )
+    form: int | None = Field(default=None, description="number of the form it is a field of, or that it submits")
 
 
 class Screenshot(Noun):

@@ -4,12 +4,15 @@ from collections.abc import Awaitable, Callable
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
-from bestofq.core.actions import Action, Answer, AskUser
+from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
+from bestofq.core.irreversible import element_of, irreversible
 from bestofq.core.observation import Observation, Task
 
 User = Callable[[str], Awaitable[str]]
+Approve = Callable[[str], Awaitable[bool]]
+"""What seems irreversible, in one sentence → whether it may be done."""
 Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 """(task, action, observation after it) → (reward in [0, 1], terminated). Called after every step."""
 
@@ -18,9 +21,10 @@ class WebEnv:
     """`core.protocols.Env` over a browser.
 
     `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation;
-    targets in words are the agent's to place (`Agent.localizer`). The reward is what `evaluate` says, and None without
-    it: then a judge must say how the episode ended. Exceptions are the machinery's (BrowserError); what the agent cannot
-    do is `Observation.error`.
+    targets in words are the agent's to place (`Agent.localizer`). Where `approve` is given, it is asked before each
+    action that seems irreversible (`core.irreversible`); its refusal is an error in the next observation. The reward is
+    what `evaluate` says, and None without it: then a judge must say how the episode ended. Exceptions are the
+    machinery's (BrowserError); what the agent cannot do is `Observation.error`.
     """
 
     def __init__(
@@ -30,12 +34,15 @@ class WebEnv:
         screenshots: bool,
         evaluate: Evaluator | None = None,
         user: User | None = None,
+        approve: Approve | None = None,
     ) -> None:
         self._session: Session = browser.page()
         self._screenshots = screenshots
         self._evaluate = evaluate
         self._user = user
+        self._approve = approve
         self._task: Task | None = None
+        self._observation: Observation | None = None
 
     @property
     def session(self) -> Session:
@@ -50,7 +57,7 @@ class WebEnv:
 
     async def step(self, action: Action) -> StepResult:
         """Carries out one action. Raises BrowserError before the first reset and when the browser fails."""
-        if self._task is None:
+        if self._task is None or self._observation is None:
             raise BrowserError("The environment has no episode; reset it first.")
         notices: tuple[str, ...] = ()
         error: str | None = None
@@ -62,7 +69,7 @@ class WebEnv:
                 error = None if reply is not None else "There is no user to ask."
                 notices = () if reply is None else (f"The user replied: {reply}",)
             case _:
-                error = await self._session.act(action)
+                error = await self._refused(action, self._observation) or await self._session.act(action)
         observation = await self._look(error, notices)
         reward: float | None = None
         terminated = isinstance(action, Answer)
@@ -73,11 +80,30 @@ class WebEnv:
 
     async def close(self) -> None:
         """Gives the page back."""
-        self._task = None
+        self._task = self._observation = None
         await self._session.close()
+
+    async def _refused(self, action: Action, observation: Observation) -> str | None:
+        """Why the user does not let it be done, for the agent; None where it may be done."""
+        reason = None if self._approve is None else irreversible(action, observation)
+        if self._approve is None or reason is None:
+            return None
+        said = _said(action, observation)
+        if await self._approve(f"The next action, {said}, seems to {reason}."):
+            return None
+        return f"The user did not allow {said}, which seems to {reason}. Find another way, or answer."
 
     async def _look(self, error: str | None, notices: tuple[str, ...] = ()) -> Observation:
         seen = await self._session.snapshot(screenshot=self._screenshots, error=error)
         if notices:
             seen = seen.model_copy(update={"notices": (*seen.notices, *notices)})
+        self._observation = seen
         return seen
+
+
+def _said(action: Action, observation: Observation) -> str:
+    """The action in words, a point as the element under it."""
+    under = element_of(action, observation) if isinstance(action, Targeted) else None
+    if under is not None:
+        action = action.model_copy(update={"point": None, "mark": under.mark})
+    return action_text(action, observation.elements)

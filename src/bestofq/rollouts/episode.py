@@ -49,6 +49,7 @@ async def run_episode(
     step_limit: int = STEP_LIMIT,
     judge: Judge | None = None,
     provenance: Provenance | None = None,
+    on_decision: Callable[[State, Decision], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Episode:
     """Run and store one episode of a run that was begun.
@@ -56,7 +57,8 @@ async def run_episode(
     The verdict is the judge's, or without one the environment's last reward (success: reward 1; unjudged where it gives
     none). Running out of `step_limit` steps is a failure with reward 0, and no judge is asked. What the machinery
     breaks is outcome infra_error (see `_verdict_of`); a judge that fails leaves the episode unjudged, so that it can be
-    judged later without being run again (`recipes/judging.py`).
+    judged later without being run again (`recipes/judging.py`). `on_decision` hears of each action before it is carried
+    out, `on_step` once it is stored.
 
     Raises: SetupError, InputError, CheckpointError: what the user must mend; the episode then stays without a verdict,
     or unjudged where it was the judge's fault.
@@ -66,7 +68,7 @@ async def run_episode(
         update={"seed": own, "started_at": datetime.now(UTC).isoformat()}
     )
     episode_id = await store.begin_episode(run, agent.name, task, repeat, provenance)
-    play = _Play(env, agent, task, store, episode_id, step_limit, on_step)
+    play = _Play(env, agent, task, store, episode_id, step_limit, on_decision, on_step)
     verdict = await play.out(own)
 
     def episode(verdict: Verdict) -> Episode:
@@ -106,10 +108,12 @@ class _Play:
         store: Store,
         episode: str,
         step_limit: int,
+        on_decision: Callable[[State, Decision], None] | None,
         on_step: Callable[[Step], None] | None,
     ) -> None:
         self._env, self._agent, self._task, self._store = env, agent, task, store
-        self._episode, self._step_limit, self._on_step = episode, step_limit, on_step
+        self._episode, self._step_limit = episode, step_limit
+        self._on_decision, self._on_step = on_decision, on_step
         self.steps: list[Step] = []
         self.final: Observation | None = None
 
@@ -123,10 +127,13 @@ class _Play:
             return _verdict_of(error)
         self.final = observation
         while len(self.steps) < self._step_limit:
+            state = state_at(task, self.steps, observation)
             try:
-                decision = await self._agent.decide(state_at(task, self.steps, observation), rng)
+                decision = await self._agent.decide(state, rng)
             except Exception as error:
                 return _verdict_of(error)
+            if self._on_decision is not None:
+                self._on_decision(state, decision)
             try:
                 result = await self._env.step(decision.candidate.action)
             except Exception as error:

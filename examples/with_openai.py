@@ -1,0 +1,42 @@
+"""Three candidates of a hosted chat model for one page, and what they cost.
+
+Run it with `.venv/bin/python examples/with_openai.py https://api.openai.com/v1`, the key in OPENAI_API_KEY; without an
+address a stand-in on loopback answers.
+"""
+
+import asyncio
+import sys
+
+from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.core.decision import State
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.text import TextEnv
+from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.faults import FaultServer
+
+REPLY = """{"candidates": [
+ {"thought": "search for it", "note": "", "action": {"type": "write", "element": 1, "text": "lamp", "enter": true}},
+ {"thought": "look further down", "note": "", "action": {"type": "scroll", "direction": "down"}}]}"""
+
+
+async def offer(base_url: str) -> None:
+    suite = synthetic_suite()
+    task = suite.tasks("dev", limit=1)[0]
+    state = State(task=task, observation=await TextEnv(suite).reset(task, seed=0))
+    async with ChatModel(ChatConfig(model="gpt-4.1", base_url=base_url, temperature=0.7)) as model:
+        proposal = await ChatProposer(model).propose(state, 3)
+    for candidate in proposal.candidates:
+        print(f"{candidate.label}: {candidate.thought}")
+    for used in proposal.usage:
+        print(f"{used.tokens_in} tokens in, {used.tokens_out} out, ${used.usd:.4f}")
+
+
+async def main() -> None:
+    if sys.argv[1:]:
+        await offer(sys.argv[1])
+        return
+    async with FaultServer(lambda request: REPLY) as server:
+        await offer(server.base_url)
+
+
+asyncio.run(main())

@@ -1,0 +1,193 @@
+"""`bestofq run`: one goal on any web page."""
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import JsonValue
+from rich.console import Console
+
+from bestofq import __version__
+from bestofq.agents.agent import Agent
+from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.browser.browser import Browser
+from bestofq.browser.config import BrowserConfig
+from bestofq.cli.asking import Asking
+from bestofq.cli.config import load_config
+from bestofq.cli.step_view import StepView
+from bestofq.core.actions import Answer
+from bestofq.core.decision import Episode, Provenance
+from bestofq.core.errors import ConfigError
+from bestofq.envs.web import WebEnv
+from bestofq.learning.checkpoint import load_value, read_card
+from bestofq.recipes.benchmark import AGENTS
+from bestofq.recipes.open_page import UserJudge, page_task, visit
+from bestofq.recipes.settings import AgentKind, BestOfQSettings, Parts, pocket_q
+from bestofq.rollouts.episode import STEP_LIMIT
+from bestofq.store.store import Store
+
+LEARNED = ("best-of-q", "prior")
+
+
+def run(
+    goal: Annotated[str, typer.Argument(help="What you want done, in words.")],
+    url: Annotated[str, typer.Option(help="The page to begin on.")],
+    model: Annotated[
+        str | None, typer.Option(help="Who proposes: with --base-url the endpoint's name, else a directory.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible endpoint, with its /v1.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help=f"{', '.join(AGENTS)}; none: best-of-q with --q, else prompting.")
+    ] = None,
+    q: Annotated[Path | None, typer.Option(help="Folder of a Q-function for this model.")] = None,
+    n: Annotated[int | None, typer.Option(min=1, help="Candidates a step; none: n_candidates.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Steps at most.")] = STEP_LIMIT,
+    store: Annotated[Path, typer.Option(help="Folder of the episodes.")] = Path("runs/web"),
+    hosts: Annotated[str, typer.Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = "",
+    any_host: Annotated[bool, typer.Option("--any-host", help="Allow every host.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do what seems irreversible without asking.")] = False,
+    headed: Annotated[bool, typer.Option("--headed", help="Show the browser's window.")] = False,
+    localizer: Annotated[
+        str | None, typer.Option(help="page: the model names elements in words, found by the page's own names.")
+    ] = None,
+    screenshots: Annotated[bool, typer.Option(help="Keep a picture of every step; chat models see it.")] = True,
+    config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")] = None,
+) -> None:
+    """Do one thing on any web page, and show how. Asks before it pays, sends, deletes, books or gives your data."""
+    console = Console()
+    parts, chosen = _agent(_settings(config, set_, model, base_url), agent, q, n, by_words=_by_words(localizer))
+    if _is_pocket(parts):
+        console.print(
+            "[yellow]The pocket model was made for WebShop's pages: elsewhere give --model and --base-url.[/]"
+        )
+    wanted = None if any_host else [host.strip() for host in hosts.split(",") if host.strip()]
+    task = page_task(goal, url, hosts=wanted)
+    view = StepView(console)
+    asking = Asking(view=view, interactive=sys.stdin.isatty() and console.is_terminal, yes=yes)
+
+    async def work() -> Episode:
+        with Store.open(store) as opened:
+            try:
+                async with Browser.launch(BrowserConfig(headless=not headed)) as browser:
+                    env = WebEnv(
+                        browser,
+                        screenshots=screenshots,
+                        user=asking.reply if asking.interactive else None,
+                        approve=asking.approve,
+                    )
+                    with view.live():
+                        episode = await visit(
+                            env,
+                            chosen,
+                            task,
+                            store=opened,
+                            config={**_kept(parts), "q": str(q), "localizer": localizer, "screenshots": screenshots},
+                            judge=UserJudge(asking.judge),
+                            provenance=Provenance(version=__version__, prompt_hash=parts.prompts),
+                            seed=parts.settings.seed,
+                            step_limit=steps,
+                            on_decision=view.decided,
+                            on_step=view.stepped,
+                        )
+                    _hint(view, env.session.refused)
+                    return episode
+            finally:
+                await parts.close()
+
+    try:
+        episode = asyncio.run(work())
+    except KeyboardInterrupt:
+        console.print(f"\nstopped; the steps so far are in {store}")
+        raise typer.Exit(130) from None
+    raise typer.Exit(0 if _told(view, episode, store) else 1)
+
+
+def _settings(config: Path | None, settings: list[str] | None, model: str | None, base_url: str | None) -> Parts:
+    given = [f"model.path={model}"] if model and base_url is None else []
+    if base_url is not None:
+        if model is None:
+            raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
+        given = [f"chat.base_url={base_url}", f"chat.model={model}"]
+    return Parts(load_config(BestOfQSettings, config, [*given, *(settings or ())]))
+
+
+def _agent(parts: Parts, name: str | None, q: Path | None, n: int | None, *, by_words: bool) -> tuple[Parts, Agent]:
+    """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as it is told to."""
+    kind = _kind(name or ("prompting" if q is None else "best-of-q"))
+    values = None
+    if kind in LEARNED:
+        if q is None and not _is_pocket(parts):
+            raise ConfigError(
+                f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's"
+            )
+        folder = q or pocket_q()
+        parts = parts.reading(read_card(folder).embed)
+        values = load_value(folder, embed=parts.embedder.spec)
+    agent = parts.agent(kind, values, n=n)
+    if by_words:
+        if parts.endpoint is None:
+            raise ConfigError(
+                "--localizer page needs a chat model (--model, --base-url): others name elements by marks"
+            )
+        agent = replace(agent, proposer=ChatProposer(parts.endpoint, by="words"), localizer=PageLocalizer())
+    return parts, agent
+
+
+def _kind(name: str) -> AgentKind:
+    for kind in AGENTS:
+        if name == kind:
+            return kind
+    raise ConfigError(f"there is no agent {name!r}: it is one of {', '.join(AGENTS)}")
+
+
+def _by_words(localizer: str | None) -> bool:
+    if localizer not in (None, "page"):
+        raise ConfigError(f"there is no localizer {localizer!r}: it is page")
+    return localizer is not None
+
+
+def _is_pocket(parts: Parts) -> bool:
+    return parts.settings.chat is None and parts.settings.model.path == "pocket"
+
+
+def _kept(parts: Parts) -> dict[str, JsonValue]:
+    """What the episodes depend on besides the agent's name."""
+    kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "seed"})
+    model = parts.settings.model if parts.settings.chat is None else parts.settings.chat
+    kept["model"] = model.model_dump(mode="json", include={"path", "draws", "model", "base_url", "temperature"})
+    return kept
+
+
+def _hint(view: StepView, refused: set[str]) -> None:
+    if refused:
+        some = ",".join(sorted(refused)[:8])
+        view.say(
+            ("\nThe page asked for other hosts in vain; allow them by --hosts ", "yellow"), some, ", or --any-host"
+        )
+
+
+def _told(view: StepView, episode: Episode, store: Path) -> bool:
+    """The end in words; whether the agent answered."""
+    last = episode.steps[-1].decision.candidate.action if episode.steps else None
+    answer = last if isinstance(last, Answer) and episode.steps[-1].terminated else None
+    verdict = episode.verdict
+    view.say("")
+    view.say(("answer: ", "bold green"), answer.text) if answer else view.say(
+        ("no answer: ", "bold red"), verdict.reason
+    )
+    if answer is None and episode.final is not None:
+        view.happened(episode.final)
+    if answer is not None:
+        view.say(("verdict: ", "bold"), verdict.reason or verdict.outcome)
+    view.say((f"{len(episode.steps)} steps, {view.cost}", "dim"))
+    view.say(f"episode {episode.id} in {store}")
+    if verdict.outcome == "unjudged":
+        view.say(f"It teaches nothing until it is judged: bestofq judge --store {store} --run {episode.run} --model …")
+    if verdict.outcome != "infra_error":
+        view.say(f"see it: bestofq report --store {store} --out {store / 'report.html'}")
+    return answer is not None

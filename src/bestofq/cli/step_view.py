@@ -1,0 +1,121 @@
+"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from bestofq.agents.usage import merge_usage
+from bestofq.core.decision import Decision, State, Step, Usage
+from bestofq.core.observation import Observation
+
+BAR = 10  # characters
+LABEL = 48  # characters
+
+
+class StepView:
+    """Lines that stay, above one that moves where the console is a terminal."""
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._clock = console, clock
+        self._began = self._since = clock()
+        self._usage: tuple[Usage, ...] = ()
+        self._status: Status | None = None
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """While the episode runs."""
+        if not self._console.is_terminal:
+            yield
+            return
+        with self._console.status("opening the page …") as self._status:
+            yield
+        self._status = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While somebody types."""
+        if self._status is not None:
+            self._status.stop()
+        yield
+        if self._status is not None:
+            self._status.start()
+
+    def ask(self, question: str) -> None:
+        """A question; its answer is typed behind it."""
+        self._console.print(Text(shown(question), "bold"), end="", soft_wrap=True)
+        self._console.file.flush()
+
+    def say(self, *parts: str | tuple[str, str]) -> None:
+        """One line, of texts or (text, style)."""
+        clean = (shown(part) if isinstance(part, str) else (shown(part[0]), part[1]) for part in parts)
+        self._console.print(Text.assemble(*clean), soft_wrap=not self._console.is_terminal, highlight=False)
+
+    def decided(self, state: State, decision: Decision) -> None:
+        """Before the action is carried out."""
+        seen = state.observation
+        self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
+        self.happened(seen)
+        told = decision.state_value is not None or len(set(decision.scores)) > 1
+        for index, candidate in enumerate(decision.candidates):
+            style = "bold green" if index == decision.chosen else ""
+            label = f"  {'▸' if style else ' '} {candidate.label}"
+            if told:
+                score = f"{decision.scores[index]:8.3f} "
+                self.say((_fit(label), style), score, (bar(decision.scores, index), "green" if style else "blue"))
+            else:
+                self.say((label, style))
+            if candidate.thought:
+                self.say((f"      {candidate.thought}", "dim"))
+        if decision.state_value is not None:
+            self.say((f"    V(s) = {decision.state_value:.3f}", "dim"))
+        if decision.explored:
+            self.say(("    chosen to explore, not for its score", "yellow"))
+        self._wait(decision.candidate.label)
+
+    def stepped(self, step: Step) -> None:
+        """After the action."""
+        self._usage = merge_usage((*self._usage, *step.decision.usage))
+        now = self._clock()
+        self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))
+        self._since = now
+        self._wait("thinking")
+
+    def happened(self, seen: Observation) -> None:
+        """What came of the action before, beside the page itself."""
+        for notice in seen.notices:
+            self.say((f"    {notice}", "cyan"))
+        if seen.error is not None:
+            self.say((f"    not done: {seen.error}", "yellow"))
+
+    @property
+    def cost(self) -> str:
+        """`12.3 s, 4,210 tokens in, 96 out, $0.0031`, all so far; without dollars where a price is not known."""
+        tokens_in, tokens_out = sum(u.tokens_in for u in self._usage), sum(u.tokens_out for u in self._usage)
+        prices = [u.usd for u in self._usage if u.tokens_in or u.tokens_out]
+        known = [price for price in prices if price is not None]
+        dollars = f", ${sum(known):.4f}" if known and len(known) == len(prices) else ""
+        return f"{self._clock() - self._began:.1f} s, {tokens_in:,} tokens in, {tokens_out:,} out{dollars}"
+
+    def _wait(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(Text(f"{shown(text)} …", overflow="ellipsis", no_wrap=True))
+
+
+def shown(text: str) -> str:
+    """Without what could steer a terminal: the words of pages and models may hold escape codes."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
+
+
+def bar(scores: Sequence[float], index: int) -> str:
+    """A score as a bar: of 1 where all lie in [0, 1], as Q-values do, else of the way from the least to the most."""
+    least, most = (0.0, 1.0) if min(scores) >= 0 and max(scores) <= 1 else (min(scores), max(scores))
+    share = (scores[index] - least) / (most - least) if most > least else 1.0
+    return "█" * round(share * BAR) + "░" * (BAR - round(share * BAR))
+
+
+def _fit(label: str) -> str:
+    return label.ljust(LABEL) if len(label) <= LABEL else f"{label[: LABEL - 1]}…"

@@ -1,0 +1,220 @@
+"""Whether an action seems irreversible: what a user is asked about first, and what search never does on an open page.
+
+Judged from what the page shows: the element's role, name and form, what the form would send, the page's address and
+the words before a bare "Yes". It is a seat belt, no wall: it would rather ask once too often, and a page that gives
+things false names gets past it.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from bestofq.core.actions import Action, Click, Goto, Submit, Targeted, Write
+from bestofq.core.irreversible_words import (
+    BARE_YES,
+    CART,
+    COMMANDS,
+    HARMLESS_BUTTON,
+    LEAD_IN,
+    MESSAGE,
+    PERSONAL,
+    PERSONAL_TOKENS,
+    ROLE_WORDS,
+    SEARCH,
+    SUBMITTING,
+    URL_WORDS,
+    WITH_TEXT,
+    Command,
+    plain,
+)
+from bestofq.core.observation import Element, Observation, Point
+
+_ACTING = {"button", "link", "menuitem", "clickable"}  # roles whose click does what their name says
+_WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
+_WORDS_OF_A_LINK = 3  # a longer one is a title
+_WORDS_OF_A_BUTTON = 6
+_BEFORE = 240  # characters of the page read before a bare "Yes"
+
+
+def irreversible(action: Action, observation: Observation) -> str | None:
+    """Why the action seems irreversible, words that go on from "it seems to" (`buy or pay for something ("Buy now")`),
+    or None. Its element is the marked one, the one under its point, or whatever its words say."""
+    match action:
+        case Goto():
+            found = URL_WORDS.search(_path(action.url))
+            return f"call {found.group().strip('/=')!r} on the site by its address" if found else None
+        case Click(target=str(words)) | Submit(target=str(words)):
+            return _by_words(words, observation)
+        case Click():
+            element = element_of(action, observation)
+            return None if element is None else _click(element, observation)
+        case Submit():
+            element = element_of(action, observation)
+            return None if element is None else _submission(element, None, observation)
+        case Write(enter=True):
+            return _enter(element_of(action, observation), action, observation)
+        case _:
+            return None
+
+
+def element_of(action: Targeted, observation: Observation) -> Element | None:
+    """The element of a mark, or the smallest one under a point; None where there is none, or for words."""
+    if action.mark is not None:
+        return next((element for element in observation.elements if element.mark == action.mark), None)
+    if action.point is None:
+        return None
+    under = [element for element in observation.elements if _covers(element, action.point)]
+    return min(reversed(under), key=lambda e: e.box.width * e.box.height if e.box else 0.0, default=None)
+
+
+def _covers(element: Element, point: Point) -> bool:
+    box = element.box
+    return box is not None and 0 <= point.x - box.x <= box.width and 0 <= point.y - box.y <= box.height
+
+
+def _click(element: Element, observation: Observation) -> str | None:
+    if element.asks == "file":
+        return "choose a file to upload"
+    if element.role not in _ACTING:
+        return None
+    said = _said_by(element, observation)
+    if said is not None:
+        return said
+    name = plain(element.name)
+    if HARMLESS_BUTTON.match(name):
+        return None
+    if element.form is not None and element.role == "button" and element.value is None:
+        return _sends(_fields(element, observation), None)
+    return _sends(_fields(element, observation), None) if SUBMITTING.match(name) else None
+
+
+def _enter(field: Element | None, action: Write, observation: Observation) -> str | None:
+    """Writing and pressing Enter: the form goes off, or a message does."""
+    name = plain(field.name if field else action.target or "")
+    reason = _submission(field, action.text, observation) if field else _names_personal(name, action.text)
+    if reason is not None:
+        return reason
+    if action.text.strip() and MESSAGE.search(name) and not SEARCH.search(name):
+        return f'send or publish "{_short(action.text)}"'
+    return None
+
+
+def _submission(element: Element, text: str | None, observation: Observation) -> str | None:
+    """What sending the element's form does: what its first button says, and what its fields hold."""
+    if element.form is None:
+        return _sends((), (element, text)) if text is not None else _said_by(element, observation)
+    button = next((e for e in _members(element, observation) if _submits(e)), None)
+    if button is not None and (said := _said_by(button, observation)):
+        return said
+    written = None if text is None else (element, text)
+    return _sends((e for e in _fields(element, observation) if text is None or e.mark != element.mark), written)
+
+
+def _members(element: Element, observation: Observation) -> Iterable[Element]:
+    return (other for other in observation.elements if other.form == element.form)
+
+
+def _fields(element: Element, observation: Observation) -> list[Element]:
+    """The fields sent with it: those of its form; without a form, all that are in none."""
+    return [other for other in _members(element, observation) if not _submits(other)]
+
+
+def _submits(element: Element) -> bool:
+    return element.form is not None and element.role == "button" and element.value is None
+
+
+def _sends(fields: Iterable[Element], written: tuple[Element, str] | None) -> str | None:
+    """The personal data among what is sent."""
+    held = [(field, field.value or "") for field in fields] + ([written] if written else [])
+    found = dict.fromkeys(what for field, value in held if (what := _personal(field, value)))
+    return f"submit personal data ({', '.join(found)})" if found else None
+
+
+def _personal(field: Element, value: str) -> str | None:
+    if not value.strip():
+        return None
+    if field.asks is not None:
+        for tokens, what in PERSONAL_TOKENS:
+            if tokens.fullmatch(field.asks):
+                return what
+    if "•" in value:
+        return "a password"
+    if field.role not in _WRITABLE or field.role == "searchbox":
+        return None
+    return _named_personal(plain(field.name))
+
+
+def _named_personal(name: str) -> str | None:
+    if SEARCH.search(name):
+        return None
+    return next((what for pattern, what in PERSONAL if pattern.search(name)), None)
+
+
+def _names_personal(name: str, text: str) -> str | None:
+    what = _named_personal(name) if text.strip() else None
+    return None if what is None else f"submit personal data ({what})"
+
+
+def _by_words(words: str, observation: Observation) -> str | None:
+    """An element that is only described is judged by the description, as if it were a button's name."""
+    name = " ".join(ROLE_WORDS.sub(" ", plain(words)).split())
+    said = _commanded(name, "button", observation)
+    if said is None:
+        kind = next((command for command in COMMANDS if command.sure.search(name)), None)
+        said = kind.reason if kind and not kind.harmless.search(name) else None
+    if said is None and SUBMITTING.match(name):
+        return _sends(observation.elements, None)
+    return None if said is None else f'{said} ("{_short(words)}")'
+
+
+def _said_by(element: Element, observation: Observation) -> str | None:
+    """What its name says, in quotes."""
+    name = plain(element.name)
+    said = _commanded(name, element.role, observation) or _confirmed(name, element, observation)
+    if said is None and WITH_TEXT.match(name) and len(name.split()) <= _WORDS_OF_A_LINK:
+        texts = (e for e in _fields(element, observation) if e.role == "textbox" and not SEARCH.search(plain(e.name)))
+        said = "send or publish something" if any((e.value or "").strip() for e in texts) else None
+    return None if said is None else f'{said} ("{_short(element.name)}")'
+
+
+def _commanded(name: str, role: str, observation: Observation) -> str | None:
+    name = LEAD_IN.sub("", name) or name
+    count = len(name.split())
+    for command in COMMANDS:
+        if command.harmless.search(name):
+            continue
+        if command.sure.match(name) or (command.script.search(name) and len(name) <= 20):
+            return command.reason
+        if command.in_carts_harmless and CART.search(_path(observation.url)):
+            continue
+        if count <= (_WORDS_OF_A_LINK if role == "link" else _WORDS_OF_A_BUTTON) and _imperative(command, name, role):
+            return command.reason
+    return None
+
+
+def _imperative(command: Command, name: str, role: str) -> bool:
+    """Whether the name is a command of this kind: its verb first, or last where infinitives end a command."""
+    if role == "link" and command.noun_too.match(name):
+        return False
+    return bool(command.verb.match(name) or command.infinitive.search(name))
+
+
+def _confirmed(name: str, element: Element, observation: Observation) -> str | None:
+    """What a bare "Yes" says yes to: the question in the words before it."""
+    if not BARE_YES.fullmatch(name):
+        return None
+    before = observation.text.partition(f"[{element.mark}]")[0][-_BEFORE:]
+    question = plain(before.rpartition("?")[0].rpartition("\n")[2]) if "?" in before else ""
+    for command in COMMANDS:
+        if command.asked.search(question) and not command.harmless.search(question):
+            return command.reason
+    return None
+
+
+def _path(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.path}?{parts.query}".casefold()
+
+
+def _short(text: str, limit: int = 60) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"

@@ -1,0 +1,191 @@
+"""`bestofq run` as a user meets it: a real page, a scripted model over real HTTP, with and without a terminal."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+from typer.testing import CliRunner, Result
+
+from bestofq.cli.commands import app
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.envs.serving import serve_app
+from bestofq.models.faults import FaultServer
+from bestofq.store.store import Store
+
+HOME = """<title>Kettles\x1b[31m</title><h1>Blue kettle</h1><p>$20</p><img src=http://cdn.example/x.png>
+<form method=post action=/order><button>Buy now</button></form>"""
+
+
+class Shop:
+    """A page that sells one thing, and the model that buys it, by its second candidate if the first is not allowed."""
+
+    def __init__(self, *, seconds: float = 0.0) -> None:
+        self.orders = 0
+        self.model = FaultServer(self.reply, seconds=seconds)
+
+    async def home(self, _: Request) -> HTMLResponse:
+        return HTMLResponse(HOME)
+
+    async def order(self, _: Request) -> HTMLResponse:
+        self.orders += 1
+        return HTMLResponse("<title>Thanks</title><p>Order no. 1 is on its way")
+
+    def reply(self, request: Mapping[str, Any]) -> str:
+        if '"best"' in request["messages"][0]["content"]:
+            return '{"best": 1}'
+        content = request["messages"][1]["content"]
+        text = content if isinstance(content, str) else content[0]["text"]
+        if "did not allow" in text:
+            return said(("so be it", {"type": "answer", "text": "I bought nothing."}))
+        if "on its way" in text:
+            return said(("done", {"type": "answer", "text": "Bought."}))
+        in_words = "described in words" in request["messages"][0]["content"]
+        element = "the Buy now button" if in_words else int(re.findall(r"Buy now \[(\d+)\]", text)[0])
+        return said(
+            ("it is blue", {"type": "click", "element": element}), ("or look", {"type": "wait", "seconds": 0.1})
+        )
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[tuple[str, ...]]:
+        """Both are served; the arguments of a run on the page."""
+        routes = [Route("/", self.home), Route("/order", self.order, methods=["POST"])]
+        async with serve_app(Starlette(routes=routes)) as url, self.model as model:
+            yield ("run", "buy a kettle", "--url", url, "--model", "gpt-4.1", "--base-url", model.base_url)
+
+
+def said(*candidates: tuple[str, dict[str, Any]]) -> str:
+    return json.dumps({"candidates": [{"thought": why, "note": "", "action": what} for why, what in candidates]})
+
+
+async def within(folder: Path, *arguments: str) -> Result:
+    """The command in this process, without a terminal."""
+    return await asyncio.to_thread(CliRunner().invoke, app, [*arguments, "--store", str(folder)])
+
+
+async def bestofq(folder: Path, *arguments: str, terminal: int | None = None) -> asyncio.subprocess.Process:
+    at_terminal = asyncio.subprocess.PIPE if terminal is None else terminal
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bestofq.cli.main", *arguments),
+        cwd=folder,
+        env={**os.environ, "OPENAI_API_KEY": "none", "TERM": "xterm", "COLUMNS": "120"},
+        stdin=asyncio.subprocess.DEVNULL if terminal is None else terminal,
+        stdout=at_terminal,
+        stderr=asyncio.subprocess.STDOUT if terminal is None else terminal,
+        start_new_session=True,
+    )
+
+
+async def test_without_a_terminal_nothing_irreversible_is_done(tmp_path: Path) -> None:
+    shop = Shop()
+    async with shop.open() as arguments:
+        result = await within(tmp_path, *arguments, "--agent", "picker")
+    text = result.output
+    assert result.exit_code == 0, text
+    assert shop.orders == 0
+    assert "\x1b" not in text
+    assert (
+        "  ▸ click button Buy now                           1.000 ██████████\n      it is blue\n    wait 0.1 " in text
+    )
+    assert "Refused: nobody is here to ask; --yes allows it." in text
+    assert "not done: The user did not allow click button Buy now" in text
+    assert "allow them by --hosts cdn.example" in text
+    assert re.search(r"so far \d+\.\d s, 200 tokens in, 40 out, \$0\.0007", text)
+    assert "answer: I bought nothing.\nverdict: not judged\n" in text
+    with Store.open(tmp_path, read_only=True) as store:
+        [episode] = store.episodes(status="cut")
+    assert f"episode {episode.id} in {tmp_path}" in text
+    assert (episode.agent, episode.task.goal, episode.task.suite) == ("picker", "buy a kettle", "web")
+    assert [len(step.decision.candidates) for step in episode.steps] == [2, 1]
+    assert episode.steps[-1].terminated
+
+
+async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
+    shop = Shop()
+    screen, terminal = os.openpty()
+    os.set_blocking(screen, False)
+    shown = ""
+
+    async def until(words: str) -> None:
+        nonlocal shown
+        async with asyncio.timeout(120):
+            while words not in shown:
+                await asyncio.sleep(0.02)
+                try:
+                    shown += os.read(screen, 100_000).decode(errors="replace")
+                except BlockingIOError:
+                    continue
+
+    async with shop.open() as arguments:
+        process = await bestofq(tmp_path, *arguments, "--agent", "picker", "--localizer", "page", terminal=terminal)
+        await until("[y]es, [N]o, yes to [a]ll:")
+        assert "The next action, click button Buy now, seems to buy or pay" in " ".join(shown.split())
+        assert shop.orders == 0
+        os.write(screen, b"y\n")
+        await until("Enter to leave it open:")
+        assert shop.orders == 1
+        os.write(screen, b"yes\n")
+        await until("see it: bestofq report")
+        assert await process.wait() == 0
+    os.close(screen)
+    os.close(terminal)
+    assert "██████████" in shown
+    with Store.open(tmp_path / "runs/web", read_only=True) as store:
+        [episode] = store.episodes()
+    assert (episode.verdict.outcome, episode.verdict.reward) == ("success", 1.0)
+
+
+async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(tmp_path: Path) -> None:
+    shop = Shop(seconds=0.5)
+    async with shop.open() as arguments:
+        process = await bestofq(tmp_path, *arguments, "--yes")
+        assert process.stdout is not None
+        while b"so far" not in await process.stdout.readline():
+            pass
+        os.killpg(process.pid, signal.SIGINT)
+        out, _ = await process.communicate()
+        assert process.returncode == 130, out.decode()
+        assert out.decode().endswith("stopped; the steps so far are in runs/web\n")
+        assert "Traceback" not in out.decode()
+        with Store.open(tmp_path / "runs/web", read_only=True) as store:
+            [left] = store.episodes(status="interrupted")
+        assert len(left.steps) == 1
+        result = await within(tmp_path / "runs/web", *arguments, "--yes", "--steps", "1")
+    assert result.exit_code == 1
+    assert "no answer: ran out of its 1 steps" in result.output
+    with Store.open(tmp_path / "runs/web", read_only=True) as store:
+        [failed] = store.episodes()
+    assert (failed.run, failed.task.id, failed.verdict.outcome) == (left.run, left.task.id, "failure")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (["--agent", "best"], ConfigError, "there is no agent 'best': it is one of prompting,"),
+        (["--agent", "best-of-q", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --q"),
+        (["--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --model"),
+        (["--localizer", "page"], ConfigError, "needs a chat model"),
+        (["--localizer", "map"], ConfigError, "there is no localizer 'map'"),
+        (["--url", "file:///etc/passwd"], InputError, "is no web address"),
+    ],
+)
+def test_what_cannot_be_run_is_said_before_anything_starts(
+    arguments: list[str], error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    given = ["run", "goal", "--url", "http://127.0.0.1:9/", "--store", str(store), *arguments]
+    result = CliRunner().invoke(app, given)
+    assert isinstance(result.exception, error)
+    assert words in str(result.exception)
+    assert not store.exists()

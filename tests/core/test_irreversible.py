@@ -1,0 +1,270 @@
+"""What a user is asked about first, and what is done without asking."""
+
+from typing import Any
+
+import pytest
+
+from bestofq.core.actions import (
+    Action,
+    Answer,
+    Clear,
+    Click,
+    GoBack,
+    Goto,
+    Refresh,
+    Scroll,
+    Submit,
+    Wait,
+    Write,
+)
+from bestofq.core.irreversible import irreversible
+from bestofq.core.observation import Box, Element, Observation, Point
+
+SHOP = "http://shop.test/item/7"
+BUY, SEND, DELETE, BOOK = "buy or pay", "send or publish", "delete or cancel", "book or reserve"
+
+
+def page(*elements: tuple[Any, ...], url: str = SHOP, text: str = "") -> Observation:
+    """Elements as (role, name) or (role, name, {more fields}), marks from 1."""
+    made = (
+        Element(mark=mark, role=role, name=name, **(more[0] if more else {}))
+        for mark, (role, name, *more) in enumerate(elements, 1)
+    )
+    return Observation(url=url, title="", text=text, elements=tuple(made))
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "reason"),
+    [
+        ("button", "Buy now", BUY),
+        ("link", "Buy now", BUY),
+        ("button", "Buy Now: Kettle, blue, $24.99 for 1 piece", BUY),
+        ("button", "Place your order", BUY),
+        ("button", "Pay $12.99", BUY),
+        ("button", "🔒 Confirm and pay", BUY),
+        ("button", "Complete purchase", BUY),
+        ("clickable", "Donate", BUY),
+        ("button", "Start my free trial", BUY),
+        ("button", "Zahlungspflichtig bestellen", BUY),
+        ("button", "Jetzt kaufen", BUY),
+        ("button", "Valider ma commande", BUY),
+        ("button", "Realizar pedido", BUY),
+        ("button", "Acquista ora", BUY),
+        ("button", "Оплатить", BUY),
+        ("button", "注文を確定する", BUY),
+        ("button", "Send", SEND),
+        ("link", "Send feedback", SEND),
+        ("button", "Publish", SEND),
+        ("button", "Post comment", SEND),
+        ("button", "Submit application", SEND),
+        ("button", "Absenden", SEND),
+        ("button", "Nachricht senden", SEND),
+        ("button", "Envoyer", SEND),
+        ("button", "Enviar mensaje", SEND),
+        ("button", "Delete", DELETE),
+        ("link", "Delete account", DELETE),
+        ("menuitem", "Remove", DELETE),
+        ("button", "Yes, cancel my subscription", DELETE),
+        ("link", "Unsubscribe", DELETE),
+        ("button", "Close my account", DELETE),
+        ("button", "Konto löschen", DELETE),
+        ("button", "Abo kündigen", DELETE),
+        ("button", "Supprimer le compte", DELETE),
+        ("button", "Eliminar cuenta", DELETE),
+        ("button", "Cancel booking", DELETE),
+        ("button", "Book", BOOK),
+        ("button", "Book a table", BOOK),
+        ("link", "Book now", BOOK),
+        ("button", "Reserve", BOOK),
+        ("button", "Confirm reservation", BOOK),
+        ("button", "Termin buchen", BOOK),
+        ("button", "Réserver", BOOK),
+        ("button", "Choose file", None),
+        ("button", "Add to cart", None),
+        ("button", "In den Warenkorb", None),
+        ("button", "Ajouter au panier", None),
+        ("link", "Checkout", None),
+        ("link", "Proceed to checkout", None),
+        ("link", "Order history", None),
+        ("link", "Orders", None),
+        ("button", "Order by price", None),
+        ("link", "Payment methods", None),
+        ("link", "Buying guide", None),
+        ("link", "Buy Less, Live More: a book about things", None),
+        ("link", "Book", None),
+        ("link", "The Book Thief", None),
+        ("link", "Book of the month", None),
+        ("link", "Books", None),
+        ("button", "Book reviews", None),
+        ("link", "Bookings", None),
+        ("button", "Delete filter", None),
+        ("button", "Filter löschen", None),
+        ("button", "Supprimer le filtre", None),
+        ("button", "Remove from wishlist", None),
+        ("button", "Remove from cart", None),
+        ("link", "Deleted scenes", None),
+        ("button", "Cancel", None),
+        ("button", "Next", None),
+        ("button", "Search", None),
+        ("button", "Submit", None),
+        ("button", "Reply", None),
+        ("button", "Share", None),
+        ("link", "Blog posts", None),
+        ("link", "Post", None),
+        ("link", "Sent", None),
+        ("button", "Accept all cookies", None),
+        ("button", "Apply filters", None),
+        ("button", "Sign in", None),
+        ("button", "Log out", None),
+        ("radio", "Delete after 30 days", None),
+        ("checkbox", "Send me offers", None),
+        ("tab", "Buy", None),
+        ("combobox", "Book", None),
+        ("link", "Sendung mit der Maus", None),
+    ],
+)
+def test_what_a_click_does_by_its_name(role: str, name: str, reason: str | None) -> None:
+    said = irreversible(Click(mark=1), page((role, name)))
+    if reason is None:
+        assert said is None
+    else:
+        assert said is not None
+        assert said.startswith(reason)
+        assert name[:20] in said
+
+
+def login(*, password: str = "", form: int | None = 1) -> Observation:
+    return page(
+        ("textbox", "User", {"form": form, "value": "ann"}),
+        ("textbox", "Secret", {"form": form, "value": password, "asks": "password"}),
+        ("button", "Sign in", {"form": form}),
+        ("searchbox", "Search", {"form": 2, "value": "my@mail.test"}),
+        ("button", "Go", {"form": 2}),
+        ("button", "Cancel", {"form": form}),
+        ("button", "Menu"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "seen", "reason"),
+    [
+        (Click(mark=3), login(password="••••"), "submit personal data (a password)"),
+        (Click(mark=3), login(password="••••", form=None), "submit personal data (a password)"),
+        (Click(mark=3), login(), None),
+        (Click(mark=7), login(password="••••", form=None), None),
+        (Click(mark=5), login(password="••••"), None),
+        (Click(mark=6), login(password="••••"), None),
+        (Write(mark=2, text="hunter2"), login(), None),
+        (Write(mark=2, text="hunter2", enter=True), login(), "submit personal data (a password)"),
+        (Write(mark=2, text="hunter2", enter=True), login(form=None), "submit personal data (a password)"),
+        (Write(mark=1, text="bob", enter=True), login(password="••••"), "submit personal data (a password)"),
+        (Write(mark=2, text="", enter=True), login(password="••••"), None),
+        (Write(mark=4, text="red shoes", enter=True), login(password="••••"), None),
+        (Submit(mark=1), login(password="••••"), "submit personal data (a password)"),
+        (Submit(mark=4), login(password="••••"), None),
+    ],
+)
+def test_what_a_form_sends(action: Action, seen: Observation, reason: str | None) -> None:
+    assert irreversible(action, seen) == reason
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "what"),
+    [
+        ("Card number", {}, "card details"),
+        ("Kartennummer", {}, "card details"),
+        ("Number", {"asks": "cc-number"}, "card details"),
+        ("E-Mail-Adresse", {}, "an e-mail address"),
+        ("Your email", {"asks": "email"}, "an e-mail address"),
+        ("Phone", {"asks": "tel-national"}, "a phone number"),
+        ("Teléfono", {}, "a phone number"),
+        ("Street address", {}, "an address"),
+        ("Date of birth", {}, "a date of birth"),
+        ("Search by email", {}, None),
+        ("Quantity", {}, None),
+        ("City", {}, None),
+        ("Web address", {}, None),
+    ],
+)
+def test_which_fields_are_personal(name: str, more: dict[str, Any], what: str | None) -> None:
+    seen = page(("textbox", name, {"form": 1, "value": "1234", **more}), ("button", "Next", {"form": 1}))
+    assert irreversible(Click(mark=2), seen) == (what and f"submit personal data ({what})")
+    empty = page(("textbox", name, {"form": 1, "value": " ", **more}), ("button", "Next", {"form": 1}))
+    assert irreversible(Click(mark=2), empty) is None
+
+
+def test_a_form_is_known_by_its_button_also_when_enter_sends_it() -> None:
+    seen = page(("textbox", "Gift code", {"form": 1}), ("button", "Place order", {"form": 1}))
+    assert irreversible(Write(mark=1, text="X", enter=True), seen) == 'buy or pay for something ("Place order")'
+    assert irreversible(Submit(mark=1), seen) == 'buy or pay for something ("Place order")'
+    assert irreversible(Write(mark=1, text="X"), seen) is None
+
+
+def test_a_message_goes_off_by_enter_or_by_a_button_beside_it() -> None:
+    seen = page(
+        ("textbox", "Write a comment…", {"value": "hello"}), ("button", "Reply"), ("searchbox", "Search messages")
+    )
+    assert irreversible(Write(mark=1, text="hi all", enter=True), seen) == 'send or publish "hi all"'
+    assert irreversible(Click(mark=2), seen) == 'send or publish something ("Reply")'
+    assert irreversible(Write(mark=3, text="hi", enter=True), seen) is None
+
+
+def test_a_bare_yes_means_the_question_before_it() -> None:
+    asked = "Notes\nAre you sure you want to delete this note?\nYes [1]\nNo [2]"
+    seen = page(("button", "Yes"), ("button", "No"), text=asked)
+    assert irreversible(Click(mark=1), seen) == 'delete or cancel something ("Yes")'
+    assert irreversible(Click(mark=2), seen) is None
+    assert irreversible(Click(mark=1), page(("button", "Yes"), text="Do you like tea?\nYes [1]")) is None
+
+
+def test_removing_from_a_cart_is_no_loss() -> None:
+    assert irreversible(Click(mark=1), page(("button", "Remove"), url="http://shop.test/cart?x=1")) is None
+    assert irreversible(Click(mark=1), page(("button", "Delete account"), url="http://shop.test/cart")) is not None
+
+
+def test_a_point_means_the_innermost_element_under_it() -> None:
+    seen = page(
+        ("clickable", "A card with all sorts of things in it", {"box": Box(0, 0, 400, 300)}),
+        ("button", "Pay now", {"box": Box(10, 10, 80, 20)}),
+        ("button", "Details", {"box": Box(10, 40, 80, 20)}),
+    )
+    assert irreversible(Click(point=Point(20, 20)), seen) == 'buy or pay for something ("Pay now")'
+    assert irreversible(Click(point=Point(20, 50)), seen) is None
+    assert irreversible(Click(point=Point(300, 200)), seen) is None
+    assert irreversible(Click(point=Point(900, 700)), seen) is None
+
+
+def test_words_that_are_not_located_yet_are_judged_as_words() -> None:
+    seen = page(("button", "Pay now"))
+    assert irreversible(Click(target='the orange "Place order" button'), seen) is not None
+    assert irreversible(Click(target="the delete button of the second note"), seen) is not None
+    assert irreversible(Click(target="the search button"), seen) is None
+    password = Write(target="the password field", text="hunter2", enter=True)
+    assert irreversible(password, seen) == "submit personal data (a password)"
+    assert irreversible(Write(target="the comment box", text="hi", enter=True), seen) == 'send or publish "hi"'
+    assert irreversible(Write(target="the search box", text="hi", enter=True), seen) is None
+
+
+def test_a_file_is_not_chosen_without_asking() -> None:
+    seen = page(("button", "CV", {"asks": "file", "value": ""}))
+    assert irreversible(Click(mark=1), seen) == "choose a file to upload"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_one"),
+    [
+        ("http://shop.test/notes/3/delete", True),
+        ("http://shop.test/note?action=delete&id=3", True),
+        ("http://shop.test/unsubscribe", True),
+        ("http://shop.test/blog/how-to-delete-an-account", False),
+        ("http://shop.test/cart", False),
+    ],
+)
+def test_addresses_that_do_something(url: str, is_one: bool) -> None:
+    assert (irreversible(Goto(url=url), page()) is not None) == is_one
+
+
+def test_what_only_looks_is_never_asked_about() -> None:
+    seen = login(password="••••")
+    for action in (Scroll(), GoBack(), Refresh(), Wait(), Answer(text="delete"), Clear(mark=2), Click(mark=99)):
+        assert irreversible(action, seen) is None

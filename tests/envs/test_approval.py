@@ -1,0 +1,124 @@
+"""Before what seems irreversible the user is asked, on real pages."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+
+from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import Action, Click, Goto, Refresh, Submit, Write
+from bestofq.core.observation import Observation, Point, Task
+from bestofq.envs.serving import serve_app
+from bestofq.envs.web import WebEnv
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGE = """<title>Shop</title><form action=/search><input type=search name=q aria-label=Search></form>
+<form method=post action=/login><input name=user aria-label=User><input type=password name=secret aria-label=Secret>
+<button>Go on</button><button type=button>Show</button></form>
+<form method=post action=/order><div style="padding:20px" onclick="">A kettle <button>Buy now</button></div></form>"""
+
+
+@dataclass
+class Site:
+    """Remembers what was sent to it, and what the user was asked; `allows` is the user's answer."""
+
+    url: str = ""
+    sent: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    allows: bool = False
+
+    async def page(self, request: Request) -> HTMLResponse:
+        if request.url.path not in ("/", "/favicon.ico"):
+            self.sent.append(f"{request.method} {request.url.path}")
+        return HTMLResponse(PAGE)
+
+    async def approve(self, question: str) -> bool:
+        self.asked.append(question)
+        return self.allows
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with Browser.launch() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def site() -> AsyncIterator[Site]:
+    made = Site()
+    async with serve_app(Starlette(routes=[Route("/{path:path}", made.page, methods=["GET", "POST"])])) as made.url:
+        yield made
+
+
+async def at(browser: Browser, site: Site) -> tuple[WebEnv, Observation]:
+    env = WebEnv(browser, screenshots=False, localizer=PageLocalizer(), approve=site.approve)
+    return env, await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}/"), seed=0)
+
+
+async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(browser: Browser, site: Site) -> None:
+    env, seen = await at(browser, site)
+    assert [(e.name, e.form, e.asks) for e in seen.elements if e.role != "clickable"] == [
+        ("Search", 1, None),
+        ("User", 2, None),
+        ("Secret", 2, "password"),
+        ("Go on", 2, None),
+        ("Show", None, None),
+        ("Buy now", 3, None),
+    ]
+    await env.close()
+
+
+async def test_a_refusal_is_told_and_nothing_is_sent(browser: Browser, site: Site) -> None:
+    env, seen = await at(browser, site)
+    buy = next(e for e in seen.elements if e.name == "Buy now")
+    assert buy.box is not None
+    ways: list[Action] = [
+        Click(mark=buy.mark),
+        Click(point=Point(buy.box.x + 3, buy.box.y + 3)),
+        Click(target="the Buy now button"),
+        Submit(mark=buy.mark),
+        Goto(url=f"{site.url}/unsubscribe"),
+    ]
+    for way in ways:
+        result = await env.step(way)
+        assert result.observation.error is not None
+        assert result.observation.error.startswith("The user did not allow ")
+        assert not result.terminated
+    assert len(site.asked) == len(ways)
+    assert site.asked[0] == 'The next action, click button Buy now, seems to buy or pay for something ("Buy now").'
+    assert site.sent == []
+    await env.close()
+
+
+async def test_what_is_allowed_is_done_once(browser: Browser, site: Site) -> None:
+    env, seen = await at(browser, site)
+    site.allows = True
+    bought = await env.step(Click(mark=next(e.mark for e in seen.elements if e.name == "Buy now")))
+    assert bought.observation.error is None
+    again = await env.step(Refresh())
+    assert again.observation.error == "The page answers a form that was sent; to refresh it would send the form again."
+    assert site.sent == ["POST /order"]
+    assert len(site.asked) == 1
+    await env.step(Goto(url=f"{site.url}/order"))
+    assert (await env.step(Refresh())).observation.error is None
+    assert site.sent == ["POST /order", "GET /order", "GET /order"]
+    await env.close()
+
+
+async def test_a_password_is_not_sent_by_enter_and_a_search_is(browser: Browser, site: Site) -> None:
+    env, _ = await at(browser, site)
+    assert (await env.step(Write(mark=3, text="hunter2"))).observation.error is None
+    refused = await env.step(Write(mark=2, text="ann", enter=True))
+    assert refused.observation.error is not None
+    assert "submit personal data (a password)" in refused.observation.error
+    assert site.sent == []
+    assert (await env.step(Write(mark=1, text="kettle", enter=True))).observation.url == f"{site.url}/search?q=kettle"
+    assert len(site.asked) == 1
+    await env.close()

@@ -1,0 +1,139 @@
+"""An episode on an open page: its record, its verdict, and what is left when it is cut."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scripted import ScriptedProposer
+from bestofq.agents.selectors import GreedySelector
+from bestofq.browser.browser import Browser
+from bestofq.core.decision import Episode, Provenance, Step
+from bestofq.core.errors import InputError
+from bestofq.core.observation import Task
+from bestofq.envs.serving import serve_app
+from bestofq.envs.web import WebEnv
+from bestofq.recipes.open_page import UserJudge, own_hosts, page_task, visit
+from bestofq.rollouts.transitions import records
+from bestofq.store.store import Store
+
+open_page = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("https://www.example.com/a", ("example.com", "*.example.com")),
+        ("https://shop.example.co.uk/", ("shop.example.co.uk", "*.shop.example.co.uk")),
+        ("http://127.0.0.1:8080/", ("127.0.0.1:8080",)),
+        ("http://localhost:3000/x", ("localhost:3000",)),
+        ("http://[::1]:9/", ("[::1]:9",)),
+    ],
+)
+def test_own_hosts(url: str, hosts: tuple[str, ...]) -> None:
+    assert own_hosts(url) == hosts
+
+
+def test_a_task_is_its_goal_and_address() -> None:
+    task = page_task("buy", "example.com", hosts=["cdn.test"])
+    assert task.start_url == "https://example.com"
+    assert task.allowed_hosts == ("example.com", "*.example.com", "cdn.test")
+    assert page_task("buy", "example.com", hosts=None).allowed_hosts == ()
+    assert page_task("buy", "example.com").id == task.id != page_task("sell", "example.com").id
+    with pytest.raises(InputError, match="is no web address"):
+        page_task("buy", "javascript:alert(1)")
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with Browser.launch() as made:
+        yield made
+
+
+async def page(_: Request) -> HTMLResponse:
+    return HTMLResponse("<title>Kettles</title><a href=/more>More</a>")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def task() -> AsyncIterator[Task]:
+    async with serve_app(Starlette(routes=[Route("/{path:path}", page)])) as url:
+        yield page_task("look", url)
+
+
+async def go(
+    browser: Browser,
+    task: Task,
+    store: Store,
+    said: bool | None,
+    replies: list[list[str]],
+    seconds: float = 0.0,
+    on_step: Callable[[Step], None] | None = None,
+) -> Episode:
+    async def ask(_: Episode) -> bool | None:
+        return said
+
+    proposer = ScriptedProposer(replies, seconds=seconds)
+    return await visit(
+        WebEnv(browser, screenshots=True),
+        Agent(name="scripted", proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector()),
+        task,
+        store=store,
+        config={"model": "scripted"},
+        judge=UserJudge(ask),
+        provenance=Provenance(version="0"),
+        step_limit=3,
+        on_step=on_step,
+    )
+
+
+LOOK = [["click [1]", "scroll down"], ['answer "more"', "back"]]
+
+
+@open_page
+async def test_the_user_says_how_it_ended_and_what_is_not_judged_teaches_nothing(
+    browser: Browser, task: Task, tmp_path: Path
+) -> None:
+    with Store.open(tmp_path) as store:
+        made = [await go(browser, task, store, said, LOOK) for said in (True, False, None)]
+        cut_short = await go(browser, task, store, True, [["click [1]"]] * 3)
+        assert [(e.verdict.outcome, e.verdict.reward) for e in (*made, cut_short)] == [
+            ("success", 1.0),
+            ("failure", 0.0),
+            ("unjudged", 0.0),
+            ("failure", 0.0),
+        ]
+        finished = list(store.episodes())
+        [open_end] = [episode for episode in finished if episode.verdict.outcome == "unjudged"]
+        assert open_end.id == made[2].id
+        assert open_end.steps[-1].terminated
+        assert open_end.final is not None
+        learned = {record.episode for record in records(store.episodes(), EmbeddingTexts("alone"))}
+    assert learned == {made[0].id, made[1].id, cut_short.id}
+    step = finished[0].steps[0]
+    assert [c.label for c in step.decision.candidates] == ["click link More", "scroll down"]
+    assert step.observation.screenshot is not None
+    assert {e.run for e in finished} == {open_end.run}
+
+
+@open_page
+async def test_cancelled_it_leaves_its_steps(browser: Browser, task: Task, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        stepped = asyncio.Event()
+        going = asyncio.create_task(go(browser, task, store, True, LOOK, seconds=0.4, on_step=lambda _: stepped.set()))
+        await stepped.wait()
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        [left] = store.episodes(status="interrupted")
+        assert len(left.steps) == 1
+        again = await go(browser, task, store, True, LOOK)
+    assert (again.run, again.verdict.outcome) == (left.run, "success")

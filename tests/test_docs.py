@@ -1,0 +1,60 @@
+"""What the documents say of files, code and commands is so."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from bestofq.cli.commands import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+
+
+def ids(pages: list[Path]) -> list[str]:
+    return [str(page.relative_to(ROOT)) for page in pages]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=ids(HOW_TO))
+def test_a_how_to_shows_an_example_that_ci_runs(page: Path) -> None:
+    blocks = re.findall(r"^```python ?(\S*)\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    assert blocks
+    for name, code in blocks:
+        assert Path(name).parent == Path("examples")
+        assert code == (ROOT / name).read_text("utf-8"), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
+def test_commands_and_their_options_exist(page: Path) -> None:
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    for words in commands_of(page.read_text("utf-8")):
+        assert words[0] in known, words
+        options = {
+            option for parameter in known[words[0]].params for option in (*parameter.opts, *parameter.secondary_opts)
+        }
+        assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in options] == [], words
+
+
+def commands_of(text: str) -> Iterator[list[str]]:
+    for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            found = re.match(r"(?:\.venv/bin/)?bestofq (.*)", line.strip())
+            if found:
+                yield shlex.split(found.group(1), comments=True)
+
+
+def test_own_parts_are_as_short_as_said() -> None:
+    proposer = (ROOT / "examples/own_proposer.py").read_text("utf-8")
+    assert len(proposer.partition("class ")[2].partition("\n\n\n")[0].splitlines()) <= 20
+    suite = (ROOT / "examples/own_suite.py").read_text("utf-8").partition("\nCOLOURS")[2]
+    assert len([line for line in suite.splitlines() if line.strip()]) <= 30
