@@ -42,7 +42,8 @@ from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed import LocalEmbedder
-from bestofq.recipes.settings import BestOfQSettings, Parts, pocket_q
+from bestofq.recipes.parts import Parts, pocket_q
+from bestofq.recipes.settings import BestOfQSettings
 
 N = 3
 DIM = 2048  # of Qwen2.5-VL-3B (Table 12)

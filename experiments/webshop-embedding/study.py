@@ -25,8 +25,9 @@ from bestofq.core.embedding import Context, Pooling
 from bestofq.learning.iql import train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.best_of_q import SEED_RUN, collect, transitions
+from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import ranking, rescored
-from bestofq.recipes.settings import BestOfQSettings, Parts
+from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.store.store import Store
 

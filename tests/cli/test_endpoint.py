@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bestofq.models.faults import FaultServer
+from bestofq.models.faults import Fault, FaultServer
+from bestofq.reports.html import write_report
 from bestofq.store.store import Store
 
 KEY = "sk-this-must-never-be-written-down"
@@ -16,7 +18,7 @@ KEY = "sk-this-must-never-be-written-down"
 
 def shopper(request: Mapping[str, Any]) -> str:
     """Searches, opens the first two results as candidates, buys; picks the second."""
-    system, user = (message["content"] for message in request["messages"])
+    system, user, *_ = (message["content"] for message in request["messages"])
     text = user if isinstance(user, str) else user[0]["text"]
     if '"best"' in system:
         return '{"best": 2}'
@@ -38,7 +40,7 @@ async def bestofq(folder: Path, *arguments: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bestofq.cli.main", *arguments),
         cwd=folder,
-        env={"PATH": "", "OPENAI_API_KEY": KEY, "COLUMNS": "200"},
+        env={"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "OPENAI_API_KEY": KEY, "COLUMNS": "200"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -68,6 +70,28 @@ async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
     assert episodes["best-of-q"][0].steps[0].decision.state_value is not None
     assert KEY.encode() not in written(tmp_path)
     assert KEY not in said
+
+
+async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_path: Path) -> None:
+    """The endpoint writes the key into thoughts, refusals and errors; the store's rows are packed, so they are read."""
+
+    def echoing(request: Mapping[str, Any]) -> str:
+        return shopper(request).replace('"so"', f'"so {KEY}"')
+
+    shares: dict[Fault, float] = {"429": 0.2, "500": 0.1, "refusal": 0.1, "nonsense": 0.1, "page": 0.1}
+    async with FaultServer(echoing, shares, echo=True, seed=5) as server:
+        where = ("--model", "m", "--base-url", server.base_url, "--set", "chat.backoff=0.01")
+        what = ("--agents", "prompting", "--tasks", "4", "--runs", "1", "--out", "result.json")
+        code, said = await bestofq(tmp_path, "eval", *where, *what)
+        assert code == 0, said
+    with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
+        episodes = "".join(episode.model_dump_json() for episode in store.episodes(run="eval"))
+        write_report(store, tmp_path / "report.html", title="T")
+        runs = repr(store.runs())
+    assert "so [OPENAI_API_KEY]" in episodes  # it came, and was taken out
+    assert "so [OPENAI_API_KEY]" in (tmp_path / "report.html").read_text()
+    assert KEY not in episodes + runs + said
+    assert KEY.encode() not in written(tmp_path)
 
 
 async def test_a_refused_key_ends_the_run_with_a_sentence(tmp_path: Path) -> None:

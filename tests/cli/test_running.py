@@ -102,9 +102,9 @@ async def test_without_a_terminal_nothing_irreversible_is_done(tmp_path: Path) -
     assert "not done: The user did not allow click button Buy now" in text
     assert "allow them by --hosts cdn.example" in text
     assert re.search(r"so far \d+\.\d s, 200 tokens in, 40 out, \$0\.0007", text)
-    assert "answer: I bought nothing.\nverdict: not judged\n" in text
+    assert "answer: I bought nothing.\nverdict: unjudged\n" in text
     with Store.open(tmp_path, read_only=True) as store:
-        [episode] = store.episodes(status="cut")
+        [episode] = store.episodes()
     assert f"episode {episode.id} in {tmp_path}" in text
     assert (episode.agent, episode.task.goal, episode.task.suite) == ("picker", "buy a kettle", "web")
     assert [len(step.decision.candidates) for step in episode.steps] == [2, 1]

@@ -1,17 +1,20 @@
 """The chat client against an endpoint that fails as endpoints do, over real HTTP on loopback."""
 
 import asyncio
+import logging
 import time
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyError
+from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError, ReplyError
 from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message, tolerant_json
 from bestofq.models.faults import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+KEY = "sk-this-must-never-be-written-down"
 ASK = ChatRequest(messages=[Message(role="user", text="hello")], schema=SCHEMA)
 
 
@@ -39,7 +42,7 @@ async def test_a_reply_with_its_usage() -> None:
     assert sent["response_format"]["json_schema"]["schema"] == SCHEMA
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "503", "reset", "silence", "garbage", "page", "half"])
+@pytest.mark.parametrize("fault", ["429", "500", "503", "reset", "silence", "drip", "garbage", "page", "half"])
 async def test_what_passes_is_tried_again(fault: Fault) -> None:
     async with FaultServer(good, script=[fault, fault]) as server, model(server) as asked:
         reply = await asked.reply(ASK)
@@ -133,13 +136,37 @@ async def test_a_thousand_replies_through_every_fault() -> None:
     assert min(server.seen[fault] for fault in shares) > 0
 
 
-async def test_the_key_stays_out_of_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    async with FaultServer(good, {"401": 1.0}) as server, model(server) as asked:
-        with pytest.raises(ConfigError) as raised:
+ECHOED: list[Fault] = ["ok", "429", "500", "503", "401", "404", "garbage", "page", "overflow", "refusal"]
+
+
+@pytest.mark.parametrize("fault", ECHOED)
+async def test_the_key_stays_out_of_all_that_is_kept_though_the_endpoint_echoes_it(
+    fault: Fault, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    said = ""
+    async with FaultServer(good, {fault: 1.0}, echo=True) as server, model(server, attempts=2) as asked:
+        try:
+            reply = await asked.reply(ASK)
+            said = f"{reply!r}"
+        except BestOfQError as error:
+            said = "".join(traceback.format_exception(error))
+        said += repr(asked)
+    assert said
+    assert KEY not in said
+    if fault != "garbage":  # httpcore's own DEBUG log quotes bytes that are no HTTP
+        assert KEY not in caplog.text
+    assert fault != "ok" or "[OPENAI_API_KEY]" in said  # it was there
+
+
+async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are shortened to 200 characters: what is left of a key at the edge must not be its beginning."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY * 20)
+    async with FaultServer(good, {"overflow": 1.0}, echo=True) as server, model(server) as asked:
+        with pytest.raises(ContextError) as raised:
             await asked.reply(ASK)
-    assert "sk-very-secret" not in str(raised.value)
-    assert "sk-very-secret" not in repr(model(server))
+    assert KEY[:12] not in str(raised.value)
 
 
 @pytest.mark.parametrize(

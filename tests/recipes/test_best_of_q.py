@@ -11,8 +11,9 @@ from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig
 from bestofq.recipes.benchmark import compare
 from bestofq.recipes.best_of_q import best_of_q, train
+from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import ranking
-from bestofq.recipes.settings import BestOfQSettings, ModelSettings, Parts, SuiteSettings
+from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.store.store import Store
 

@@ -3,31 +3,44 @@
 import asyncio
 import json
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvicorn
 from rich.console import Console
 from rich.table import Table
 
+from bestofq.cli.choices import (
+    LEARNED,
+    RUNS,
+    SUITES,
+    BaseUrl,
+    Config,
+    Folder,
+    Model,
+    Q,
+    Set,
+    kind_of,
+    parts_of,
+    split_of,
+    with_values,
+)
 from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
 from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
 from bestofq.cli.experiment import dev_curve, run_experiment
-from bestofq.cli.judging import judge, tasks_of
+from bestofq.cli.judging import judge, say_stale, tasks_of
 from bestofq.cli.running import run as run_on_a_page
-from bestofq.core.errors import ConfigError
-from bestofq.core.observation import Split
-from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.learning.value import ValueModel
+from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
 from bestofq.recipes.ranking import ranking
-from bestofq.recipes.settings import AgentKind, BestOfQSettings, Parts, pocket_q
 from bestofq.recipes.worlds import open_world
+from bestofq.reports.costs import cost_table
+from bestofq.reports.domains import domain_table
 from bestofq.reports.html import write_report
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
@@ -40,45 +53,11 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(embed)
 console = Console()
+app.command("run")(run_on_a_page)
 app.command()(judge)
 app.command("webvoyager")(tasks_of)
-app.command("run")(run_on_a_page)
-
-Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]
-Folder = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
-Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function; none: the one that ships.")]
-Model = Annotated[
-    str | None, typer.Option("--model", help="Who proposes: with --base-url the endpoint's name, else a directory.")
-]
-BaseUrl = Annotated[str | None, typer.Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
-RUNS = Path("runs/webshop")
-SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-
-
-def _parts(
-    config: Path | None, settings: list[str] | None, model: str | None = None, base_url: str | None = None
-) -> Parts:
-    """ConfigError when an endpoint is given without a model's name."""
-    given = []
-    if base_url is not None:
-        if model is None:
-            raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
-        given = [f"chat.base_url={base_url}", f"chat.model={model}"]
-    elif model is not None:
-        given = [f"model.path={model}"]
-    return Parts(load_config(BestOfQSettings, config, [*given, *(settings or ())]))
-
-
-def _with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Parts, ValueModel | None]:
-    """A Q-function for the agents that need one, and the parts with the embeddings it reads."""
-    if not {"best-of-q", "prior"} & set(kinds):
-        return parts, None
-    folder = folder or pocket_q()
-    parts = parts.reading(read_card(folder).embed)
-    return parts, load_value(folder, embed=parts.embedder.spec)
+app.command()(embed)
 
 
 @app.command()
@@ -112,8 +91,8 @@ def collect(
     base_url: BaseUrl = None,
 ) -> None:
     """Collect episodes on training tasks. The same command again goes on where it stopped."""
-    kind = _kind(agent)
-    parts, values = _with_values(_parts(config, set_, model, base_url), q, [kind])
+    kind = kind_of(agent)
+    parts, values = with_values(parts_of(config, set_, model, base_url), q, [kind])
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -142,7 +121,7 @@ def train(
 ) -> None:
     """Learn Q and V by IQL from stored episodes."""
     with Store.open(store) as opened:
-        recipe.train(_parts(config, set_), opened, run or [recipe.SEED_RUN], out, console)
+        recipe.train(parts_of(config, set_), opened, run or [recipe.SEED_RUN], out, console)
 
 
 @app.command()
@@ -155,7 +134,7 @@ def improve(
     base_url: BaseUrl = None,
 ) -> None:
     """The whole recipe: collect, train, then cycles of exploit, add data, retrain. Resumable."""
-    parts = _parts(config, set_, model, base_url)
+    parts = parts_of(config, set_, model, base_url)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -167,23 +146,34 @@ def improve(
 
 @app.command("eval")
 def evaluate(
+    suite: Annotated[str | None, typer.Argument(help=f"{', '.join(SUITES)}; none: as in the settings.")] = None,
     config: Config = None,
     set_: Set = None,
     store: Folder = RUNS,
     q: Q = None,
     run: Annotated[str, typer.Option(help="Name of the run.")] = "eval",
-    agents: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(AGENTS),
-    split: Annotated[str, typer.Option(help="dev or test.")] = "dev",
-    tasks: Annotated[int, typer.Option(min=1)] = 200,
+    agents: Annotated[
+        str | None, typer.Option(help="Comma-separated; none: all, without a Q-function those that need none.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="train, dev or test.")] = "dev",
+    tasks: Annotated[str, typer.Option(help="How many at most, or a glob of their names: 'click-*'.")] = "200",
     runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
     n: Annotated[int | None, typer.Option(min=1, help="Candidates at inference; none: as in training.")] = None,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
 ) -> None:
-    """Success ± standard error over runs, and steps for success, for each agent (Table 2)."""
-    kinds = [_kind(name.strip()) for name in agents.split(",")]
-    parts, values = _with_values(_parts(config, set_, model, base_url), q, kinds)
+    """Success ± standard error over runs, steps for success and cost of each agent (Tables 2 and 5 to 8)."""
+    more = [f"suite.name={suite}"] if suite else []
+    more += [] if tasks.isdecimal() else [f"suite.only={tasks}"]
+    limit = max(1, int(tasks)) if tasks.isdecimal() else 1_000_000
+    parts = parts_of(config, set_, model, base_url, *more)
+    name = parts.settings.suite.name
+    given = agents.split(",") if agents else [kind for kind in AGENTS if name == "webshop" or q or kind not in LEARNED]
+    kinds = [kind_of(kind.strip()) for kind in given]
+    parts, values = with_values(parts, q, kinds)
+    if name == "webvoyager":
+        say_stale(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -196,23 +186,45 @@ def evaluate(
                     console,
                     agents=kinds,
                     values=values,
-                    split=_split(split),
-                    tasks=tasks,
+                    split=split_of(split),
+                    tasks=limit,
                     runs=runs,
                     n=n,
                 )
-                table = result_table(
-                    opened, runs=[run], agents=kinds, split=split, baseline=kinds[0] if len(kinds) > 1 else None
-                )
-        console.print(table.to_rich(f"WebShop, {split}"))
+                show(opened)
+
+    def show(opened: Store) -> None:
+        baseline = kinds[0] if len(kinds) > 1 else None
+        table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
+        costs = cost_table(opened, runs=[run], agents=kinds, split=split)
+        domains = domain_table(opened, runs=[run], agents=kinds, split=split) if name != "webshop" else None
+        if domains is not None:
+            console.print(domains.to_rich(f"{name}, {split}, by {'task' if name == 'miniwob' else 'domain'}"))
+        console.print(table.to_rich(f"{name}, {split}"))
+        console.print(costs.to_rich("Costs"))
         if out is not None:
+            result = {
+                "command": "bestofq " + " ".join(sys.argv[1:]),
+                "table": json.loads(table.to_json()),
+                "costs": json.loads(costs.to_json()),
+                **({} if domains is None else {"domains": json.loads(domains.to_json())}),
+            }
             out.parent.mkdir(parents=True, exist_ok=True)
-            command = "bestofq " + " ".join(sys.argv[1:])
-            result = {"command": command, "table": json.loads(table.to_json())}
             out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
             console.print(f"written: {out}")
 
     asyncio.run(work())
+
+
+@app.command("serve-model")
+def serve_model(
+    config: Config = None,
+    set_: Set = None,
+    model: Model = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the loopback interface.")] = 8000,
+) -> None:
+    """Serve a local model behind an OpenAI-compatible endpoint on loopback; its seeds give the draws made here."""
+    uvicorn.run(model_app(parts_of(config, set_, model).model), host="127.0.0.1", port=port)
 
 
 @app.command()
@@ -224,7 +236,7 @@ def rank(
     agent: Annotated[str, typer.Option(help="Whose choices to count.")] = "best-of-q",
 ) -> None:
     """Count right actions proposed and taken, against an oracle, per kind of page (Fig. 3, exactly)."""
-    parts = _parts(config, set_)
+    parts = parts_of(config, set_)
     with Store.open(store, read_only=True) as opened:
         rows = ranking(opened.episodes(run=run, agent=agent), parts.suite)
     table = Table(title=f"{agent} in {run}: shares of steps, %")
@@ -275,7 +287,7 @@ def experiment(
     runs: Annotated[int, typer.Option(min=1)] = 3,
 ) -> None:
     """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
-    parts = _parts(config, set_)
+    parts = parts_of(config, set_)
     asyncio.run(run_experiment(parts, console, out=out, results=results, tasks=tasks, runs=runs))
 
 
@@ -287,17 +299,3 @@ def pocket(
 ) -> None:
     """Make the pocket model from nothing: demonstrations, tokenizer, training."""
     make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)
-
-
-def _kind(name: str) -> AgentKind:
-    for kind in ("explore", *AGENTS):
-        if name == kind:
-            return kind
-    raise ConfigError(f"there is no agent {name!r}: it is one of explore, {', '.join(AGENTS)}")
-
-
-def _split(name: str) -> Split:
-    for split in SPLITS:
-        if name == split:
-            return split
-    raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(SPLITS)}")

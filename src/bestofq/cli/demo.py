@@ -11,7 +11,8 @@ from bestofq.learning.checkpoint import export_value, load_networks, load_value,
 from bestofq.learning.iql import train_iql
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import collect, transitions
-from bestofq.recipes.settings import BestOfQSettings, Parts, SuiteSettings, pocket_q
+from bestofq.recipes.parts import Parts, pocket_q
+from bestofq.recipes.settings import BestOfQSettings, SuiteSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.html import write_report
 from bestofq.reports.table import result_table

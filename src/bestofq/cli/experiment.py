@@ -12,8 +12,8 @@ from rich.console import Console
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
 from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
+from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import Ranking, ranking
-from bestofq.recipes.settings import Parts
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report

@@ -18,6 +18,8 @@ from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import judge_run
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.worlds import webvoyager
 from bestofq.reports.agreement import agreement
 from bestofq.reports.domains import domain_of, domain_table
 from bestofq.store.store import Store
@@ -104,6 +106,17 @@ def tasks_of(
         f"{len(past)} of {sum(suite.domains().values())} tasks name a date that is past: a booking cannot be made any "
         "more, a search for what was published then can. Patch or leave out the former before a run."
     )
+
+
+def say_stale(parts: Parts) -> None:
+    """Before a run: what of its tasks cannot be done any more. Whether to run them is the user's to decide."""
+    past = stale(webvoyager(parts.settings.suite).tasks(), date.today())
+    if past:
+        some = ", ".join(entry.task.id for entry in past[:5])
+        console.print(
+            f"[yellow]{len(past)} tasks name a date that is past, {escape(some)}, …: `bestofq webvoyager "
+            f"{escape(str(parts.settings.suite.data))}` lists them.[/]"
+        )
 
 
 def _day(text: str | None) -> date:

@@ -19,7 +19,7 @@ from bestofq.envs.webshop.source import load_catalogue
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.models.local import POCKET, LocalModel, weights_hash
-from bestofq.recipes.settings import pocket_q
+from bestofq.recipes.parts import pocket_q
 
 DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"

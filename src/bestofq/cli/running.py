@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +11,10 @@ from rich.console import Console
 
 from bestofq import __version__
 from bestofq.agents.agent import Agent
-from bestofq.agents.localizers.page import PageLocalizer
-from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.cli.asking import Asking
-from bestofq.cli.config import load_config
+from bestofq.cli.choices import LEARNED, kind_of, parts_of
 from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
@@ -26,11 +23,9 @@ from bestofq.envs.web import WebEnv
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.benchmark import AGENTS
 from bestofq.recipes.open_page import UserJudge, page_task, visit
-from bestofq.recipes.settings import AgentKind, BestOfQSettings, Parts, pocket_q
+from bestofq.recipes.parts import Parts, pocket_q
 from bestofq.rollouts.episode import STEP_LIMIT
 from bestofq.store.store import Store
-
-LEARNED = ("best-of-q", "prior")
 
 
 def run(
@@ -52,7 +47,8 @@ def run(
     yes: Annotated[bool, typer.Option("--yes", help="Do what seems irreversible without asking.")] = False,
     headed: Annotated[bool, typer.Option("--headed", help="Show the browser's window.")] = False,
     localizer: Annotated[
-        str | None, typer.Option(help="page: the model names elements in words, found by the page's own names.")
+        str | None,
+        typer.Option(help="page, vision or page+vision: elements are named in words and found so."),
     ] = None,
     screenshots: Annotated[bool, typer.Option(help="Keep a picture of every step; chat models see it.")] = True,
     config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
@@ -60,7 +56,8 @@ def run(
 ) -> None:
     """Do one thing on any web page, and show how. Asks before it pays, sends, deletes, books or gives your data."""
     console = Console()
-    parts, chosen = _agent(_settings(config, set_, model, base_url), agent, q, n, by_words=_by_words(localizer))
+    words = ("by=words", f"localizer={localizer}") if localizer else ()
+    parts, chosen = _agent(parts_of(config, set_, model, base_url, *words), agent, q, n)
     if _is_pocket(parts):
         console.print(
             "[yellow]The pocket model was made for WebShop's pages: elsewhere give --model and --base-url.[/]"
@@ -107,18 +104,9 @@ def run(
     raise typer.Exit(0 if _told(view, episode, store) else 1)
 
 
-def _settings(config: Path | None, settings: list[str] | None, model: str | None, base_url: str | None) -> Parts:
-    given = [f"model.path={model}"] if model and base_url is None else []
-    if base_url is not None:
-        if model is None:
-            raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
-        given = [f"chat.base_url={base_url}", f"chat.model={model}"]
-    return Parts(load_config(BestOfQSettings, config, [*given, *(settings or ())]))
-
-
-def _agent(parts: Parts, name: str | None, q: Path | None, n: int | None, *, by_words: bool) -> tuple[Parts, Agent]:
+def _agent(parts: Parts, name: str | None, q: Path | None, n: int | None) -> tuple[Parts, Agent]:
     """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as it is told to."""
-    kind = _kind(name or ("prompting" if q is None else "best-of-q"))
+    kind = kind_of(name or ("prompting" if q is None else "best-of-q"))
     values = None
     if kind in LEARNED:
         if q is None and not _is_pocket(parts):
@@ -128,27 +116,9 @@ def _agent(parts: Parts, name: str | None, q: Path | None, n: int | None, *, by_
         folder = q or pocket_q()
         parts = parts.reading(read_card(folder).embed)
         values = load_value(folder, embed=parts.embedder.spec)
-    agent = parts.agent(kind, values, n=n)
-    if by_words:
-        if parts.endpoint is None:
-            raise ConfigError(
-                "--localizer page needs a chat model (--model, --base-url): others name elements by marks"
-            )
-        agent = replace(agent, proposer=ChatProposer(parts.endpoint, by="words"), localizer=PageLocalizer())
-    return parts, agent
-
-
-def _kind(name: str) -> AgentKind:
-    for kind in AGENTS:
-        if name == kind:
-            return kind
-    raise ConfigError(f"there is no agent {name!r}: it is one of {', '.join(AGENTS)}")
-
-
-def _by_words(localizer: str | None) -> bool:
-    if localizer not in (None, "page"):
-        raise ConfigError(f"there is no localizer {localizer!r}: it is page")
-    return localizer is not None
+    if parts.settings.by == "words" and parts.endpoint is None:
+        raise ConfigError("--localizer needs a chat model (--model, --base-url): others name elements by marks")
+    return parts, parts.agent(kind, values, n=n)
 
 
 def _is_pocket(parts: Parts) -> bool:

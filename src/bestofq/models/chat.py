@@ -26,7 +26,7 @@ from bestofq.core.observation import Screenshot
 from bestofq.models.images import Coordinates, Picture, PictureCache, PictureLimits, limits_of
 from bestofq.models.pacing import Pace
 from bestofq.models.prices import Price, price_of
-from bestofq.models.troubles import Trouble, trouble_of
+from bestofq.models.troubles import Trouble, trouble_of, without_key
 
 Finish = Literal["stop", "truncated", "refused", "empty"]
 Rung = Literal["json_schema", "json_object", "text"]
@@ -104,6 +104,17 @@ class ChatRequest:
     max_tokens: int | None = None
     seed: int | None = None
     pixels: int | None = None  # of a picture, at most; None: the config's
+    n: int = 1  # replies wanted; an endpoint may give fewer
+    log_probs: bool = False  # of the replies; an endpoint may give none
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """One of the replies to a request; `log_prob` of the whole of it, by the endpoint's word."""
+
+    text: str
+    finish: Finish
+    log_prob: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +128,7 @@ class ChatReply:
     attempts: int
     seconds: float
     usd: float | None  # None: the price is not known
+    choices: tuple[Choice, ...]  # all replies, this one first
 
     def usage(self, role: Role) -> Usage:
         return Usage(
@@ -209,7 +221,7 @@ class ChatModel:
                         completion = await self._client.chat.completions.create(
                             **self._arguments(request, messages, rung)
                         )
-                    reply, counted = _read(completion)
+                    reply, counted = _read(completion, self.config.key_variable)
                 except Exception as error:
                     trouble = self._trouble(error)
                 else:
@@ -276,6 +288,10 @@ class ChatModel:
         }
         if request.seed is not None:
             found["seed"] = request.seed
+        if request.n > 1:
+            found["n"] = request.n
+        if request.log_probs:
+            found["logprobs"] = True
         if request.schema is not None and rung == "json_schema":
             schema = {"name": request.name, "schema": dict(request.schema), "strict": True}
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -298,22 +314,32 @@ def tolerant_json(text: str) -> Any:
     raise ReplyError(problem)
 
 
-def _read(completion: Any) -> tuple[dict[str, Any], bool]:
-    """Text, finish and tokens of a completion, and whether the tokens were counted. ModelError where it is none."""
+def _read(completion: Any, key_variable: str) -> tuple[dict[str, Any], bool]:
+    """Replies and tokens of a completion, and whether the tokens were counted. ModelError where it is none."""
     choices = getattr(completion, "choices", None)
     if not choices:
         raise ModelError("the endpoint's answer is no chat completion")
-    choice = choices[0]
-    text = getattr(choice.message, "content", None) or ""
-    refused = getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter"
+    read = tuple(_choice(choice, key_variable) for choice in choices)
+    usage = getattr(completion, "usage", None)
+    tokens_in, tokens_out = (getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion"))
+    reply = {
+        "text": read[0].text,
+        "finish": read[0].finish,
+        "choices": read,
+        "tokens_in": tokens_in or 0,
+        "tokens_out": tokens_out or 0,
+    }
+    return reply, tokens_in is not None and tokens_out is not None
+
+
+def _choice(choice: Any, key_variable: str) -> Choice:
+    text = without_key(getattr(choice.message, "content", None) or "", key_variable)
     finish: Finish = "stop"
-    if refused:
+    if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         finish = "refused"
     elif choice.finish_reason == "length":
         finish = "truncated"
     elif not text.strip():
         finish = "empty"
-    usage = getattr(completion, "usage", None)
-    tokens_in, tokens_out = (getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion"))
-    reply = {"text": text, "finish": finish, "tokens_in": tokens_in or 0, "tokens_out": tokens_out or 0}
-    return reply, tokens_in is not None and tokens_out is not None
+    tokens = getattr(getattr(choice, "logprobs", None), "content", None)
+    return Choice(text=text, finish=finish, log_prob=sum(token.logprob for token in tokens) if tokens else None)

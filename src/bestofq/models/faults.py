@@ -21,6 +21,7 @@ Fault = Literal[
     "404",
     "reset",  # the connection is cut without a word
     "silence",  # the connection stays open, nothing comes
+    "drip",  # a space now and then, for ever
     "garbage",  # bytes that are no HTTP
     "page",  # 200, with a proxy's HTML
     "half",  # 200, the body stops short of its length
@@ -30,6 +31,7 @@ Fault = Literal[
     "overflow",  # the context is too short for the request
     "nonsense",  # a reply that is not what was asked for
     "uncounted",  # a reply without its usage
+    "braces",  # empty JSON
 ]
 Rung = Literal["json_schema", "json_object"]
 _PHRASES = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -47,7 +49,8 @@ class FaultServer:
     """Answers each request by `reply`, or by a fault drawn with its share in `faults`; `script` goes before both.
 
     `refuses` names structured output it answers with 400; a body of more than `takes` bytes overflows. `requests` holds
-    the bodies as they came, `seen` counts what each was answered with ("ok" or the fault).
+    the bodies as they came, `seen` counts what each was answered with ("ok" or the fault). With `echo` all its answers
+    hold the request's Authorization header, as those of debugging proxies do.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class FaultServer:
         refuses: Sequence[Rung] = (),
         takes: int | None = None,
         seconds: float = 0.0,
+        echo: bool = False,
         seed: int = 0,
     ) -> None:
         self._reply = reply
@@ -67,6 +71,7 @@ class FaultServer:
         self._refuses = refuses
         self._takes = takes
         self._seconds = seconds
+        self._echo = echo
         self._rng = random.Random(seed)
         self._open: set[asyncio.Task[None]] = set()
         self.requests: list[Mapping[str, Any]] = []
@@ -101,23 +106,28 @@ class FaultServer:
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request; whether the connection goes on."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-        length = next((int(line.split(":")[1]) for line in head.split("\r\n") if line.startswith("content-length")), 0)
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        head = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(head.get("content-length", 0))
         request = json.loads(await reader.readexactly(length) or b"{}")
         self.requests.append(request)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             await asyncio.sleep(self._seconds)
-            return await self._answer(request, writer, too_long=self._takes is not None and length > self._takes)
+            too_long = self._takes is not None and length > self._takes
+            echo = f" {head.get('authorization')}" if self._echo else ""
+            return await self._answer(request, writer, echo, too_long=too_long)
         finally:
             self.at_once -= 1
 
-    async def _answer(self, request: Mapping[str, Any], writer: asyncio.StreamWriter, *, too_long: bool) -> bool:
+    async def _answer(
+        self, request: Mapping[str, Any], writer: asyncio.StreamWriter, echo: str, *, too_long: bool
+    ) -> bool:
         wanted = request.get("response_format", {}).get("type")
         if wanted in self._refuses:
             self.seen["format"] += 1
-            return await _send(writer, 400, _error(f"response_format {wanted} is not supported"))
+            return await _send(writer, 400, _error(f"response_format {wanted} is not supported" + echo))
         fault = "overflow" if too_long else self._draw()
         self.seen[fault] += 1
         match fault:
@@ -126,33 +136,47 @@ class FaultServer:
                 return False
             case "silence":
                 await asyncio.sleep(3600)
+            case "drip":
+                await _send(writer, 200, b"", length=100_000)
+                while True:
+                    writer.write(b" ")
+                    await writer.drain()
+                    await asyncio.sleep(0.02)
             case "garbage":
-                writer.write(bytes(self._rng.randrange(256) for _ in range(200)) + b"\r\n\r\n")
+                noise = bytes(self._rng.randrange(256) for _ in range(200))
+                writer.write((echo.encode() or noise) + b"\r\n\r\n")
                 await writer.drain()
                 return False
             case "page":
-                return await _send(writer, 200, b"<html>502 from a proxy</html>", kind="text/html")
+                return await _send(writer, 200, f"<html>502 from a proxy{echo}</html>".encode(), kind="text/html")
             case "half":
                 body = json.dumps(_completion(self._reply(request), "stop")).encode()
                 await _send(writer, 200, body[: len(body) // 2], length=len(body))
                 return False
+            case "ok" | "truncated" | "empty" | "refusal" | "nonsense" | "uncounted" | "braces":
+                completion = self._completed(fault, request, echo)
+                return await _send(writer, 200, json.dumps(completion).encode())
+        status, message = _SAID[fault]
+        return await _send(writer, status, _error(message + echo))
+
+    def _completed(self, fault: str, request: Mapping[str, Any], echo: str) -> dict[str, Any]:
+        match fault:
             case "truncated":
                 text = self._reply(request)
-                return await _send(writer, 200, json.dumps(_completion(text[: len(text) // 2], "length")).encode())
+                return _completion(text[: len(text) // 2], "length")
             case "empty":
-                return await _send(writer, 200, json.dumps(_completion("", "stop")).encode())
+                return _completion("", "stop")
             case "refusal":
-                return await _send(writer, 200, json.dumps(_completion(None, "stop", refusal="I cannot.")).encode())
+                return _completion(None, "stop", refusal="I cannot." + echo)
             case "nonsense":
-                return await _send(writer, 200, json.dumps(_completion('{"candidates": 7}', "stop")).encode())
+                return _completion('{"candidates": 7}' + echo, "stop")
+            case "braces":
+                return _completion("{}" + echo, "stop")
             case "uncounted":
-                completion = _completion(self._reply(request), "stop")
+                completion = _completion(self._reply(request) + echo, "stop")
                 del completion["usage"]
-                return await _send(writer, 200, json.dumps(completion).encode())
-            case "ok":
-                return await _send(writer, 200, json.dumps(_completion(self._reply(request), "stop")).encode())
-        status, message = _SAID[fault]
-        return await _send(writer, status, _error(message))
+                return completion
+        return _completion(self._reply(request) + echo, "stop")
 
     def _draw(self) -> str:
         if self._script:

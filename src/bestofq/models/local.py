@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.cache_utils import DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
+from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import SetupError
 from bestofq.models.batching import MicroBatcher
 
@@ -49,8 +50,8 @@ class Reply:
     """`log_prob`: natural log of the probability of the whole reply, its end included, at temperature 1."""
 
     text: str
-    log_prob: float
-    ids: tuple[int, ...]  # the tokens as drawn: encoding `text` again may cut it up otherwise
+    log_prob: float | None  # None: an endpoint that does not say
+    ids: tuple[int, ...]  # the tokens as drawn: encoding `text` again may cut it up otherwise; an endpoint gives none
     finished: bool  # False: cut off at max_new_tokens
 
     @property
@@ -63,6 +64,28 @@ class Reply:
 class Generation:
     replies: tuple[Reply, ...]
     prompt_tokens: int
+    reply_tokens: int
+    calls: int = 1
+    usd: float | None = None  # None: the price is not known
+
+    def usage(self, role: Role, *, seconds: float) -> Usage:
+        return Usage(
+            role=role,
+            tokens_in=self.prompt_tokens,
+            tokens_out=self.reply_tokens,
+            calls=self.calls,
+            seconds=seconds,
+            usd=self.usd,
+        )
+
+
+class TextModel(Protocol):
+    """Replies to a prompt in its own words: `LocalModel`, or the same behind an endpoint (`RemoteModel`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def generate(self, request: Request) -> Generation: ...
 
 
 class LocalModel:
@@ -182,7 +205,7 @@ class LocalModel:
             Reply(text, p, tuple(branch), not cut)
             for text, p, branch, cut in zip(texts, log_prob.tolist(), branches, alive.tolist(), strict=True)
         )
-        return Generation(tuple(replies), prompt_tokens)
+        return Generation(tuple(replies), prompt_tokens, sum(map(len, branches)))
 
 
 class _Sampler:

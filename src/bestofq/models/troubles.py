@@ -1,5 +1,6 @@
 """What goes wrong at an endpoint, told apart once."""
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -34,7 +35,7 @@ def trouble_of(error: Exception, *, where: str, key_variable: str, attempt: floa
     if isinstance(error, openai.APIStatusError):
         return _status(error, where, key_variable)
     if isinstance(error, openai.APIConnectionError):
-        return Trouble(f"no connection ({error.__cause__ or error.message})")
+        return Trouble(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
     if isinstance(error, openai.APIError | ModelError | ValueError | AttributeError | TypeError):
         return Trouble(f"an answer that is no chat completion ({type(error).__name__})")
     raise error
@@ -47,20 +48,26 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> Trou
     if status in (408, 409) or status >= 500:
         return Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", _retry_after(error))
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
-        raise ContextError(f"the request is too long for {where}: {_brief(error)}") from error
+        raise ContextError(f"the request is too long for {where}: {_brief(error, key_variable)}") from None
     if status in (400, 422) and _FORMAT.search(said):
-        return Trouble(f"no structured output: {_brief(error)}", "format")
+        return Trouble(f"no structured output: {_brief(error, key_variable)}", "format")
     mend = {
         401: f"the key is refused: put a valid one into the environment variable {key_variable}",
         403: f"the key may not use it: check what {key_variable} is allowed to do",
         404: "it is not there: check `model` and that `base_url` ends as the endpoint wants it, often in /v1",
         429: f"the quota of the key in {key_variable} is used up",
-    }.get(status, f"the request is refused ({_brief(error)}): check `model` and what it supports")
-    raise ConfigError(f"{where}: {mend} (HTTP {status})") from error
+    }.get(status, f"the request is refused ({_brief(error, key_variable)}): check `model` and what it supports")
+    raise ConfigError(f"{where}: {mend} (HTTP {status})") from None
 
 
-def _brief(error: openai.APIStatusError) -> str:
-    return " ".join(error.message.split())[:200]
+def _brief(error: BaseException, key_variable: str) -> str:
+    return " ".join(without_key(str(error), key_variable).split())[:200]
+
+
+def without_key(text: str, key_variable: str) -> str:
+    """Endpoints may echo what they were sent: the key is taken out of all that is kept of an answer."""
+    key = os.environ.get(key_variable)
+    return text.replace(key, f"[{key_variable}]") if key else text
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:

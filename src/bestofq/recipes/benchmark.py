@@ -7,7 +7,8 @@ from rich.console import Console
 from bestofq.core.observation import Split
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.best_of_q import collect
-from bestofq.recipes.settings import AgentKind, Parts
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store

@@ -15,7 +15,8 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, export_value, load_value
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.settings import AgentKind, Parts
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import run_many

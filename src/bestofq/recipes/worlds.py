@@ -16,7 +16,8 @@ from bestofq.envs.webshop.site import serve
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.envs.webshop.web import WebShopEnv
 from bestofq.envs.webvoyager.suite import WebVoyager
-from bestofq.recipes.settings import Parts, SuiteSettings
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import SuiteSettings
 
 MakeEnv = Callable[[], Awaitable[Env]]
 Tasks = Callable[[Split, int | None], Awaitable[list[Task]]]
@@ -54,9 +55,9 @@ async def _text(parts: Parts) -> AsyncIterator[World]:
 @asynccontextmanager
 async def _browsed(parts: Parts) -> AsyncIterator[World]:
     suite = parts.settings.suite
-    async with Browser.launch(VIEWPORT if suite.name == "miniwob" else None) as browser:
-        async with _sites[suite.name](parts, browser) as world:
-            yield world
+    viewport = VIEWPORT if suite.name == "miniwob" else None
+    async with Browser.launch(viewport) as browser, _sites[suite.name](parts, browser) as world:
+        yield world
 
 
 @asynccontextmanager
@@ -78,9 +79,7 @@ async def _miniwob(parts: Parts, browser: Browser) -> AsyncIterator[World]:
             return MiniWobEnv(suite.root, browser, screenshots=chosen.pictured)
 
         async def tasks(split: Split, limit: int | None) -> list[Task]:
-            found = await suite.tasks(
-                browser, split, chosen.only, per_task=chosen.per_task, families=chosen.families
-            )
+            found = await suite.tasks(browser, split, chosen.only, per_task=chosen.per_task, families=chosen.families)
             return found[:limit]
 
         yield World(make_env, tasks)
@@ -110,7 +109,9 @@ def webvoyager(chosen: SuiteSettings) -> WebVoyager:
 def _goods(parts: Parts) -> Tasks:
     async def tasks(split: Split, limit: int | None) -> list[Task]:
         chosen = parts.settings.suite
-        return parts.suite.tasks(split, limit) if chosen.only == "*" else _only(chosen, parts.suite.tasks(split))[:limit]
+        return (
+            parts.suite.tasks(split, limit) if chosen.only == "*" else _only(chosen, parts.suite.tasks(split))[:limit]
+        )
 
     return tasks
 
@@ -119,8 +120,10 @@ def _only(chosen: SuiteSettings, tasks: list[Task]) -> list[Task]:
     """Those whose id matches the settings' glob. InputError when none does."""
     found = [task for task in tasks if fnmatch.fnmatch(task.id, chosen.only)]
     if not found:
-        raise InputError(f"no task of {chosen.name} has an id like {chosen.only!r}; there are {len(tasks)}, such as "
-                         f"{', '.join(task.id for task in tasks[:3])}")
+        raise InputError(
+            f"no task of {chosen.name} has an id like {chosen.only!r}; there are {len(tasks)}, such as "
+            f"{', '.join(task.id for task in tasks[:3])}"
+        )
     return found
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
+from bestofq.reports.costs import AgentCost, CostTable
 from bestofq.reports.table import ResultTable
 
 STYLE = files("bestofq.reports").joinpath("templates/figure.css").read_text(encoding="utf-8")
@@ -134,6 +135,66 @@ def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup
         parts.append(_text(number * 190 + 16, 53, name, ""))
         parts.append(_text(number * 190 + 16, 70, f"{100 * share:.1f} %  ({count:,} steps)", "value"))
     return _svg(parts, 76, "Share of steps by what became of the good action", standalone)
+
+
+def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:
+    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2).
+
+    The cost is in USD where every price is known, else in tokens, and the axis says so.
+    """
+    height, left, right, top, bottom = 300, 46, 18, 14, 40
+    priced = all(row.total.price is not None for row in costs.rows)
+
+    def cost(row: AgentCost) -> float:
+        return (row.total.usd if priced else row.total.tokens) / row.tasks
+
+    floor, ceiling, gap = _axis([row.success for row in costs.rows])
+    most = 1.15 * max(cost(row) for row in costs.rows) or 1.0
+
+    def x(row: AgentCost) -> float:
+        return round(left + (_WIDTH - left - right) * cost(row) / most, 1)
+
+    def y(rate: float) -> float:
+        return round(top + (height - top - bottom) * (ceiling - rate) / (ceiling - floor), 1)
+
+    parts = []
+    for tick in range(round((ceiling - floor) / gap) + 1):
+        rate = floor + tick * gap
+        parts.append(_line(left, y(rate), _WIDTH - right, y(rate), "rule"))
+        parts.append(_text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
+    for fifth in range(6):
+        at = left + (_WIDTH - left - right) * fifth / 5
+        parts.append(_text(at, height - bottom + 18, _amount(most * fifth / 5, priced), "middle"))
+    axis = "USD per task" if priced else "tokens per task (not every price is known)"
+    parts.append(_text((left + _WIDTH - right) / 2, height - 4, axis, "middle"))
+    front = pareto_front([(cost(row), row.success) for row in costs.rows])
+    parts.append(_shape("polyline", [(x(costs.rows[i]), y(costs.rows[i].success)) for i in front], "base front"))
+    for number, row in enumerate(costs.rows):
+        name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
+        circle = Markup('<circle cx="{}" cy="{}" r="4.5" class="{}"><title>{}</title></circle>')
+        title = f"{name}: {100 * row.success:.1f} % at {_amount(cost(row), priced)} {axis}"
+        parts.append(circle.format(x(row), y(row.success), "s1" if number in front else "s0", title))
+        late = x(row) > _WIDTH * 0.7
+        parts.append(
+            _text(
+                x(row) + (-9 if late else 9), y(row.success) + 4, _shortened(name, 30), "end name" if late else "name"
+            )
+        )
+    return _svg(parts, height, "Success against the cost of a task", standalone)
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Indices of the points (cost, success) that no other beats by costing no more and succeeding as often or more
+    often, from cheap to dear."""
+    front: list[int] = []
+    for index in sorted(range(len(points)), key=lambda i: (points[i][0], -points[i][1])):
+        if not front or points[index][1] > points[front[-1]][1]:
+            front.append(index)
+    return front
+
+
+def _amount(cost: float, priced: bool) -> str:
+    return f"${cost:.2g}" if priced else f"{cost:,.0f}"
 
 
 def _axis(rates: Iterable[float]) -> tuple[float, float, float]:

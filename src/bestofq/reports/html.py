@@ -14,12 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
+from bestofq.reports.costs import Prices, cost_table
 from bestofq.reports.figures import (
     STYLE,
     CurvePoint,
     FailureSplit,
     failure_split_svg,
     learning_curve_svg,
+    pareto_svg,
     success_bars_svg,
 )
 from bestofq.reports.replay import Shelf, choose, replay
@@ -48,6 +50,7 @@ def write_report(
     baseline: str | None = None,
     curve: Sequence[CurvePoint] | None = None,
     diagnostics: Mapping[str, FailureSplit] | None = None,
+    prices: Prices | None = None,
     max_episodes: int = 40,
     max_picture_bytes: int = 12_000_000,
 ) -> Path:
@@ -55,9 +58,18 @@ def write_report(
 
     The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised. At most
     `max_episodes` episodes can be replayed, with at most `max_picture_bytes` of pictures; the others are listed, and
-    the file says so. `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4).
+    the file says so. `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4),
+    `prices` what tokens cost that have no price in the store.
     """
     table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
+    costs = cost_table(
+        store,
+        runs=[source.run for source in table.sources],
+        agents=[row.agent for row in table.rows],
+        suite=suite,
+        split=split,
+        prices=prices,
+    )
     listed = _listed(store, table, suite, split)
     replayed = choose(listed, max_episodes)
     shelf = Shelf(store.screenshots, max_picture_bytes)
@@ -74,6 +86,8 @@ def write_report(
         title=title,
         table=table,
         bars=success_bars_svg(table, standalone=False),
+        costs=costs,
+        pareto=pareto_svg(costs, standalone=False),
         curve=_curve(curve, table),
         splits={name: failure_split_svg(s, standalone=False) for name, s in (diagnostics or {}).items() if s.steps},
         listed=len(listed),

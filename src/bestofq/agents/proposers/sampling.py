@@ -1,25 +1,23 @@
-"""Candidates drawn one by one from a local model: the greedy reply first, then distinct samples."""
+"""Candidates drawn one by one from a model: the greedy reply first, then distinct samples."""
 
 import time
 
 from bestofq.agents.parse import parse_reply
 from bestofq.agents.prompting import propose_prompt
-from bestofq.core.decision import Candidate, Proposal, State, Usage
+from bestofq.core.decision import Candidate, Proposal, State
 from bestofq.core.errors import ReplyError
-from bestofq.models.local import LocalModel, Request
+from bestofq.models.local import Request, TextModel
 
 
 class SamplingProposer:
-    """`Proposer` over a LocalModel.
+    """`Proposer` over a model that is asked in its own prompt, here or behind an endpoint.
 
     The model is drawn from `1 + (n - 1) · draws` times over one key-value cache; replies that are invalid or repeat an
     action are dropped, so that fewer than n candidates can remain where the model is sure. The
     task's seed makes the draws: the same prompt and seed give the same candidates, whatever else runs.
     """
 
-    def __init__(
-        self, model: LocalModel, *, temperature: float = 1.0, draws: int = 4, max_new_tokens: int = 40
-    ) -> None:
+    def __init__(self, model: TextModel, *, temperature: float = 1.0, draws: int = 4, max_new_tokens: int = 40) -> None:
         self._model = model
         self._temperature = temperature
         self._draws = draws
@@ -48,11 +46,5 @@ class SamplingProposer:
             candidates.setdefault(candidate.label, candidate)
         if not candidates:
             raise ReplyError(f"none of {len(generation.replies)} replies of {self._model.name} is an action: {problem}")
-        usage = Usage(
-            role="proposer",
-            tokens_in=generation.prompt_tokens,
-            tokens_out=sum(reply.tokens for reply in generation.replies),
-            calls=1,
-            seconds=time.perf_counter() - started,
-        )
+        usage = generation.usage("proposer", seconds=time.perf_counter() - started)
         return Proposal(candidates=tuple(candidates.values())[:n], usage=(usage,))

@@ -5,17 +5,17 @@ import time
 from collections.abc import Sequence
 
 from bestofq.agents.prompting import candidates_user, pick_prompt, picker_system
-from bestofq.core.decision import Candidate, Scores, State, Usage
+from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.models.chat import ChatModel, ChatRequest, Message
-from bestofq.models.local import LocalModel, Request
+from bestofq.models.local import Request, TextModel
 
 
 class PickerScorer:
     """1 for the candidate the model names, 0 for the others. An answer that names none leaves all at 0, so that a
     greedy selector falls back to the proposer's first; `unparsed` counts those."""
 
-    def __init__(self, model: LocalModel) -> None:
+    def __init__(self, model: TextModel) -> None:
         self._model = model
         self.unparsed = 0
 
@@ -28,13 +28,7 @@ class PickerScorer:
         found = re.search(r"\d+", generation.replies[0].text)
         values = _only(int(found.group()) if found else 0, len(candidates))
         self.unparsed += not any(values)
-        usage = Usage(
-            role="critic",
-            tokens_in=generation.prompt_tokens,
-            tokens_out=generation.replies[0].tokens,
-            calls=1,
-            seconds=time.perf_counter() - started,
-        )
+        usage = generation.usage("critic", seconds=time.perf_counter() - started)
         return Scores(values=values, usage=(usage,))
 
 

@@ -92,6 +92,7 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path)
     """An ordinary transformers directory, weights in bfloat16."""
     state = {name: value.to(torch.bfloat16) for name, value in model.state_dict().items()}
     model.config.dtype = torch.bfloat16
+    model.generation_config.do_sample = True  # a server's word for "a temperature above 0 counts"
     model.save_pretrained(out, state_dict=state)
     tokenizer.save_pretrained(out)
 

@@ -8,6 +8,11 @@ from transformers import PreTrainedTokenizerFast
 END = "<end>"
 PAD = "<pad>"
 START = "<start>"
+# Messages as they are, so that a chat endpoint reads what the model reads here.
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ message.content }}"
+    '{% if not loop.last %}{{ "\\n" }}{% endif %}{% endfor %}'
+)
 # Marks stay whole; numbers come in groups of at most three digits; words take the space before them.
 _PIECES = r" ?\[\d+\]|\.\d\d| ?\$?\d{1,3}|\n| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+"
 
@@ -30,5 +35,10 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
     )
     tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token=START, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
+        tokenizer_object=tokenizer,
+        bos_token=START,
+        eos_token=END,
+        pad_token=PAD,
+        chat_template=CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
     )

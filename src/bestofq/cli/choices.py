@@ -1,0 +1,80 @@
+"""What several commands let their user choose, and what it stands for."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+
+from bestofq.cli.config import load_config
+from bestofq.core.errors import ConfigError
+from bestofq.core.observation import Split
+from bestofq.learning.checkpoint import load_value, read_card
+from bestofq.learning.value import ValueModel
+from bestofq.recipes.parts import Parts, pocket_q
+from bestofq.recipes.settings import AgentKind, BestOfQSettings, SuiteName
+
+Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]
+Folder = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
+Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function; none: the one that ships.")]
+Model = Annotated[
+    str | None, typer.Option("--model", help="Who proposes: with --base-url the endpoint's name, else a directory.")
+]
+BaseUrl = Annotated[str | None, typer.Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
+RUNS = Path("runs/webshop")
+SUITES: tuple[SuiteName, ...] = get_args(SuiteName)
+LEARNED: tuple[AgentKind, ...] = ("best-of-q", "prior")
+
+
+def parts_of(
+    config: Path | None,
+    settings: list[str] | None,
+    model: str | None = None,
+    base_url: str | None = None,
+    *more: str,
+) -> Parts:
+    """The parts of the settings given; `more` are the command's own, and `settings` have the last word.
+
+    ConfigError when an endpoint is given without a model's name.
+    """
+    given = []
+    if base_url is not None:
+        if model is None:
+            raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
+        given = [f"chat.base_url={base_url}", f"chat.model={model}"]
+    elif model is not None:
+        given = [f"model.path={model}"]
+    return Parts(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]))
+
+
+def with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Parts, ValueModel | None]:
+    """A Q-function for the agents that need one, and the parts with the embeddings it reads.
+
+    ConfigError where none is given and the one that ships does not fit the suite.
+    """
+    if not set(LEARNED) & set(kinds):
+        return parts, None
+    if folder is None and parts.settings.suite.name != "webshop":
+        raise ConfigError(f"the Q-function that ships is WebShop's: give --q one made on {parts.settings.suite.name}")
+    folder = folder or pocket_q()
+    parts = parts.reading(read_card(folder).embed)
+    return parts, load_value(folder, embed=parts.embedder.spec)
+
+
+def kind_of(name: str) -> AgentKind:
+    """The agent of that name. ConfigError when there is none."""
+    kinds: tuple[AgentKind, ...] = get_args(AgentKind)
+    for kind in kinds:
+        if name == kind:
+            return kind
+    raise ConfigError(f"there is no agent {name!r}: it is one of {', '.join(kinds)}")
+
+
+def split_of(name: str) -> Split:
+    """The split of that name. ConfigError when there is none."""
+    splits: tuple[Split, ...] = get_args(Split)
+    for split in splits:
+        if name == split:
+            return split
+    raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(splits)}")

@@ -1,0 +1,116 @@
+"""A `LocalModel` as an OpenAI-compatible endpoint: chat completions without streaming, tools or structured output.
+
+The messages' texts, joined by line breaks, are the prompt. Temperature 0 is greedy; above it `n`, `seed` and the prompt
+alone make the draws, and they are the draws 2 to n + 1 that `LocalModel` makes for that seed.
+"""
+
+import json
+import math
+import time
+import uuid
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from bestofq.models.local import LocalModel, Reply, Request
+
+
+class _Part(BaseModel):
+    type: Literal["text"]
+    text: str
+
+
+class _Message(BaseModel):
+    role: Literal["system", "user", "assistant"]
+    content: str | list[_Part]
+
+    @property
+    def text(self) -> str:
+        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+
+
+class _Asked(BaseModel):
+    """What is understood of a request; anything else in it is refused, never passed over in silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    messages: list[_Message] = Field(min_length=1)
+    max_tokens: int = Field(default=64, ge=1)
+    temperature: float = Field(default=1.0, ge=0, le=10)
+    n: int = Field(default=1, ge=1, le=128)
+    seed: int = 0
+    logprobs: bool = False
+    stream: Literal[False] = False
+
+
+def model_app(model: LocalModel) -> Starlette:
+    """`POST /v1/chat/completions` and `GET /v1/models`, as an ASGI application over one model."""
+
+    async def chat(request: HttpRequest) -> JSONResponse:
+        try:
+            asked = _Asked.model_validate(json.loads(await request.body()))
+        except ValidationError as error:
+            first = error.errors()[0]
+            return _refusal(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        except ValueError:
+            return _refusal(400, "the body is not JSON")
+        if asked.model != model.name:
+            return _refusal(404, f"there is no model {asked.model!r} here: it is {model.name!r}")
+        prompt = "\n".join(message.text for message in asked.messages)
+        context = getattr(model.model.config.get_text_config(), "max_position_embeddings", math.inf)
+        if (length := len(model.encode(prompt)) + asked.max_tokens) > context:
+            return _refusal(400, f"maximum context length is {context} tokens: prompt and max_tokens make {length}")
+        greedy = asked.temperature == 0
+        generation = await model.generate(
+            Request(
+                prompt=prompt,
+                draws=1 if greedy else asked.n + 1,
+                temperature=asked.temperature or 1.0,
+                max_new_tokens=asked.max_tokens,
+                seed=asked.seed,
+            )
+        )
+        replies = generation.replies * asked.n if greedy else generation.replies[1:]
+        return JSONResponse(_completion(model.name, replies, generation.prompt_tokens, asked.logprobs))
+
+    async def models(_: HttpRequest) -> JSONResponse:
+        return JSONResponse({"object": "list", "data": [{"id": model.name, "object": "model", "created": 0}]})
+
+    return Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"]), Route("/v1/models", models)])
+
+
+def _completion(name: str, replies: tuple[Reply, ...], prompt_tokens: int, log_probs: bool) -> dict[str, Any]:
+    drawn = sum(reply.tokens for reply in replies)
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": name,
+        "choices": [_choice(index, reply, log_probs) for index, reply in enumerate(replies)],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": drawn,
+            "total_tokens": prompt_tokens + drawn,
+        },
+    }
+
+
+def _choice(index: int, reply: Reply, log_probs: bool) -> dict[str, Any]:
+    """The log-probability of a reply is known as a whole only: it is given as that of one token, the reply."""
+    whole: dict[str, Any] = {"token": reply.text, "logprob": reply.log_prob, "bytes": None, "top_logprobs": []}
+    return {
+        "index": index,
+        "message": {"role": "assistant", "content": reply.text, "refusal": None},
+        "finish_reason": "stop" if reply.finished else "length",
+        "logprobs": {"content": [whole], "refusal": None} if log_probs else None,
+    }
+
+
+def _refusal(status: int, message: str) -> JSONResponse:
+    error = {"message": message, "type": "invalid_request_error", "code": None, "param": None}
+    return JSONResponse({"error": error}, status_code=status)

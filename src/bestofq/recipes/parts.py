@@ -1,0 +1,215 @@
+"""What the settings stand for: models, agents, embedders, judges, each made when first needed."""
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.localizers.fallback import FallbackLocalizer
+from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.agents.localizers.vision import VisionLocalizer
+from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
+from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
+from bestofq.core.embedding import EmbedSpec
+from bestofq.core.errors import ConfigError
+from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector
+from bestofq.envs.webshop.goals import synthetic_goals
+from bestofq.envs.webshop.source import load_catalogue
+from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.learning.value import ValueModel
+from bestofq.models.chat import ChatModel
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
+from bestofq.models.embed_load import load_embedder
+from bestofq.models.embed_once import EmbedsOnce
+from bestofq.models.local import POCKET, LocalModel, TextModel
+from bestofq.models.remote import RemoteModel
+from bestofq.recipes.settings import AgentKind, BestOfQSettings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the settings stand for, each made when first needed."""
+
+    settings: BestOfQSettings
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The shop: goals, products, rewards."""
+        chosen = self.settings.suite
+        if chosen.data is None:
+            return synthetic_suite(SyntheticConfig(seed=chosen.seed))
+        catalogue = load_catalogue(chosen.data, seed=chosen.seed)
+        return Suite("webshop-1000", catalogue, synthetic_goals(catalogue, seed=chosen.seed), seed=chosen.seed)
+
+    @cached_property
+    def model(self) -> LocalModel:
+        chosen = self.settings.model
+        path = POCKET if chosen.path == "pocket" else chosen.path
+        return LocalModel.load(path, device=chosen.device, precision=chosen.precision)
+
+    @cached_property
+    def endpoint(self) -> ChatModel | None:
+        """The model that proposes, where it is not the local one."""
+        return ChatModel(self.settings.chat) if self.settings.chat else None
+
+    @cached_property
+    def judge_endpoint(self) -> ChatModel | None:
+        return ChatModel(self.settings.judge) if self.settings.judge else None
+
+    @property
+    def judge(self) -> Judge | None:
+        """Who says how an episode ended, where the environment cannot tell."""
+        endpoint = self.judge_endpoint
+        return ChatJudge(model=endpoint, screenshots=self.settings.judge_screenshots) if endpoint else None
+
+    @property
+    def prompts(self) -> str:
+        """Hash of the prompts that the proposer reads."""
+        return prompt_hash(LOCAL if self._pocket_prompts else CHAT)
+
+    @property
+    def _pocket_prompts(self) -> bool:
+        """Whether the proposer is asked in the pocket model's prompts: a local one, or an endpoint's named pocket."""
+        return self.settings.chat is None or self.settings.chat.model.rpartition("/")[2] == "pocket"
+
+    @cached_property
+    def prompted(self) -> TextModel | None:
+        """The proposer, where it is asked in the pocket model's prompts."""
+        if self.endpoint is None:
+            return self.model
+        return RemoteModel(self.endpoint) if self._pocket_prompts else None
+
+    async def close(self) -> None:
+        """Closes the endpoints' connections."""
+        for endpoint in {id(e): e for e in (self.endpoint, self.judge_endpoint, self._seeing)}.values():
+            if endpoint is not None:
+                await endpoint.close()
+
+    @cached_property
+    def embedder(self) -> EmbedsOnce:
+        """The proposer's own model, another one (Table 12), or an endpoint that was compared with one."""
+        chosen = self.settings.model
+        if chosen.embed_agreement is not None:
+            agreement = Agreement.read(chosen.embed_agreement)
+            return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
+        if chosen.embedder is not None:
+            return load_embedder(
+                chosen.embedder,
+                device=chosen.device,
+                precision=chosen.precision,
+                prompt=prompt_hash(),
+                layer=chosen.embed_layer,
+                pooling=chosen.embed_pooling,
+                context=chosen.embed_context,
+                pixels=chosen.embed_pixels,
+                pixels_least=chosen.embed_pixels_least,
+            )
+        return LocalEmbedder(
+            self.model,
+            prompt=prompt_hash(),
+            layer=chosen.embed_layer,
+            pooling=chosen.embed_pooling,
+            context=chosen.embed_context,
+        )
+
+    def reading(self, spec: EmbedSpec) -> "Parts":
+        """The same parts with texts embedded the way a Q-function was trained on: layer, pooling and context."""
+        ways: dict[str, object] = {
+            "embed_layer": spec.layer,
+            "embed_pooling": spec.pooling,
+            "embed_context": spec.context,
+        }
+        if self.settings.model.embedder is not None:
+            ways |= {"embed_pixels": spec.pixels, "embed_pixels_least": spec.pixels_least}
+        model = self.settings.model.model_copy(update=ways)
+        return Parts(self.settings.model_copy(update={"model": model}))
+
+    @property
+    def texts(self) -> EmbeddingTexts:
+        return EmbeddingTexts(self.settings.model.embed_context, pictures=self.embedder.spec.pixels > 0)
+
+    def agent(self, kind: AgentKind, values: ValueModel | None = None, *, n: int | None = None) -> Agent:
+        """The settings of the paper as parts: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5).
+
+        Raises ConfigError when a learned agent is given no Q-function; warns when N is not the Q-function's.
+        """
+        n = n or self.settings.n_candidates
+        scorer: Scorer = ConstantScorer()
+        selector: Selector = GreedySelector()
+        match kind:
+            case "prompting":
+                n = 1
+            case "random":
+                selector = UniformSelector()
+            case "explore":
+                selector = EpsilonGreedySelector(self.settings.epsilon)
+            case "picker":
+                scorer = self._picker()
+            case "best-of-q" | "prior":
+                scorer = self._learned(kind, values, n)
+        return Agent(
+            name=kind,
+            proposer=self._proposer(),
+            scorer=scorer,
+            selector=selector,
+            n_candidates=n,
+            localizer=self._localizer(),
+        )
+
+    def _proposer(self) -> Proposer:
+        if self.prompted is None:
+            assert self.endpoint is not None
+            return ChatProposer(self.endpoint, by=self.settings.by, screenshots=self.settings.chat_screenshots)
+        chosen = self.settings.model
+        return SamplingProposer(self.prompted, temperature=chosen.temperature, draws=chosen.draws)
+
+    @cached_property
+    def _seeing(self) -> ChatModel | None:
+        """The endpoint of a vision localizer."""
+        own = self.settings.localizer_chat
+        return ChatModel(own) if own else self.endpoint
+
+    def _localizer(self) -> Localizer | None:
+        kind = self.settings.localizer
+        if kind in ("none", "page"):
+            return PageLocalizer() if kind == "page" else None
+        if self._seeing is None:
+            raise ConfigError(f"the localizer {kind} needs an endpoint: set localizer_chat.model, or give --base-url")
+        seeing = VisionLocalizer(self._seeing)
+        return seeing if kind == "vision" else FallbackLocalizer(PageLocalizer(), seeing)
+
+    def _picker(self) -> Scorer:
+        if self.prompted is None:
+            assert self.endpoint is not None
+            return ChatPickerScorer(self.endpoint)
+        return PickerScorer(self.prompted)
+
+    def _learned(self, kind: AgentKind, values: ValueModel | None, n: int) -> Scorer:
+        if values is None:
+            raise ConfigError(f"the agent {kind} needs a Q-function: give --q a folder made by `bestofq train`")
+        if values.train_n != n:
+            log.warning(
+                "N = %d candidates at inference, but the Q-function learned from episodes with N = %d: "
+                "performance usually peaks where they match (Best-of-Q, Table 4)",
+                n,
+                values.train_n,
+            )
+        scorer = QScorer(values, self.embedder, self.texts)
+        return scorer if kind == "best-of-q" else PriorScorer(scorer, beta=self.settings.beta)
+
+
+def pocket_q() -> Path:
+    """The Q-function that ships beside the pocket model."""
+    return POCKET.parent / "pocket_q"

@@ -1,0 +1,216 @@
+"""What a run has cost, by role, per task and per successful task (Best-of-Q, 4.4 and J): tokens, calls, seconds, USD.
+
+A task is one episode that came to its end. What episodes cost that were cut or interrupted is spent all the same and
+counted, so that a flaky endpoint shows in the price of a task. The Q-function costs its embedder's tokens. A price that
+is not known makes each sum it is part of unknown: the known part is shown as `≥`, and never stands for the whole.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
+
+from rich.table import Table
+
+from bestofq.core.decision import Role, Usage
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+from bestofq.store.records import Status
+from bestofq.store.store import Store
+
+Prices = Mapping[Role, tuple[float, float]]
+"""USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
+_PAID: Sequence[Status] = ("finished", "cut", "interrupted")
+_WORDS = ("run", "agent", "role")
+_COLUMNS = (
+    *("agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD"),
+    *("tokens/task", "tokens/success", "USD/task", "USD/success"),
+)
+
+
+class Spent(Noun):
+    """Sums over episodes. `usd` adds up the known prices; `unpriced` counts the tokens whose price is not known."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    @property
+    def price(self) -> float | None:
+        """USD; None as soon as a part of it is not known."""
+        return None if self.unpriced else self.usd
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
+
+
+class AgentCost(Noun):
+    """One agent in one run, `total` being the sum of `roles`."""
+
+    run: str
+    agent: str
+    tasks: int  # episodes that came to their end
+    successes: int
+    lost: int  # cut or interrupted: paid for, and no task done
+    roles: dict[Role, Spent]
+
+    @property
+    def total(self) -> Spent:
+        return sum(self.roles.values(), Spent())
+
+    @property
+    def success(self) -> float:
+        """Share of tasks, in [0, 1]."""
+        return self.successes / self.tasks
+
+
+class CostTable(Noun):
+    """What each agent of each run has cost."""
+
+    rows: tuple[AgentCost, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("run", *_COLUMNS) if self.several_runs else _COLUMNS
+
+    @property
+    def several_runs(self) -> bool:
+        return len({row.run for row in self.rows}) > 1
+
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        """A line of texts for each role, then one for the agent's total where it has several roles."""
+        return tuple(line for row in self.rows for line in self._lines(row))
+
+    def _lines(self, row: AgentCost) -> Iterable[tuple[str, ...]]:
+        named: list[tuple[str, Spent]] = list(row.roles.items())
+        if len(named) != 1:
+            named.append(("all", row.total))
+        for role, spent in named:
+            yield (
+                *((row.run,) if self.several_runs else ()),
+                row.agent,
+                role,
+                f"{spent.tokens_in:,}",
+                f"{spent.tokens_out:,}",
+                f"{spent.calls:,}",
+                f"{spent.seconds:,.1f}",
+                _usd(spent, 1),
+                f"{spent.tokens / row.tasks:,.0f}",
+                f"{spent.tokens / row.successes:,.0f}" if row.successes else "–",
+                _usd(spent, row.tasks),
+                _usd(spent, row.successes),
+            )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about these numbers, one sentence each."""
+        notes = ["Tokens as the models and endpoints count them; the embedder's are what a Q-function costs."]
+        if any(row.total.unpriced for row in self.rows):
+            notes.append("unknown: no price is set (chat.usd_in, chat.usd_out); ≥: the part whose price is known.")
+        if lost := sum(row.lost for row in self.rows):
+            notes.append(f"{lost} episodes that were cut or interrupted are paid for and done by nobody: counted in.")
+        if any(row.successes == 0 for row in self.rows):
+            notes.append("–: no success to divide by.")
+        return tuple(notes)
+
+    def to_rich(self, title: str | None = None) -> Table:
+        """For the terminal."""
+        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
+        for name in self.columns:
+            table.add_column(name, justify="left" if name in _WORDS else "right")
+        for cells in self.cells():
+            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
+        return table
+
+    def to_markdown(self) -> str:
+        """A GitHub table, its notes below; ends with a line break."""
+        words = [name in _WORDS for name in self.columns]
+        lines = [_line(self.columns), _line(["---" if word else "--:" for word in words])]
+        lines += [_line([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
+        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
+
+    def to_json(self) -> str:
+        """Everything, unrounded; `CostTable.model_validate_json` reads it back."""
+        return self.model_dump_json(indent=2)
+
+
+def cost_table(
+    store: Store,
+    *,
+    runs: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    suite: str | None = None,
+    split: str | None = None,
+    prices: Prices | None = None,
+) -> CostTable:
+    """Costs of `agents` (None: all) in `runs` (None: all), read from every step; `prices` for what has none yet.
+
+    Agents without a finished episode are left out. DataError when that leaves none, or a run is not in the store.
+    """
+    known = [run.name for run in store.runs()]
+    if missing := [run for run in runs or () if run not in known]:
+        raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
+    rows: list[AgentCost] = []
+    for run in known if runs is None else dict.fromkeys(runs):
+        ended: dict[str, list[bool]] = {}  # by agent: of each finished episode, whether it succeeded
+        lost: Counter[str] = Counter()
+        decisions: dict[str, dict[Role, Spent]] = {}
+        for status in _PAID:
+            for episode in store.episodes(run=run, suite=suite, split=split, status=status):
+                if status == "finished":
+                    ended.setdefault(episode.agent, []).append(episode.verdict.outcome == "success")
+                else:
+                    lost[episode.agent] += 1
+                spent = decisions.setdefault(episode.agent, {})
+                for used in (used for step in episode.steps for used in step.decision.usage):
+                    spent[used.role] = spent.get(used.role, Spent()) + _spent(used, prices or {})
+        rows += [
+            AgentCost(
+                run=run,
+                agent=agent,
+                tasks=len(ended[agent]),
+                successes=sum(ended[agent]),
+                lost=lost[agent],
+                roles={role: decisions[agent][role] for role in get_args(Role) if role in decisions[agent]},
+            )
+            for agent in agents or ended
+            if agent in ended
+        ]
+    if not rows:
+        names = ", ".join(runs or known) or "the store"
+        raise DataError(f"no episode is finished in {names}: run `bestofq eval` first")
+    return CostTable(rows=tuple(rows))
+
+
+def _spent(used: Usage, prices: Prices) -> Spent:
+    tokens, usd = used.tokens_in + used.tokens_out, used.usd
+    if usd is None and used.role in prices:
+        usd_in, usd_out = prices[used.role]
+        usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
+    return Spent(
+        tokens_in=used.tokens_in,
+        tokens_out=used.tokens_out,
+        calls=used.calls,
+        seconds=used.seconds,
+        usd=usd or 0.0,
+        unpriced=tokens if usd is None else 0,
+    )
+
+
+def _usd(spent: Spent, among: int) -> str:
+    if among == 0:
+        return "–"
+    if spent.unpriced and not spent.usd:
+        return "unknown"
+    each = spent.usd / among
+    return ("≥ " if spent.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

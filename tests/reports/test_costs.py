@@ -1,0 +1,116 @@
+"""Costs by role, by task and by success, and what is said where a price is not known."""
+
+import io
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from report_nouns import PROVENANCE, decision, page, record, task
+from rich.console import Console
+
+from bestofq.core.decision import Outcome, Step, Usage
+from bestofq.core.errors import DataError
+from bestofq.reports.costs import CostTable, cost_table
+from bestofq.reports.figures import pareto_front, pareto_svg
+from bestofq.reports.html import write_report
+from bestofq.store.store import Store
+
+ASKED = Usage(role="proposer", tokens_in=1_000_000, tokens_out=100_000, calls=1, seconds=2.0, usd=2.8)
+LOCAL = Usage(role="embedder", tokens_in=500_000, calls=1, seconds=0.5)
+
+
+async def spend(store: Store, agent: str, name: str, steps: list[tuple[Usage, ...]], outcome: Outcome) -> None:
+    taken = [
+        Step(index=i, observation=page(i), decision=decision().model_copy(update={"usage": usage}))
+        for i, usage in enumerate(steps)
+    ]
+    await record(store, agent, task(name), 0, taken, outcome)
+
+
+async def fill(store: Store) -> None:
+    """Prompting: two tasks of one step, one done. Best-of-Q: two of two steps, both done, and one cut before."""
+    await store.begin_run("eval", {}, PROVENANCE)
+    await spend(store, "prompting", "a", [(ASKED,)], "success")
+    await spend(store, "prompting", "b", [(ASKED,)], "failure")
+    await spend(store, "best-of-q", "a", [(ASKED, LOCAL)], "infra_error")
+    await spend(store, "best-of-q", "a", [(ASKED, LOCAL)] * 2, "success")
+    await spend(store, "best-of-q", "b", [(ASKED, LOCAL)] * 2, "success")
+
+
+def line(table: CostTable, agent: str, role: str) -> dict[str, str]:
+    rows = [dict(zip(table.columns, cells, strict=True)) for cells in table.cells()]
+    (found,) = [row for row in rows if (row["agent"], row["role"]) == (agent, role)]
+    return found
+
+
+async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await fill(store)
+        table = cost_table(store)
+    asked = line(table, "prompting", "proposer")
+    assert (asked["tokens in"], asked["tokens out"], asked["calls"]) == ("2,000,000", "200,000", "2")
+    assert (asked["seconds"], asked["USD"], asked["USD/task"], asked["USD/success"]) == ("4.0", "5.60", "2.80", "5.60")
+    assert (asked["tokens/task"], asked["tokens/success"]) == ("1,100,000", "2,200,000")
+    ranked = next(row for row in table.rows if row.agent == "best-of-q")
+    assert (ranked.tasks, ranked.successes, ranked.lost) == (2, 2, 1)
+    assert ranked.roles["embedder"].tokens_in == 5 * 500_000
+    assert ranked.roles["proposer"].usd == pytest.approx(5 * 2.8)
+    assert any("1 episodes that were cut" in note for note in table.notes)
+
+
+async def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await fill(store)
+        table = cost_table(store)
+        priced = cost_table(store, prices={"embedder": (0.1, 0.4), "proposer": (99.0, 99.0)})
+    assert line(table, "best-of-q", "embedder")["USD"] == "unknown"
+    assert line(table, "best-of-q", "all")["USD/task"] == "≥ 7.00"
+    assert next(row for row in table.rows if row.agent == "best-of-q").total.price is None
+    assert line(priced, "best-of-q", "embedder")["USD"] == "0.25"
+    assert line(priced, "best-of-q", "all")["USD"] == "14.25"  # what has a price keeps it
+    assert not any("unknown" in note for note in priced.notes)
+
+
+async def test_no_success_has_no_price(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        await spend(store, "prompting", "a", [(ASKED,)], "failure")
+        table = cost_table(store)
+        with pytest.raises(DataError, match="no run 'other'"):
+            cost_table(store, runs=["other"])
+    row = line(table, "prompting", "proposer")
+    assert (row["USD/success"], row["tokens/success"], row["USD/task"]) == ("–", "–", "2.80")
+
+
+async def test_the_same_in_the_terminal_in_markdown_in_json_and_in_the_report(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await fill(store)
+        table = cost_table(store)
+        report = write_report(store, tmp_path / "report.html", title="T").read_text("utf-8")
+    said = io.StringIO()
+    Console(file=said, width=200).print(table.to_rich("Costs"))
+    for text in (said.getvalue(), table.to_markdown(), report):
+        assert "≥ 7.00" in text
+        assert "unknown: no price is set" in text
+    assert CostTable.model_validate_json(table.to_json()) == table
+    assert "tokens per task" in report
+
+
+async def test_the_plot_is_in_dollars_only_where_all_prices_are_known(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await fill(store)
+        tokens = pareto_svg(cost_table(store))
+        dollars = pareto_svg(cost_table(store, prices={"embedder": (0.1, 0.4)}))
+    assert "tokens per task (not every price is known)" in tokens
+    assert "USD per task" in dollars
+    assert "tokens" not in dollars
+    nodes = list(ElementTree.fromstring(dollars).iter())
+    (front,) = [node for node in nodes if "front" in node.get("class", "").split()]
+    points = [tuple(map(float, point.split(","))) for point in front.get("points", "").split()]
+    assert len(points) == 2
+    assert points[0][0] < points[1][0]  # dearer to the right
+    assert points[0][1] > points[1][1]  # and better above
+
+
+def test_the_front_is_what_nothing_cheaper_beats() -> None:
+    assert pareto_front([(2, 0.5), (1, 0.4), (3, 0.45), (3, 0.9), (1, 0.3), (4, 0.9)]) == [1, 0, 3]
