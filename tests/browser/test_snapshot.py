@@ -102,6 +102,13 @@ async def test_clickable_things_without_a_role(read: Any) -> None:
     ]
 
 
+async def test_a_picture_without_words_is_named_by_its_file(read: Any) -> None:
+    seen = await read("""<style>i { display: inline-block; width: 9px; height: 9px; cursor: pointer;
+      background: url("/icons/trash%20can.png?x=1") } button { background: url("/send.svg") }</style>
+      <i></i><button></button><button>words</button><button aria-label=label></button>""")
+    assert [e.name for e in seen.elements] == ["trash can", "send", "words", "label"]
+
+
 async def test_shadow_roots_slots_and_frames(site: Any, read: Any) -> None:
     site.page("<body style='margin:0'><button>framed</button>", "/frame")
     other = f"http://localhost:{site.port}"

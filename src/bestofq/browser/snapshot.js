@@ -89,6 +89,12 @@ globalThis.bestofq = (() => {
     return el.querySelector(NATIVE) ? null : "clickable";
   }
 
+  // The file name of a picture that stands for words: what a reader has of an icon without a name.
+  function pictured(el, style = getComputedStyle(el)) {
+    const url = el.currentSrc || [style.content, style.backgroundImage].join(" ").match(/url\("(?!data:)([^"]+)"\)/)?.[1];
+    return url ? decodeURI(url).replace(/[?#].*$/, "").replace(/^.*\/|\.\w+$/g, "") : "";
+  }
+
   // Text of a subtree as one line, for names: alternatives of images in place, blocks apart, `skip` left out.
   function textOf(node, skip, depth = 0) {
     if (node.nodeType === Node.TEXT_NODE) return node.data;
@@ -126,7 +132,7 @@ globalThis.bestofq = (() => {
     }
     if (!FIELDS.has(role) && role !== "listbox" && kind !== "INPUT") name = cut(textOf(el));
     return [name || cut(el.alt || "") || cut(el.placeholder || el.getAttribute("aria-placeholder") || "")
-      || cut(el.getAttribute("title") || ""), false];
+      || cut(el.getAttribute("title") || "") || (FIELDS.has(role) ? "" : cut(pictured(el))), false];
   }
 
   function valueOf(el, role) {

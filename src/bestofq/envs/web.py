@@ -15,6 +15,8 @@ Approve = Callable[[str], Awaitable[bool]]
 """What seems irreversible, in one sentence → whether it may be done."""
 Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 """(task, action, observation after it) → (reward in [0, 1], terminated). Called after every step."""
+Preparation = Callable[[Session], Awaitable[None]]
+"""Called each time before the page is read: for suites whose pages need a script run first."""
 
 
 class WebEnv:
@@ -32,12 +34,14 @@ class WebEnv:
         browser: Browser,
         *,
         screenshots: bool,
+        prepare: Preparation | None = None,
         evaluate: Evaluator | None = None,
         user: User | None = None,
         approve: Approve | None = None,
     ) -> None:
         self._session: Session = browser.page()
         self._screenshots = screenshots
+        self._prepare = prepare
         self._evaluate = evaluate
         self._user = user
         self._approve = approve
@@ -94,6 +98,8 @@ class WebEnv:
         return f"The user did not allow {said}, which seems to {reason}. Find another way, or answer."
 
     async def _look(self, error: str | None, notices: tuple[str, ...] = ()) -> Observation:
+        if self._prepare is not None:
+            await self._prepare(self._session)
         seen = await self._session.snapshot(screenshot=self._screenshots, error=error)
         if notices:
             seen = seen.model_copy(update={"notices": (*seen.notices, *notices)})

@@ -1,0 +1,107 @@
+"""A MiniWoB++ task as an environment: its page in Chromium, its own script as the judge."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from bestofq.browser.browser import Browser
+from bestofq.browser.session import Session
+from bestofq.core.actions import Action
+from bestofq.core.decision import StepResult
+from bestofq.core.errors import BrowserError, InfraError, InputError
+from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Localizer
+from bestofq.envs.miniwob.episode import Standing, read
+from bestofq.envs.web import User, WebEnv
+
+HOSTS = ("127.0.0.1",)
+
+
+class MiniWobEnv:
+    """`core.protocols.Env` over the site that `pages.serve_html` serves at `root`.
+
+    The instance is the task's own: `reset` takes the seed from `Task.start_url`, and its `seed` argument changes
+    nothing. What is for human players (reward display, countdown, start cover) is hidden, and a page's 10 to 60 s run
+    out after 24 days: a model takes seconds a step (as BrowserGym, `browsergym.miniwob`). A page that is loaded anew
+    begins the same instance anew; leaving it for another page ends the episode with 0.
+
+    The reward is 1 where the page's own raw reward is above 0, else 0, as BrowserGym and the literature count success;
+    the raw one (-1 to 1, no penalty for time) stays readable at `raw_reward`, the page's reason at `reason`.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        browser: Browser,
+        *,
+        screenshots: bool = False,
+        localizer: Localizer | None = None,
+        user: User | None = None,
+    ) -> None:
+        self._root = root
+        self._web = WebEnv(
+            browser,
+            screenshots=screenshots,
+            prepare=self._prepare,
+            evaluate=self._evaluate,
+            localizer=localizer,
+            user=user,
+        )
+        self._task: Task | None = None
+        self._instance = ("", 0)
+        self._standing = Standing()
+        self._ended = False
+
+    @property
+    def raw_reward(self) -> float:
+        """The page's own reward at the last step, -1 to 1; 0 before the end."""
+        return self._standing.raw
+
+    @property
+    def reason(self) -> str:
+        """Why the page gave that reward, in its own words; most pages give none."""
+        return self._standing.reason
+
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        """A fresh page with the task's instance begun.
+
+        Raises InputError when the task's start URL names no instance, InfraError when the page asks for another thing
+        than `Task.goal` says (another version of the pages), BrowserError when it does not load.
+        """
+        self._task, self._instance, self._standing, self._ended = task, instance_of(task), Standing(), False
+        visiting = task.model_copy(update={"start_url": self._root + task.start_url, "allowed_hosts": HOSTS})
+        return self._relative(await self._web.reset(visiting, seed=seed))
+
+    async def step(self, action: Action) -> StepResult:
+        """Carry out one action. BrowserError before the first reset, after the end, and when the browser fails."""
+        if self._ended:
+            raise BrowserError("The episode has ended; reset the environment first.")
+        result = await self._web.step(action)
+        self._ended = result.terminated
+        return result.model_copy(update={"observation": self._relative(result.observation)})
+
+    async def close(self) -> None:
+        await self._web.close()
+
+    async def _prepare(self, session: Session) -> None:
+        assert self._task is not None
+        standing = await read(session, *self._instance)
+        if standing.begun:
+            if standing.goal != self._task.goal:
+                raise InfraError(f"{self._task.id} asks {standing.goal!r}, but the task's goal is {self._task.goal!r}")
+            await session.settle()
+
+    async def _evaluate(self, task: Task, action: Action, seen: Observation) -> tuple[float, bool]:
+        self._standing = standing = await read(self._web.session, *self._instance)
+        return float(standing.raw > 0), standing.done or standing.left
+
+    def _relative(self, observation: Observation) -> Observation:
+        """With the URL behind the site's root, whose port differs from run to run."""
+        return observation.model_copy(update={"url": observation.url.removeprefix(self._root)})
+
+
+def instance_of(task: Task) -> tuple[str, int]:
+    """The path of a task's page and the seed of its problem, from its start URL. Raises InputError."""
+    parts = urlsplit(task.start_url)
+    seed = parse_qs(parts.query).get("seed", [""])[0]
+    if not seed.isdecimal():
+        raise InputError(f"Task {task.id} starts at {task.start_url!r}, which names no seed (…?seed=17).")
+    return parts.path, int(seed)

@@ -1,0 +1,63 @@
+"""Where MiniWoB++'s pages are, which tasks they hold, and the site that serves them."""
+
+import fnmatch
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from rapidfuzz import process
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from bestofq.core.errors import InputError, SetupError
+from bestofq.envs.serving import serve_app
+
+
+def find_html(given: Path | None = None) -> Path:
+    """The folder of pages: the one given, else the `miniwob` package's own (never imported, only its files are read).
+
+    Raises InputError when the folder given holds no MiniWoB++, SetupError when the package is missing.
+    """
+    if given is not None:
+        if not (given / "core" / "core.js").is_file():
+            raise InputError(f"{given} holds no MiniWoB++ (no core/core.js); name the `html` folder of the package.")
+        return given
+    spec = find_spec("miniwob")
+    folders = [] if spec is None else [Path(place) / "html" for place in spec.submodule_search_locations or ()]
+    for folder in folders:
+        if (folder / "core" / "core.js").is_file():
+            return folder
+    raise SetupError("MiniWoB++'s pages are not installed; install them with `pip install 'bestofq[miniwob]'`.")
+
+
+def task_names(html: Path, pattern: str = "*") -> tuple[str, ...]:
+    """The tasks that match a glob, sorted: each page of `miniwob/`, each wrapped site of `flight/` as `flight.AA`.
+
+    Some of them the package does not register with Gymnasium (it ships their pages none the less). Raises InputError
+    when none matches.
+    """
+    names = [page.stem for page in (html / "miniwob").glob("*.html")]
+    names += [f"flight.{page.parent.name}" for page in (html / "flight").glob("*/wrapper.html")]
+    found = tuple(sorted(fnmatch.filter(names, pattern)))
+    if not found:
+        raise InputError(f"No MiniWoB++ task is called {pattern!r}{_near(pattern, names)}.")
+    return found
+
+
+def _near(pattern: str, names: Sequence[str]) -> str:
+    near = [name for name, _, _ in process.extract(pattern, sorted(names), limit=3, score_cutoff=60)]
+    return f"; near it: {', '.join(near)}" if near else f"; there are {len(names)}, such as click-button or click-*"
+
+
+def page_path(name: str) -> str:
+    """The path of a task's page behind the site's root."""
+    return f"/{name.replace('.', '/')}/wrapper.html" if name.startswith("flight.") else f"/miniwob/{name}.html"
+
+
+@asynccontextmanager
+async def serve_html(html: Path) -> AsyncIterator[str]:
+    """The pages on a free loopback port of this event loop; yields the site's root."""
+    async with serve_app(Starlette(routes=[Mount("/", StaticFiles(directory=html))])) as root:
+        yield root

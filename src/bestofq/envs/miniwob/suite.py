@@ -1,0 +1,125 @@
+"""MiniWoB++ as a suite of tasks: which instances a split holds, and what each of them asks."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import product
+from pathlib import Path
+from typing import Literal
+
+from bestofq.browser.browser import Browser
+from bestofq.browser.config import BrowserConfig
+from bestofq.core.actions import Goto
+from bestofq.core.errors import BrowserError, InputError
+from bestofq.core.observation import Split, Task
+from bestofq.envs.miniwob.env import HOSTS
+from bestofq.envs.miniwob.episode import read
+from bestofq.envs.miniwob.pages import find_html, page_path, serve_html, task_names
+
+SUITE = "miniwob"
+STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
+VIEWPORT = BrowserConfig(width=640, height=720)  # a task is 160 x 210 CSS pixels, a flight site 540 x 667
+
+SEEDS: Mapping[Split, range] = {
+    "test": range(10_000),
+    "dev": range(10_000, 20_000),
+    "train": range(20_000, 1_000_000),
+}
+"""The seeds of each split, apart. Problems can repeat none the less: click-test has but one, click-tab three. What a
+model trained here has never seen are the tasks in `HELD_OUT`."""
+
+HELD_OUT: Mapping[str, tuple[str, ...]] = {
+    "click-dialog": ("click-dialog", "click-dialog-2"),
+    "click-option": ("click-option",),
+    "enter-password": ("enter-password",),
+    "focus-text": ("focus-text", "focus-text-2"),
+    "multi": ("multi-layouts", "multi-orderings"),
+    "read-table": ("read-table", "read-table-2"),
+    "unicode-test": ("unicode-test",),
+}
+"""Families of tasks that the train split never holds: who trains on it can be measured on kinds it never saw."""
+
+Families = Literal["all", "seen", "held-out"]
+
+
+class MiniWob:
+    """The suite over a site that serves its pages. `open` makes one; `MiniWobEnv(suite.root, browser)` plays it."""
+
+    def __init__(self, html: Path, root: str) -> None:
+        self.html = html
+        self.root = root  # http://127.0.0.1:port
+        self._goals: dict[tuple[str, int], str] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, html: Path | None = None) -> AsyncIterator["MiniWob"]:
+        """The pages of `html`, or of the package, served until the context ends.
+
+        Raises SetupError when the package is missing, InputError when `html` holds no MiniWoB++.
+        """
+        folder = find_html(html)
+        async with serve_html(folder) as root:
+            yield cls(folder, root)
+
+    def names(self, split: Split = "test", pattern: str = "*", families: Families = "all") -> tuple[str, ...]:
+        """The tasks of a split that match a glob. Raises InputError when none does."""
+        apart = {name for family in HELD_OUT.values() for name in family}
+        found = task_names(self.html, pattern)
+        kept = tuple(
+            name
+            for name in found
+            if (name not in apart or (split != "train" and families != "seen"))
+            and (name in apart or families != "held-out")
+        )
+        if not kept:
+            raise InputError(f"Of {', '.join(found[:3])}{', …' * (len(found) > 3)}, no task is {families} in {split}.")
+        return kept
+
+    async def tasks(
+        self,
+        browser: Browser,
+        split: Split,
+        pattern: str = "*",
+        *,
+        per_task: int = 5,
+        families: Families = "all",
+        at_once: int = 4,
+    ) -> list[Task]:
+        """`per_task` instances of each task of the split, one of each task before the second of any.
+
+        What an instance asks, its page says: each is opened once, `at_once` at a time (about 100 ms each), and kept.
+        Raises InputError when no task matches, BrowserError when a page does not load.
+        """
+        seeds = SEEDS[split][:per_task]
+        wanted = list(product(seeds, self.names(split, pattern, families)))
+        unknown = iter([(name, seed) for seed, name in wanted if (name, seed) not in self._goals])
+        workers = [asyncio.create_task(self._ask(browser, unknown)) for _ in range(at_once)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+        return [self._task(name, seed, split) for seed, name in wanted]
+
+    async def _ask(self, browser: Browser, instances: Iterator[tuple[str, int]]) -> None:
+        session = browser.page()
+        try:
+            for name, seed in instances:
+                path = page_path(name)
+                if not session.start_url:
+                    await session.reset(self.root + path, HOSTS)
+                elif problem := await session.act(Goto(url=self.root + path)):
+                    raise BrowserError(problem)
+                self._goals[name, seed] = (await read(session, path, seed)).goal
+        finally:
+            await session.close()
+
+    def _task(self, name: str, seed: int, split: Split) -> Task:
+        return Task(
+            id=f"{name}/{seed}",
+            suite=SUITE,
+            goal=self._goals[name, seed],
+            start_url=f"{page_path(name)}?seed={seed}",
+            seed=seed,
+            split=split,
+        )

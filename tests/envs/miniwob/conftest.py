@@ -1,0 +1,32 @@
+"""MiniWoB++ served, and a real Chromium, shared by this folder's tests."""
+
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+
+import pytest
+import pytest_asyncio
+
+from bestofq.browser.browser import Browser
+from bestofq.envs.miniwob.env import MiniWobEnv
+from bestofq.envs.miniwob.suite import VIEWPORT, MiniWob
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def suite() -> AsyncIterator[MiniWob]:
+    if find_spec("miniwob") is None:
+        pytest.skip("MiniWoB++'s pages are not installed")
+    async with MiniWob.open() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with Browser.launch(VIEWPORT) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def env(suite: MiniWob, browser: Browser) -> AsyncIterator[MiniWobEnv]:
+    made = MiniWobEnv(suite.root, browser)
+    yield made
+    await made.close()
