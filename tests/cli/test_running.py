@@ -176,7 +176,7 @@ async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(tmp_path
         (["--agent", "best-of-q", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --q"),
         (["--base-url", "http://127.0.0.1:9/v1"], ConfigError, "needs --model"),
         (["--localizer", "page"], ConfigError, "needs a chat model"),
-        (["--localizer", "map"], ConfigError, "there is no localizer 'map'"),
+        (["--localizer", "map"], ConfigError, "The setting localizer is 'map'"),
         (["--url", "file:///etc/passwd"], InputError, "is no web address"),
     ],
 )

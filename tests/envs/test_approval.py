@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Goto, Refresh, Submit, Write
 from bestofq.core.observation import Observation, Point, Task
@@ -58,7 +57,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 async def at(browser: Browser, site: Site) -> tuple[WebEnv, Observation]:
-    env = WebEnv(browser, screenshots=False, localizer=PageLocalizer(), approve=site.approve)
+    env = WebEnv(browser, screenshots=False, approve=site.approve)
     return env, await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}/"), seed=0)
 
 

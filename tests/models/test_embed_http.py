@@ -16,6 +16,7 @@ import pytest
 from tiny_vision import picture, save_tiny_vision
 from typer.testing import CliRunner
 
+from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.commands import app
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
@@ -155,7 +156,7 @@ def test_an_endpoint_s_troubles_are_told_apart(local: VisionEmbedder) -> None:
 
 
 def test_the_command_keeps_the_agreement(folder: Path, tmp_path: Path) -> None:
-    served_model = VisionEmbedder.load(folder, device="cpu", pixels=PIXELS)
+    served_model = VisionEmbedder.load(folder, device="cpu", prompt=prompt_hash(), pixels=PIXELS)
     out = tmp_path / "agreement.json"
     with served(lambda item: served_model.embed_all([item])[0]) as endpoint:
         where = ["--base-url", endpoint.config.base_url, "--model", "tiny", "--local", str(folder)]

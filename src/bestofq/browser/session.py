@@ -84,6 +84,7 @@ class Session:
         """
         for tab in self._open_tabs():
             tab.forget()
+        tab = self.tab
         error = None
         try:
             await perform(self, action)
@@ -91,10 +92,19 @@ class Session:
             error = str(impossible)
         except Moved:
             error = None  # a navigation overtook the action's last call
+        except BrowserError:
+            if not await self._closed_itself(tab):
+                raise
         if not await self.settle():
             error = error or f"The page did not finish loading within {self.config.navigation:g} s."
             await self.tab.send("Page.stopLoading")
         return await self._leave_error_page() or error
+
+    async def _closed_itself(self, tab: Tab) -> bool:
+        """Whether a page is gone by its own doing (`window.close()`), with another tab to go on in."""
+        if not tab.page.is_closed() and not tab.crashed:
+            await tab.change(PAUSE)
+        return tab.page.is_closed() and not tab.crashed and any(not other.page.is_closed() for other in self._tabs)
 
     async def _leave_error_page(self) -> str | None:
         """From a page that could not be loaded, back to the one before it; why it could not be loaded."""

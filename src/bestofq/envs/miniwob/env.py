@@ -8,7 +8,6 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Localizer
 from bestofq.envs.miniwob.episode import Standing, read
 from bestofq.envs.web import User, WebEnv
 
@@ -33,7 +32,6 @@ class MiniWobEnv:
         browser: Browser,
         *,
         screenshots: bool = False,
-        localizer: Localizer | None = None,
         user: User | None = None,
     ) -> None:
         self._root = root
@@ -42,7 +40,6 @@ class MiniWobEnv:
             screenshots=screenshots,
             prepare=self._prepare,
             evaluate=self._evaluate,
-            localizer=localizer,
             user=user,
         )
         self._task: Task | None = None
