@@ -49,7 +49,9 @@ def said(*candidates: Any) -> str:
 
 
 def proposer(server: FaultServer, **settings: Any) -> ChatProposer:
-    config = ChatConfig(model="any", base_url=server.base_url, backoff=0.001, attempt=2, attempts=40, trip_after=500)
+    config = ChatConfig(
+        model="any", base_url=server.base_url, backoff=0.001, backoff_most=0.05, attempt=2, attempts=40, trip_after=500
+    )
     return ChatProposer(ChatModel(config), **settings)
 
 

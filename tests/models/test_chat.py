@@ -23,7 +23,7 @@ def good(_: Mapping[str, Any]) -> str:
 
 
 def model(server: FaultServer, **settings: Any) -> ChatModel:
-    quick = {"backoff": 0.001, "backoff_most": 0.01, "attempt": 0.3, "deadline": 5.0, "cooldown": 0.05}
+    quick = {"backoff": 0.001, "backoff_most": 0.01, "attempt": 1.0, "deadline": 5.0, "cooldown": 0.05}
     return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
 
 

@@ -1,7 +1,8 @@
-"""Solvers of tasks done by clicking: buttons, links, boxes, tabs, trees, calendars, pages of a list."""
+"""Solvers of tasks done by clicking: buttons, links, boxes, tabs, pages of a list."""
 
 import re
 
+from bestofq.core.actions import Wait
 from bestofq.core.observation import Element
 from bestofq.recipes.pocket.miniwob.view import LINKS, Advice, Unsolved, View, click, matched, nth, ordinal, write
 
@@ -92,18 +93,9 @@ def link_in_sections(view: View) -> Advice:
     for heading in view.all("tab"):
         if not any(label.startswith(f"click tab {heading.name}") for label in view.past):
             return click(heading, f"{name} is not here, open {heading.name}")
+    if not view.did("wait 1"):
+        return Advice(f"{name} may be still to appear", Wait())  # sections open by an animation
     raise Unsolved(f"{name!r} is in no section")
-
-
-def tree(view: View) -> Advice:
-    """Opens folder after folder until the name is there. Files cannot be opened, and are no clickable elements."""
-    (name,) = view.asked(r'named "(.+)"')
-    if view.has(name):
-        return click(view.named(name), f"{name} is here")
-    for folder in view.all("clickable"):
-        if folder.name and not view.did(f"click clickable {folder.name}"):
-            return click(folder, f"{name} is not here, open {folder.name}")
-    raise Unsolved(f"{name!r} is in no folder")
 
 
 def odd_or_even(view: View) -> Advice:

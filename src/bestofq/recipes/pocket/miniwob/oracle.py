@@ -54,7 +54,6 @@ SOLVERS: Mapping[str, Callable[[View], Advice]] = {
     "login-user-popup": filling.login,
     "multi-layouts": filling.movies,
     "multi-orderings": filling.movies,
-    "navigate-tree": clicking.tree,
     "odd-or-even": clicking.odd_or_even,
     "phone-book": clicking.phone_book,
     "read-table": filling.from_table,
