@@ -41,7 +41,8 @@ class PictureLimits(Noun):
 
     def size(self, width: int, height: int) -> tuple[int, int]:
         """The size to send a picture in, the aspect ratio as near as multiples permit: what `smart_resize` of the
-        Qwen-VL processors gives (transformers, `image_processing_qwen2_vl.py`). A size it gives is its own."""
+        Qwen-VL processors gives (transformers, `image_processing_qwen2_vl.py`). A size it gives is its own, save for
+        strips longer than `most / factor²` times their width, which keep one step and more pixels than `most`."""
         step = self.factor
         wide, high = round(width / step) * step, round(height / step) * step
         if wide * high > self.most:
