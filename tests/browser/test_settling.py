@@ -22,11 +22,14 @@ async def test_results_fetched_by_a_click_are_there(site: Any, session: Any) -> 
     assert (await session.snapshot()).text.endswith("fetched")
 
 
-async def test_pictures_put_in_by_a_click_are_there(site: Any, session: Any) -> None:
+@pytest.mark.parametrize(
+    "put",
+    ["const i = new Image(); i.src = '/slow/star.svg'; out.append(i)", "out.style.content = 'url(/slow/star.svg)'"],
+)
+async def test_pictures_put_in_by_a_click_are_there(site: Any, session: Any, put: str) -> None:
     picture = "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='9' height='9'/></svg>"
     site.pages["/slow/star.svg"] = (picture, {"Content-Type": "image/svg+xml"})
-    put = "const i = new Image(); i.src = '/slow/star.svg'; i.style.cursor = 'pointer'; out.append(i)"
-    await session.reset(site.page(f'<button onclick="{put}">b</button><p id=out>'))
+    await session.reset(site.page(f'<button onclick="{put}">b</button><p><a href=# id=out aria-label=star></a>'))
     await session.snapshot()
     assert await session.act(Click(mark=1)) is None
     _, star = (await session.snapshot()).elements

@@ -191,8 +191,8 @@ Object.assign(globalThis.bestofq, (() => {
     return fail(`The page cannot scroll further ${down > 0 ? "down" : down < 0 ? "up" : across > 0 ? "right" : "left"}.`);
   }
 
-  // Resolves once no node or text has changed for `quiet` ms and all pictures are there, at the latest after `limit` ms.
-  // Mutations of style alone do not count: they are animations.
+  // Resolves once no node or text has changed for `quiet` ms, at the latest after `limit` ms. Mutations of style alone
+  // do not count: they are animations.
   function settle(quiet, limit) {
     return new Promise((resolve) => {
       let timer = 0;
@@ -202,14 +202,9 @@ Object.assign(globalThis.bestofq, (() => {
         clearTimeout(latest);
         resolve({ calm });
       };
-      const rest = () => {
-        const awaited = Array.from(document.images).filter((img) => !img.complete && img.loading !== "lazy");
-        if (!awaited.length) return finish(true);
-        for (const img of awaited) for (const end of ["load", "error"]) img.addEventListener(end, restart, { once: true });
-      };
       const restart = () => {
         clearTimeout(timer);
-        timer = setTimeout(rest, quiet);
+        timer = setTimeout(finish, quiet, true);
       };
       const observer = new MutationObserver((records) => {
         if (records.some((record) => record.attributeName !== "style")) restart();

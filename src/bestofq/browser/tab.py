@@ -18,7 +18,7 @@ from bestofq.core.errors import BrowserError
 WORLD = "bestofq"
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
-FETCHED = frozenset({"fetch", "xhr"})
+FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, and a page is not settled without
 
 
 class Moved(Exception):
@@ -178,7 +178,7 @@ class Tab:
 
     @property
     def fetching(self) -> bool:
-        """Whether a frame is loading, or a request begun by a script since `forget` is under way."""
+        """Whether a frame is loading, or something is being fetched since `forget`."""
         return bool(self._fetching) or any(self._busy(frame) for frame in (*self._loading, *self._requested))
 
     def _busy(self, frame: str) -> bool:
