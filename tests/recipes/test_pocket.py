@@ -22,13 +22,15 @@ from bestofq.envs.webshop.text import TextEnv
 from bestofq.envs.webshop.urls import to_url
 from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
 from bestofq.models.local import LocalModel, Request
-from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, candidate, demonstrate
+from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
+from bestofq.recipes.pocket.examples import candidate
+from bestofq.recipes.pocket.miniwob.demonstrations import MiniWobDemonstrations
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.recipes.pocket.pocket import LOG, PocketConfig, make_pocket_model
 from bestofq.recipes.pocket.reviews import review
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
 
-DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,))
+DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,), miniwob=MiniWobDemonstrations(share=0))
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +65,9 @@ async def test_the_oracle_leaves_a_product_that_cannot_win(suite: Suite) -> None
     assert result.observation.elements[advice.action.mark - 1].name == "< Prev"  # type: ignore[operator]
 
 
-async def test_demonstrations_are_replies_an_agent_could_give() -> None:
-    examples = await demonstrate(DEMONSTRATIONS, 300, 0)
-    again = await demonstrate(DEMONSTRATIONS, 300, 0)
+async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) -> None:
+    examples = await demonstrate(DEMONSTRATIONS, 300, 0, tmp_path)
+    again = await demonstrate(DEMONSTRATIONS, 300, 0, tmp_path)
     assert examples == again
     kinds: Counter[str] = Counter()
     for example in examples:

@@ -6,12 +6,12 @@ that acts may import it or the oracle.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from bestofq.core.actions import Action, Click, GoBack, Write
+from bestofq.core.actions import Action, Click, GoBack, Write, action_text
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation
@@ -19,6 +19,7 @@ from bestofq.core.protocols import Scorer
 from bestofq.envs.webshop.pages import BUY, Bought, Detail, Item, Results, Shop, Start, View
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.urls import from_url
+from bestofq.recipes.pocket.miniwob.oracle import SOLVERS, Unsolved, advise
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.rollouts.episode import state_at
 
@@ -48,10 +49,34 @@ def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
             view = from_url(step.observation.url, shop.catalogue)
             if view is None:
                 raise DataError(f"{step.observation.url} of episode {episode.id} is no page of this suite's shop")
-            row = _row(oracle, shop, view, step.observation, step.decision)
+            right = [is_right(oracle, shop, view, step.observation, c.action) for c in step.decision.candidates]
+            row = _row(step.decision, right)
             for kind in (type(view).__name__.lower(), "all"):
                 rows[kind].append(row)
-    return {kind: _summary(np.array(values, dtype=np.float64)) for kind, values in sorted(rows.items())}
+    return _summaries(rows)
+
+
+def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
+    """By task of MiniWoB++, and `all`: right is what the oracle advises, told by its label.
+
+    Left out are tasks without a solver and states in which it knows nothing to do. Some solvers count past actions, so
+    that after a needless one what they advise can be wrong; another right action is counted as wrong.
+    """
+    rows: dict[str, list[tuple[bool, bool, bool, float]]] = defaultdict(list)
+    for episode in episodes:
+        name = episode.task.id.partition("/")[0]
+        if name not in SOLVERS:
+            continue
+        for index, step in enumerate(episode.steps):
+            try:
+                advice = advise(state_at(episode.task, episode.steps[:index], step.observation))
+            except Unsolved:
+                continue
+            label = action_text(advice.action, step.observation.elements)
+            row = _row(step.decision, [c.label == label for c in step.decision.candidates])
+            for kind in (name, "all"):
+                rows[kind].append(row)
+    return _summaries(rows)
 
 
 async def rescored(episodes: Iterable[Episode], scorer: Scorer, *, at_once: int = 64) -> list[Episode]:
@@ -110,11 +135,12 @@ def _right_click(oracle: Oracle, shop: Shop, view: View, name: str) -> bool:
             return False
 
 
-def _row(
-    oracle: Oracle, shop: Shop, view: View, observation: Observation, decision: Decision
-) -> tuple[bool, bool, bool, float]:
-    right = [is_right(oracle, shop, view, observation, c.action) for c in decision.candidates]
+def _row(decision: Decision, right: Sequence[bool]) -> tuple[bool, bool, bool, float]:
     return any(right), right[decision.chosen], right[0], sum(right) / len(right)
+
+
+def _summaries(rows: Mapping[str, Sequence[tuple[bool, bool, bool, float]]]) -> Mapping[str, Ranking]:
+    return {kind: _summary(np.array(values, dtype=np.float64)) for kind, values in sorted(rows.items())}
 
 
 def _summary(rows: "np.ndarray[tuple[int, int], np.dtype[np.float64]]") -> Ranking:

@@ -2,7 +2,7 @@
 
 Only tasks of the train split are walked, in shops whose results are shuffled within each page, so that the place of a
 result tells nothing. With chance `noise` the visitor does something else than the oracle says; the oracle's advice is
-what is learned in every state, so the model sees how to recover.
+what is learned in every state, so the model sees how to recover. MiniWoB++'s: `miniwob/demonstrations.py`.
 
 Three prompts are taught: propose (a thought and an action), pick (the best of listed candidates) and review (what of
 the goal one candidate meets: `reviews.py`), several reviews in one text.
@@ -10,19 +10,20 @@ the goal one candidate meets: `reviews.py`), several reviews in one text.
 
 import random
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
+from pathlib import Path
 
 from pydantic import Field
 
-from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question
-from bestofq.core.actions import Action, Click, Write, action_text
-from bestofq.core.decision import Candidate, Decision, State
+from bestofq.core.actions import Action, Click, Write
+from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, View, buy_name, choose, link_name
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
+from bestofq.recipes.pocket.examples import Example, after, candidate, picking, proposing, reviewing
+from bestofq.recipes.pocket.miniwob.demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.recipes.pocket.reviews import review
 
@@ -37,24 +38,23 @@ class DemonstrationConfig(Noun):
     reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
+    miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
 
 
-class Turn(NamedTuple):
-    """What the model reads and what it should write."""
+async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: Path) -> Sequence[Example]:
+    """At least `count` examples, in random order; `config.miniwob.share` of `count` from MiniWoB++, or as many as there
+    are.
 
-    prompt: str
-    reply: str
-
-
-Example = tuple[Turn, ...]
-"""Turns that follow one another in one text."""
-
-
-async def demonstrate(config: DemonstrationConfig, count: int, seed: int) -> Sequence[Example]:
-    """At least `count` examples, in random order."""
+    MiniWoB++'s are kept in the folder `kept` and taken from there the next time. Raises SetupError where they are
+    wanted and its package or Chromium is missing.
+    """
     rng = random.Random(f"demonstrations-{seed}")
-    suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+    wanted = round(config.miniwob.share * count)
     examples: list[Example] = []
+    if wanted:
+        found = await demonstrate_miniwob(config.miniwob, seed, kept)
+        examples = random.Random(f"mixture-{seed}").sample(found, min(wanted, len(found)))
+    suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
     while len(examples) < count:
         suite = rng.choice(suites)
         shop = suite.shop("train", shuffle=rng)
@@ -74,33 +74,21 @@ async def _walk(
         advice = oracle.advise(shop, env.view, state.observation)
         best = candidate(advice.action, state.observation, advice.thought)
         if isinstance(env.view, Results | Item) or rng.random() < config.easy_share:
-            yield (Turn(propose_prompt(state), f" {advice.thought}\n{action_text(advice.action)}"),)
+            yield proposing(state, best)
             if rng.random() < config.pick_share:
                 listed = _some_candidates(state, [best], shop, env, oracle, rng, count=3)
-                yield (Turn(pick_prompt(state, listed), f" {listed.index(best) + 1}"),)
+                yield picking(state, listed, best)
             if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
                 telling = _telling(shop, env.view, state, oracle, rng)
                 others = _some_candidates(state, [best], shop, env, oracle, rng, count=config.reviews - len(telling))
                 reviewed = [*telling, *((env.view, c) for c in others)]
                 rng.shuffle(reviewed)
-                replies = [f" {review(oracle, shop, view, state, c)}" for view, c in reviewed]
-                (_, first), *rest = reviewed
-                prompts = [review_prompt(state, first), *(f"\n{review_question(state, c)}" for _, c in rest)]
-                yield tuple(map(Turn, prompts, replies))
+                yield reviewing(state, [(c, review(oracle, shop, view, state, c)) for view, c in reviewed])
         action = _stray(shop, env, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
         result = await env.step(action)
         if result.terminated:
             return
-        taken = candidate(action, state.observation)
-        state = State(
-            task=task,
-            decisions=(*state.decisions, Decision(candidates=(taken,), scores=(0.0,), chosen=0)),
-            observation=result.observation,
-        )
-
-
-def candidate(action: Action, observation: Observation, thought: str = "") -> Candidate:
-    return Candidate(action=action, label=action_text(action, observation.elements), thought=thought)
+        state = after(state, candidate(action, state.observation), result.observation)
 
 
 def _some_candidates(

@@ -18,7 +18,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from bestofq.core.noun import Noun
 from bestofq.learning.sft import Progress as Report
 from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
-from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, Example, demonstrate
+from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
+from bestofq.recipes.pocket.examples import Example
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
 
 LOG = "training_log.json"
@@ -45,7 +46,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     torch.manual_seed(config.seed)
     started = time.monotonic()
     console.print(f"making {config.examples:,} demonstrations")
-    examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed))
+    examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed, out))
     tokenizer = train_tokenizer(("".join(map("".join, example)) for example in examples[:20_000]), config.vocabulary)
     tokenized = [_tokenize(tokenizer, example) for example in examples]
     model = LlamaForCausalLM(

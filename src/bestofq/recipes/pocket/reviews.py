@@ -12,6 +12,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, View, link_name
 from bestofq.envs.webshop.products import Product
+from bestofq.recipes.pocket.examples import verdict
 from bestofq.recipes.pocket.oracle import Oracle
 
 
@@ -35,8 +36,7 @@ def review(oracle: Oracle, shop: Shop, view: View, state: State, candidate: Cand
                 checks = [(element.name, element.name in wanted), ("new", "checked" not in element.states)]
     if not checks:
         return "moves on"
-    verdict = "right" if all(met for _, met in checks) else "wrong"
-    return ", ".join(f"{what} {'fits' if met else 'not'}" for what, met in checks) + f": {verdict}"
+    return verdict(checks)
 
 
 def _as_asked(oracle: Oracle, product: Product, options: Mapping[str, bool]) -> list[tuple[str, bool]]:

@@ -72,7 +72,11 @@ SOLVERS: Mapping[str, Callable[[View], Advice]] = {
 def advise(state: State) -> Advice:
     """What to do next in a task of `SOLVERS`. Raises Unsolved after the end, KeyError for a task without a solver."""
     name, _, _ = state.task.id.partition("/")
-    return SOLVERS[name](View.of(state))
+    solver = SOLVERS[name]
+    try:
+        return solver(View.of(state))
+    except (IndexError, StopIteration, ValueError) as error:
+        raise Unsolved(f"{name} is not laid out as its solver knows it: {error}") from error
 
 
 __all__ = ["SOLVERS", "Advice", "Unsolved", "advise"]

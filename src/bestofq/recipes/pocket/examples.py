@@ -1,0 +1,54 @@
+"""What the pocket model is taught from, whatever the suite: turns of prompt and reply, made of states."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question
+from bestofq.core.actions import Action, action_text
+from bestofq.core.decision import Candidate, Decision, State
+from bestofq.core.observation import Observation
+
+
+class Turn(NamedTuple):
+    """What the model reads and what it should write."""
+
+    prompt: str
+    reply: str
+
+
+Example = tuple[Turn, ...]
+"""Turns that follow one another in one text."""
+
+
+def candidate(action: Action, observation: Observation, thought: str = "") -> Candidate:
+    return Candidate(action=action, label=action_text(action, observation.elements), thought=thought)
+
+
+def proposing(state: State, best: Candidate) -> Example:
+    """A thought, then the action as a command."""
+    return (Turn(propose_prompt(state), f" {best.thought}\n{action_text(best.action)}"),)
+
+
+def picking(state: State, listed: Sequence[Candidate], best: Candidate) -> Example:
+    """The number of the best of those listed."""
+    return (Turn(pick_prompt(state, listed), f" {listed.index(best) + 1}"),)
+
+
+def reviewing(state: State, reviewed: Sequence[tuple[Candidate, str]]) -> Example:
+    """A review of one candidate after another, in one text."""
+    (first, _), *rest = reviewed
+    prompts = [review_prompt(state, first), *(f"\n{review_question(state, c)}" for c, _ in rest)]
+    return tuple(Turn(prompt, f" {review}") for prompt, (_, review) in zip(prompts, reviewed, strict=True))
+
+
+def verdict(checks: Sequence[tuple[str, bool]], right: bool | None = None) -> str:
+    """`lamp fits, under 60 not: wrong`; right where all are met, unless it is given."""
+    met = all(fits for _, fits in checks) if right is None else right
+    listed = ", ".join(f"{what} {'fits' if fits else 'not'}" for what, fits in checks)
+    return f"{listed}: {'right' if met else 'wrong'}"
+
+
+def after(state: State, taken: Candidate, observation: Observation) -> State:
+    """The state that an action led to."""
+    done = Decision(candidates=(taken,), scores=(0.0,), chosen=0)
+    return State(task=state.task, decisions=(*state.decisions, done), observation=observation)
