@@ -20,8 +20,8 @@ from bestofq.recipes.pocket.miniwob.oracle import advise
 from bestofq.recipes.pocket.miniwob.reviews import review
 from bestofq.recipes.ranking import ranking_miniwob
 
-NAMES = ("click-button", "click-checkboxes", "enter-text", "choose-list")
-CONFIG = MiniWobDemonstrations(instances=2, names=NAMES, noise=0.5, pick_share=1, review_share=1)
+NAMES = ("click-button", "click-checkboxes", "enter-text")
+CONFIG = MiniWobDemonstrations(instances=2, max_steps=8, names=NAMES, noise=0.5, pick_share=1, review_share=1)
 installed = pytest.mark.skipif(find_spec("miniwob") is None, reason="MiniWoB++'s pages are not installed")
 
 
