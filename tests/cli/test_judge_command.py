@@ -123,3 +123,10 @@ async def test_a_file_of_tasks_before_a_run(tmp_path: Path) -> None:
     assert "Soup--1" not in said
     assert (await bestofq("webvoyager", str(tmp_path / "nothing.jsonl")))[0] == 2
     assert (await bestofq("webvoyager", str(file), "--today", "soon"))[0] == 2
+
+
+async def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path) -> None:
+    code, said = await bestofq("judge", "--store", str(tmp_path / "rusn"), "--run", "shop", "--model", "m")
+    assert code == 2
+    assert "holds no bestofq store" in said
+    assert not (tmp_path / "rusn").exists()

@@ -178,6 +178,11 @@ async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(tmp_path
         (["--localizer", "page"], ConfigError, "needs a chat model"),
         (["--localizer", "map"], ConfigError, "The setting localizer is 'map'"),
         (["--url", "file:///etc/passwd"], InputError, "is no web address"),
+        (
+            ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--localizer", "vision", "--no-screenshots"],
+            ConfigError,
+            "none are taken",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_said_before_anything_starts(

@@ -1,20 +1,24 @@
 """The recipe, small, with the shipped pocket model: it runs, resumes, and refuses what does not fit."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from bestofq.cli.experiment import dev_curve
-from bestofq.core.errors import CheckpointError, ConfigError, InputError
+from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
+from bestofq.core.observation import Split, Task
+from bestofq.core.protocols import Env
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig
+from bestofq.models.chat import ChatConfig
 from bestofq.recipes.benchmark import compare
-from bestofq.recipes.best_of_q import best_of_q, train
+from bestofq.recipes.best_of_q import best_of_q, collect, train
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import ranking
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.worlds import World, open_world
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
@@ -88,3 +92,34 @@ async def test_another_n_warns_and_another_embedding_is_refused_by_name(
             other = Parts(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
             with pytest.raises(CheckpointError, match="layer"):
                 train(other, store, ["seed"], tmp_path / "q" / "q0", console)
+
+
+CHAT = ChatConfig(model="vlm", base_url="http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize(
+    "ways", [{"by": "point"}, {"by": "words", "localizer": "vision"}], ids=["points", "words found on pictures"]
+)
+async def test_pictures_that_are_needed_and_not_taken_are_said_before_the_run(ways: dict[str, str]) -> None:
+    settings = BestOfQSettings.model_validate({"chat": CHAT, "suite": SuiteSettings(screenshots=True), **ways})
+    with pytest.raises(ConfigError, match="none are taken"):
+        async with open_world(Parts(settings)):
+            pass
+    Parts(settings).check_pictures(True)
+
+
+@pytest.mark.parametrize("other", [{"by": "words", "localizer": "page"}, {"chat_screenshots": 2}], ids=str)
+async def test_a_run_refuses_to_go_on_with_elements_or_pictures_shown_otherwise(
+    other: dict[str, object], tmp_path: Path, console: Console
+) -> None:
+    async def no_tasks(split: Split, limit: int | None) -> list[Task]:
+        return []
+
+    async def no_env() -> Env:
+        raise AssertionError("there is no task")
+
+    idle, one = World(no_env, no_tasks), SMALL.model_copy(update={"chat": CHAT})
+    with Store.open(tmp_path) as store:
+        for settings, again in ((one, False), (one, False), (one.model_copy(update=other), True)):
+            with pytest.raises(DataError, match="was begun with") if again else contextlib.nullcontext():
+                await collect(Parts(settings), idle, store, "seed", "prompting", console, repeats=1)

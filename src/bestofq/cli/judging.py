@@ -76,6 +76,7 @@ def judge(
             console.print(f"the judge read {used.tokens_in:,} tokens and wrote {used.tokens_out:,} ({price})")
         return asked.name
 
+    Store.open(store, read_only=True).close()  # a mistyped folder is refused, not made
     with Store.open(store) as opened:
         name = asyncio.run(work(opened))
         table = (

@@ -58,6 +58,7 @@ def run(
     console = Console()
     words = ("by=words", f"localizer={localizer}") if localizer else ()
     parts, chosen = _agent(parts_of(config, set_, model, base_url, *words), agent, q, n)
+    parts.check_pictures(screenshots)
     if _is_pocket(parts):
         console.print(
             "[yellow]The pocket model was made for WebShop's pages: elsewhere give --model and --base-url.[/]"
@@ -83,7 +84,12 @@ def run(
                             chosen,
                             task,
                             store=opened,
-                            config={**_kept(parts), "q": str(q), "localizer": localizer, "screenshots": screenshots},
+                            config={
+                                **_kept(parts),
+                                "q": str(q),
+                                "localizer": parts.settings.localizer,
+                                "screenshots": screenshots,
+                            },
                             judge=UserJudge(asking.judge),
                             provenance=Provenance(version=__version__, prompt_hash=parts.prompts),
                             seed=parts.settings.seed,
@@ -127,7 +133,9 @@ def _is_pocket(parts: Parts) -> bool:
 
 def _kept(parts: Parts) -> dict[str, JsonValue]:
     """What the episodes depend on besides the agent's name."""
-    kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "seed"})
+    kept: dict[str, JsonValue] = parts.settings.model_dump(
+        mode="json", include={"n_candidates", "seed", "by", "chat_screenshots"}
+    )
     model = parts.settings.model if parts.settings.chat is None else parts.settings.chat
     kept["model"] = model.model_dump(mode="json", include={"path", "draws", "model", "base_url", "temperature"})
     return kept

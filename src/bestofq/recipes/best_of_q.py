@@ -148,8 +148,14 @@ def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     }
     if parts.settings.chat is not None:
         kept["chat"] = parts.settings.chat.model_dump(mode="json", include={"model", "base_url", "temperature"})
+        ways = {"by", "chat_screenshots", "localizer"}
+        kept["asked"] = {**parts.settings.model_dump(mode="json", include=ways), "pictures": suite.pictured}
+        if parts.settings.localizer_chat is not None:
+            finder = parts.settings.localizer_chat
+            kept["localizer"] = finder.model_dump(mode="json", include={"model", "base_url"})
     if parts.settings.judge is not None:
-        kept["judge"] = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
+        judge = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
+        kept["judge"] = {**judge, "screenshots": parts.settings.judge_screenshots}
     return {**kept, "split": split}
 
 

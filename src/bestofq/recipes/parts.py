@@ -168,6 +168,19 @@ class Parts:
             localizer=self._localizer(),
         )
 
+    def check_pictures(self, taken: bool) -> None:
+        """ConfigError where elements are found on pictures, and none is taken."""
+        if taken or self._pocket_prompts:
+            return
+        by, localizer = self.settings.by, self.settings.localizer
+        if by != "point" and not (by == "words" and localizer == "vision"):
+            return
+        way = "by=point" if by == "point" else "localizer=vision"
+        raise ConfigError(
+            f"with {way} a model finds elements on pictures, and none are taken: set suite.env=browser and "
+            "suite.screenshots=true, or name elements by marks (by=mark)"
+        )
+
     def _proposer(self) -> Proposer:
         if self.prompted is None:
             assert self.endpoint is not None

@@ -35,9 +35,13 @@ class World:
 
 @asynccontextmanager
 async def open_world(parts: Parts) -> AsyncIterator[World]:
-    """A world, good until the context ends; then the models' connections are closed too."""
+    """A world, good until the context ends; then the models' connections are closed too.
+
+    ConfigError where its pictures are needed and not taken.
+    """
     suite = parts.settings.suite
     try:
+        parts.check_pictures(suite.in_browser and suite.pictured)
         async with (_browsed if suite.in_browser else _text)(parts) as world:
             yield world
     finally:

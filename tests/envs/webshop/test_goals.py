@@ -5,9 +5,10 @@ import random
 import pytest
 
 from bestofq.core.observation import Split
+from bestofq.envs.splits import SHARES, split_of
 from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
 from bestofq.envs.webshop.products import Goal, Option, Product
-from bestofq.envs.webshop.splits import SHARES, goals_of, products_of, published_goals_of, split_of
+from bestofq.envs.webshop.splits import goals_of, products_of, published_goals_of
 
 
 def product(id: str, **fields: object) -> Product:

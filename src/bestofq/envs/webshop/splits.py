@@ -4,22 +4,11 @@ By product, no product and so no goal is in two splits, and a split does not cha
 own split shares products between its parts. Say which one a figure was made with.
 """
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from bestofq.core.observation import Split
+from bestofq.envs.splits import split_of
 from bestofq.envs.webshop.products import Catalogue, Goal, Product
-
-SHARES: Mapping[Split, float] = {"train": 0.6, "dev": 0.2, "test": 0.2}  # of the products; their sum is 1
-
-
-def split_of(product_id: str, seed: int) -> Split:
-    """The split of a product, by a hash of seed and id: it depends on no other product."""
-    digest = hashlib.sha256(f"{seed}-{product_id}".encode()).digest()
-    point = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
-    if point < SHARES["train"]:
-        return "train"
-    return "dev" if point < SHARES["train"] + SHARES["dev"] else "test"
 
 
 def products_of(split: Split, products: Iterable[Product], *, seed: int) -> Catalogue:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from bestofq.core.observation import Split, Task
-from bestofq.envs.webshop.splits import split_of
+from bestofq.envs.splits import split_of
 from bestofq.envs.webvoyager.hosts import allowed_hosts
 from bestofq.envs.webvoyager.source import Entry, load_entries
 

@@ -1,0 +1,17 @@
+"""Train, dev and test by a hash of each key: which part a key is in depends on no other key."""
+
+import hashlib
+from collections.abc import Mapping
+
+from bestofq.core.observation import Split
+
+SHARES: Mapping[Split, float] = {"train": 0.6, "dev": 0.2, "test": 0.2}  # in expectation; their sum is 1
+
+
+def split_of(key: str, seed: int) -> Split:
+    """The split of a product or a task, by a hash of seed and key."""
+    digest = hashlib.sha256(f"{seed}-{key}".encode()).digest()
+    point = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
+    if point < SHARES["train"]:
+        return "train"
+    return "dev" if point < SHARES["train"] + SHARES["dev"] else "test"
