@@ -61,7 +61,8 @@ class PictureLimits(Noun):
 
 
 FAMILIES: Mapping[str, PictureLimits] = {  # by a part of the name, letters and digits only; the first that fits
-    # preprocessor_config.json of Qwen2-VL, Qwen2.5-VL and Qwen3-VL; points: Qwen3-VL's README
+    # factors, Qwen2.5-VL's pixels and the coordinates were checked in published sources; Qwen3-VL's, Holo1's and
+    # Holo3's pixels and Gemini's coordinates were not: set `chat.pixels_most` and the like where they differ
     "qwen3vl": PictureLimits(least=65_536, most=16_777_216, factor=32, coordinates="thousandths"),
     "qwen25vl": PictureLimits(least=3_136, most=12_845_056, factor=28),
     "qwen2vl": PictureLimits(least=3_136, most=12_845_056, factor=28, coordinates="thousandths"),
