@@ -13,6 +13,7 @@ from bestofq.agents.parse import parse_reply
 from bestofq.agents.prompting import propose_prompt, review_prompt
 from bestofq.core.actions import Click, Goto
 from bestofq.core.decision import State
+from bestofq.core.errors import CheckpointError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.webshop.pages import BUY, Item, Results
 from bestofq.envs.webshop.products import Goal, Product
@@ -173,8 +174,22 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
     make_pocket_model(config, tmp_path, Console(quiet=True))
     log = json.loads((tmp_path / LOG).read_text())
     assert log["rows"][-1]["step"] == 3
+    assert log["command"] == (
+        "bestofq pocket --out FOLDER --set examples=300 --set vocabulary=500 --set width=32 --set layers=1 "
+        "--set heads=2 --set feed_forward=64 --set demonstrations.catalogue_seeds=[1] --set training.steps=3 "
+        "--set training.batch_tokens=1024 --set training.compile=False"
+    )
     model = LocalModel.load(tmp_path, device="cpu")
     assert len(model.generate_batch([Request(prompt="goal: a", draws=2, max_new_tokens=4)])[0].replies) == 2
+
+    further = config.model_copy(update={"base": tmp_path, "vocabulary": 400, "layers": 2})
+    make_pocket_model(further, tmp_path / "further", Console(quiet=True))
+    taught = LocalModel.load(tmp_path / "further", device="cpu")
+    assert taught.tokenizer.get_vocab() == model.tokenizer.get_vocab()
+    before, after = model.model.get_input_embeddings().weight, taught.model.get_input_embeddings().weight
+    assert 0 < (before - after).abs().max() < 0.1  # three steps away, not drawn anew
+    with pytest.raises(CheckpointError, match="is no checkpoint to go on from"):
+        make_pocket_model(config.model_copy(update={"base": tmp_path / "none"}), tmp_path / "no", Console(quiet=True))
 
 
 def test_the_shipped_model_is_small_and_knows_its_shop() -> None:

@@ -21,6 +21,7 @@ async def test_rows_are_domains_and_columns_agents(tmp_path: Path) -> None:
             await record(store, "random", task("Bread--0"), repeat, 1, "unjudged")
         await record(store, "prompting", task("Bread--1"), 0, 1, "infra_error")
         table = domain_table(store)
+        by_first = domain_table(store, by=lambda name: name[0])
         with pytest.raises(DataError, match=r"none of the 2 .* 'random' has a verdict: run `bestofq judge`"):
             result_table(store, agents=["random"])
         row = result_table(store, agents=["prompting"]).rows[0]
@@ -39,6 +40,9 @@ async def test_rows_are_domains_and_columns_agents(tmp_path: Path) -> None:
     assert total.success is not None
     assert (total.success.mean, total.counted) == pytest.approx(((1 / 3 + 1) / 2, 5))
     assert (row.success, row.counted, row.episodes) == (total.success, 5, 5)
+    assert [row.domain for row in by_first.rows] == ["B", "S", ALL]
+    assert by_first.row("S").cells == table.row("Soup [x]").cells
+    assert "| Soup [x] | 2 | 75.0 ± 25.0  n=4 | – |" in table.to_markdown().splitlines()
     assert DomainTable.model_validate_json(table.to_json()) == table
     console = Console(file=io.StringIO(), width=200)
     console.print(table.to_rich("WebVoyager"))

@@ -33,11 +33,12 @@ from bestofq.cli.embedding import embed
 from bestofq.cli.experiment import dev_curve, run_experiment
 from bestofq.cli.judging import judge, say_stale, tasks_of
 from bestofq.cli.running import run as run_on_a_page
+from bestofq.core.errors import InputError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
-from bestofq.recipes.ranking import ranking
+from bestofq.recipes.ranking import ranking_of
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import cost_table
 from bestofq.reports.domains import domain_table
@@ -235,10 +236,14 @@ def rank(
     run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
     agent: Annotated[str, typer.Option(help="Whose choices to count.")] = "best-of-q",
 ) -> None:
-    """Count right actions proposed and taken, against an oracle, per kind of page (Fig. 3, exactly)."""
+    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
     parts = parts_of(config, set_)
     with Store.open(store, read_only=True) as opened:
-        rows = ranking(opened.episodes(run=run, agent=agent), parts.suite)
+        rows = ranking_of(parts, opened.episodes(run=run, agent=agent))
+    if not rows:
+        raise InputError(
+            f"no oracle knows what is right in the steps of {agent} in {run} on {parts.settings.suite.name}"
+        )
     table = Table(title=f"{agent} in {run}: shares of steps, %")
     for name in (
         "page",

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
 from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.ranking import Ranking, ranking
+from bestofq.recipes.ranking import Ranking, ranking_of
 from bestofq.recipes.worlds import open_world
+from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.table import result_table
@@ -72,13 +74,11 @@ async def run_experiment(
         table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
         base = success_rate(store.summaries(run="dev-base", agent="prompting"))
         ranks = {
-            agent: ranking(store.episodes(run=TEST, agent=agent), parts.suite)
-            for agent in AGENTS
-            if agent != "prompting"
+            agent: ranking_of(parts, store.episodes(run=TEST, agent=agent)) for agent in AGENTS if agent != "prompting"
         }
         collected = {run: _collected(store, run) for run in (SEED_RUN, *map(cycle_run, range(1, settings.cycles + 1)))}
         results.mkdir(parents=True, exist_ok=True)
-        result = {
+        result: dict[str, object] = {
             "command": "bestofq " + " ".join(sys.argv[1:]),
             "seed": settings.seed,
             "commit": commit(),
@@ -92,8 +92,15 @@ async def run_experiment(
                 agent: {kind: asdict(row) for kind, row in rows.items()} for agent, rows in ranks.items()
             },
         }
+        tables = table.to_markdown()
+        if settings.suite.name == "miniwob":
+            families = domain_table(store, runs=[TEST], agents=AGENTS, by=family_of)
+            by_task = domain_table(store, runs=[TEST], agents=AGENTS)
+            result["families"] = json.loads(families.to_json())
+            result["by_task"] = json.loads(by_task.to_json())
+            tables += f"\n{families.to_markdown()}\n{by_task.to_markdown()}"
         (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-        (results / "table.md").write_text(table.to_markdown(), "utf-8")
+        (results / "table.md").write_text(tables, "utf-8")
         (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
         (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=base), "utf-8")
         write_report(
@@ -103,7 +110,7 @@ async def run_experiment(
             runs=[TEST],
             baseline="prompting",
             curve=curve,
-            diagnostics={agent: failure_split(rows["all"]) for agent, rows in ranks.items()},
+            diagnostics={agent: failure_split(rows["all"]) for agent, rows in ranks.items() if rows},
         )
     console.print(table.to_rich("Held-out test tasks"))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
@@ -127,6 +134,12 @@ def dev_curve(store: Store) -> list[CurvePoint]:
 
 def _dev_run(cycle: int) -> str:
     return f"dev-q{cycle}"
+
+
+def family_of(task: str) -> str:
+    """Whether the families that a MiniWoB++ task belongs to were kept out of all training."""
+    held_out = {name for names in HELD_OUT.values() for name in names}
+    return "held-out families" if domain_of(task) in held_out else "families seen"
 
 
 def failure_split(row: Ranking) -> FailureSplit:

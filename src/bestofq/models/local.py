@@ -31,6 +31,7 @@ for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
 
 Precision = Literal["auto", "float32", "bfloat16"]
 POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the package
+SHIPPED = {"pocket": POCKET, "pocket-web": POCKET.parent / "pocket_web"}  # by name; the second knows MiniWoB++ too
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -140,7 +140,9 @@ class _bar:
 def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     """What a run's episodes depend on besides the agent's own Q-function; a run refuses to go on with another."""
     kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "epsilon", "seed"})
-    kept["model"] = parts.settings.model.model_dump(mode="json", include={"path", "temperature", "draws"})
+    kept["model"] = parts.settings.model.model_dump(
+        mode="json", include={"path", "temperature", "draws", "reply_tokens"}
+    )
     suite = parts.settings.suite
     kept["suite"] = {
         **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "holdout", "hosts"}),

@@ -31,7 +31,7 @@ from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
 from bestofq.models.embed_once import EmbedsOnce
-from bestofq.models.local import POCKET, LocalModel, TextModel
+from bestofq.models.local import POCKET, SHIPPED, LocalModel, TextModel
 from bestofq.models.remote import RemoteModel
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
@@ -56,8 +56,7 @@ class Parts:
     @cached_property
     def model(self) -> LocalModel:
         chosen = self.settings.model
-        path = POCKET if chosen.path == "pocket" else chosen.path
-        return LocalModel.load(path, device=chosen.device, precision=chosen.precision)
+        return LocalModel.load(SHIPPED.get(chosen.path, chosen.path), device=chosen.device, precision=chosen.precision)
 
     @cached_property
     def endpoint(self) -> ChatModel | None:
@@ -81,8 +80,8 @@ class Parts:
 
     @property
     def _pocket_prompts(self) -> bool:
-        """Whether the proposer is asked in the pocket model's prompts: a local one, or an endpoint's named pocket."""
-        return self.settings.chat is None or self.settings.chat.model.rpartition("/")[2] == "pocket"
+        """Whether the proposer is asked in the pocket model's prompts: a local one, or an endpoint's named alike."""
+        return self.settings.chat is None or self.settings.chat.model.rpartition("/")[2] in SHIPPED
 
     @cached_property
     def prompted(self) -> TextModel | None:
@@ -186,7 +185,12 @@ class Parts:
             assert self.endpoint is not None
             return ChatProposer(self.endpoint, by=self.settings.by, screenshots=self.settings.chat_screenshots)
         chosen = self.settings.model
-        return SamplingProposer(self.prompted, temperature=chosen.temperature, draws=chosen.draws)
+        return SamplingProposer(
+            self.prompted,
+            temperature=chosen.temperature,
+            draws=chosen.draws,
+            max_new_tokens=chosen.reply_tokens,
+        )
 
     @cached_property
     def _seeing(self) -> ChatModel | None:

@@ -19,6 +19,7 @@ from bestofq.core.protocols import Scorer
 from bestofq.envs.webshop.pages import BUY, Bought, Detail, Item, Results, Shop, Start, View
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.urls import from_url
+from bestofq.recipes.parts import Parts
 from bestofq.recipes.pocket.miniwob.oracle import SOLVERS, Unsolved, advise
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.rollouts.episode import state_at
@@ -37,6 +38,17 @@ class Ranking:
     contested_chosen: float
     contested_first: float
     contested_chance: float
+
+
+def ranking_of(parts: Parts, episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
+    """Of the settings' suite; empty where no oracle knows it."""
+    match parts.settings.suite.name:
+        case "webshop":
+            return ranking(episodes, parts.suite)
+        case "miniwob":
+            return ranking_miniwob(episodes)
+        case "webvoyager":
+            return {}
 
 
 def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:

@@ -31,11 +31,12 @@ AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "pr
 class ModelSettings(Noun):
     """The frozen model that proposes, picks and embeds."""
 
-    path: str = Field(default="pocket", description="transformers directory or hub name; pocket: the one that ships")
+    path: str = Field(default="pocket", description="transformers directory or hub name; pocket, pocket-web: ship")
     device: str = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
     draws: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
+    reply_tokens: int = Field(default=40, ge=1, description="of one draw, at most; what is longer is no action")
     embedder: str | None = Field(
         default=None, description="model that embeds, directory or hub name (Table 12); none: the one at `path`"
     )
@@ -58,7 +59,7 @@ class SuiteSettings(Noun):
         description="webshop: folder of the real files, none: synthetic; miniwob: its html folder, none: the "
         "package's; webvoyager: the jsonl file",
     )
-    only: str = Field(default="*", description="glob of task ids; of miniwob's task names")
+    only: str = Field(default="*", description="globs of task ids, of miniwob's task names; commas between them")
     seed: int = Field(default=2026, description="of the synthetic catalogue, the splits and the price limits")
     train_tasks: int = Field(default=800, ge=1, description="at most")
     per_task: int = Field(default=5, ge=1, description="miniwob: problems of each task, by seed")

@@ -121,8 +121,9 @@ def _goods(parts: Parts) -> Tasks:
 
 
 def _only(chosen: SuiteSettings, tasks: list[Task]) -> list[Task]:
-    """Those whose id matches the settings' glob. InputError when none does."""
-    found = [task for task in tasks if fnmatch.fnmatch(task.id, chosen.only)]
+    """Those whose id matches one of the settings' globs. InputError when none does."""
+    globs = [glob.strip() for glob in chosen.only.split(",")]
+    found = [task for task in tasks if any(fnmatch.fnmatch(task.id, glob) for glob in globs)]
     if not found:
         raise InputError(
             f"no task of {chosen.name} has an id like {chosen.only!r}; there are {len(tasks)}, such as "

@@ -14,6 +14,7 @@ from rich.table import Table
 from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
+from bestofq.reports.table import pipe_row
 from bestofq.store.records import Status
 from bestofq.store.store import Store
 
@@ -131,8 +132,8 @@ class CostTable(Noun):
     def to_markdown(self) -> str:
         """A GitHub table, its notes below; ends with a line break."""
         words = [name in _WORDS for name in self.columns]
-        lines = [_line(self.columns), _line(["---" if word else "--:" for word in words])]
-        lines += [_line([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
+        lines = [pipe_row(self.columns), pipe_row(["---" if word else "--:" for word in words])]
+        lines += [pipe_row([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
 
     def to_json(self) -> str:
@@ -210,7 +211,3 @@ def _usd(spent: Spent, among: int) -> str:
         return "unknown"
     each = spent.usd / among
     return ("≥ " if spent.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

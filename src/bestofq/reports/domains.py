@@ -1,7 +1,7 @@
 """Success by domain (Best-of-Q, Tables 5 to 8): rows are domains, columns agents."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import get_args
 
 from rich.table import Table
@@ -11,7 +11,15 @@ from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.stats import Estimate
-from bestofq.reports.table import attempts_of, counted, never_finished, outcome_notes, outcome_words, plus_minus
+from bestofq.reports.table import (
+    attempts_of,
+    counted,
+    never_finished,
+    outcome_notes,
+    outcome_words,
+    pipe_row,
+    plus_minus,
+)
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -82,6 +90,12 @@ class DomainTable(Noun):
             table.add_row(row.domain.replace("[", r"\["), str(row.tasks), *map(_words, row.cells))
         return table
 
+    def to_markdown(self) -> str:
+        """A GitHub table, its notes below; ends with a line break."""
+        lines = [pipe_row(["domain", "tasks", *self.agents]), pipe_row(["---", "--:", *["--:"] * len(self.agents)])]
+        lines += [pipe_row([row.domain, str(row.tasks), *map(_words, row.cells)]) for row in self.rows]
+        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
+
     def to_json(self) -> str:
         """Everything, unrounded; `DomainTable.model_validate_json` reads it back."""
         return self.model_dump_json(indent=2)
@@ -99,10 +113,11 @@ def domain_table(
     agents: Sequence[str] | None = None,
     suite: str | None = None,
     split: str | None = None,
+    by: Callable[[str], str] = domain_of,
 ) -> DomainTable:
     """Success by domain of `agents` (None: all, by name) in `runs` (None: all), over all passes together.
 
-    DataError when nothing is finished.
+    `by` gives the domain of a task's id. DataError when nothing is finished.
     """
     chosen = [run.name for run in store.runs()] if runs is None else list(dict.fromkeys(runs))
     finished = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split)]
@@ -113,7 +128,7 @@ def domain_table(
 
     def row(domain: str | None) -> DomainRow:
         def here(episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
-            return [e for e in episodes if domain is None or domain_of(e.slot.task) == domain]
+            return [e for e in episodes if domain is None or by(e.slot.task) == domain]
 
         done = here(finished)
         cuts = never_finished(here(cut), done)
@@ -121,7 +136,7 @@ def domain_table(
         tasks = len({e.slot[:2] for e in done if e.agent in names})
         return DomainRow(domain=ALL if domain is None else domain, tasks=tasks, cells=cells)
 
-    domains = sorted({domain_of(e.slot.task) for e in finished if e.agent in names})
+    domains = sorted({by(e.slot.task) for e in finished if e.agent in names})
     judging = _total([used for e in finished if e.agent in names for used in e.judging])
     return DomainTable(agents=names, rows=tuple(row(domain) for domain in (*domains, None)), judging=judging)
 

@@ -118,8 +118,8 @@ class ResultTable(Noun):
 
     def to_markdown(self) -> str:
         """A GitHub table, its notes below; ends with a line break."""
-        lines = [_line(_COLUMNS), _line(["---", *["--:"] * (len(_COLUMNS) - 1)])]
-        lines += [_line([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
+        lines = [pipe_row(_COLUMNS), pipe_row(["---", *["--:"] * (len(_COLUMNS) - 1)])]
+        lines += [pipe_row([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
 
     def to_json(self) -> str:
@@ -294,5 +294,6 @@ def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
     return mean if estimate.error is None else f"{mean} ± {scale * estimate.error:.1f}"
 
 
-def _line(cells: Sequence[str]) -> str:
+def pipe_row(cells: Sequence[str]) -> str:
+    """A row of a GitHub table; a `|` inside a cell must be escaped."""
     return f"| {' | '.join(cells)} |"

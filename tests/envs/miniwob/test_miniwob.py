@@ -110,6 +110,9 @@ async def test_names_and_folders_that_are_none(suite: MiniWob, tmp_path: Path) -
     assert set(task_names(suite.html, "click-tab*")) == {
         *("click-tab", "click-tab-2", "click-tab-2-easy", "click-tab-2-hard", "click-tab-2-medium")
     }
+    assert task_names(suite.html, "click-option, focus-text*") == ("click-option", "focus-text", "focus-text-2")
+    with pytest.raises(InputError, match="near it: click-button"):
+        suite.names("test", "click-tab,clik-buton")
     with pytest.raises(InputError, match="near it: click-button"):
         suite.names("test", "clik-buton")
     with pytest.raises(InputError, match=r"core/core\.js"):

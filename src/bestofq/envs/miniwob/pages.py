@@ -35,15 +35,18 @@ def find_html(given: Path | None = None) -> Path:
 def task_names(html: Path, pattern: str = "*") -> tuple[str, ...]:
     """The tasks that match a glob, sorted: each page of `miniwob/`, each wrapped site of `flight/` as `flight.AA`.
 
-    Some of them the package does not register with Gymnasium (it ships their pages none the less). Raises InputError
-    when none matches.
+    `pattern` holds globs with commas between them. Some tasks the package does not register with Gymnasium (it ships
+    their pages none the less). Raises InputError for a glob that none matches.
     """
     names = [page.stem for page in (html / "miniwob").glob("*.html")]
     names += [f"flight.{page.parent.name}" for page in (html / "flight").glob("*/wrapper.html")]
-    found = tuple(sorted(fnmatch.filter(names, pattern)))
-    if not found:
-        raise InputError(f"No MiniWoB++ task is called {pattern!r}{_near(pattern, names)}.")
-    return found
+    found: set[str] = set()
+    for glob in pattern.split(","):
+        alike = fnmatch.filter(names, glob.strip())
+        if not alike:
+            raise InputError(f"No MiniWoB++ task is called {glob.strip()!r}{_near(glob.strip(), names)}.")
+        found.update(alike)
+    return tuple(sorted(found))
 
 
 def _near(pattern: str, names: Sequence[str]) -> str:

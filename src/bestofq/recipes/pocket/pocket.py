@@ -1,12 +1,14 @@
 """Make the pocket model: demonstrations → tokenizer → language-model training → an ordinary checkpoint directory.
 
-`bestofq pocket --out FOLDER` repeats it; nothing but this code and a seed goes in.
+`bestofq pocket --out FOLDER` repeats it; nothing but this code and a seed goes in. With `base` a checkpoint is taught
+further instead, with its own tokenizer.
 """
 
 import asyncio
 import json
 import platform
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -15,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
 from bestofq.learning.sft import Progress as Report
 from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
@@ -23,11 +26,13 @@ from bestofq.recipes.pocket.examples import Example
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
 
 LOG = "training_log.json"
+ATTENTION = "eager"  # on a CPU its backward pass is twice as fast as the fused kernel's
 
 
 class PocketConfig(Noun):
     """All that the checkpoint depends on."""
 
+    base: Path | None = Field(default=None, description="checkpoint to go on from; none: from nothing, in sizes below")
     examples: int = Field(default=120_000, description="demonstrated states")
     vocabulary: int = 2048
     width: int = Field(default=256, description="hidden size")
@@ -47,26 +52,11 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     started = time.monotonic()
     console.print(f"making {config.examples:,} demonstrations")
     examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed, out))
-    tokenizer = train_tokenizer(("".join(map("".join, example)) for example in examples[:20_000]), config.vocabulary)
+    model, tokenizer = _start(config, examples) if config.base is None else _load(config.base)
     tokenized = [_tokenize(tokenizer, example) for example in examples]
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=config.width,
-            intermediate_size=config.feed_forward,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            max_position_embeddings=config.context,
-            tie_word_embeddings=True,
-            attn_implementation="eager",  # on a CPU its backward pass is twice as fast as the fused kernel's
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-        )
-    )
     log: dict[str, object] = {
-        "command": "bestofq pocket --out FOLDER",
-        "config": config.model_dump(),
+        "command": " ".join(["bestofq pocket --out FOLDER", *_set(config)]),
+        "config": config.model_dump(mode="json"),
         "parameters": sum(p.numel() for p in model.parameters()),
         "machine": {"cpu": platform.processor() or platform.machine(), "threads": torch.get_num_threads()},
         "torch": torch.__version__,
@@ -87,6 +77,46 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
                 (out / LOG).write_text(json.dumps({**log, "rows": rows}, indent=1) + "\n", "utf-8")
 
         train_language_model(model, tokenized, config.training, report)
+
+
+def _start(config: PocketConfig, examples: Sequence[Example]) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
+    tokenizer = train_tokenizer(("".join(map("".join, example)) for example in examples[:20_000]), config.vocabulary)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=config.width,
+            intermediate_size=config.feed_forward,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            max_position_embeddings=config.context,
+            tie_word_embeddings=True,
+            attn_implementation=ATTENTION,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    return model, tokenizer
+
+
+def _load(base: Path) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
+    """CheckpointError where `base` holds none."""
+    try:
+        model = LlamaForCausalLM.from_pretrained(base, dtype=torch.float32, attn_implementation=ATTENTION)
+        return model, PreTrainedTokenizerFast.from_pretrained(base)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{base} is no checkpoint to go on from: {error}") from error
+
+
+def _set(config: Noun, prefix: str = "") -> Iterator[str]:
+    """`--set a.b=c` for each setting that is not the default."""
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if isinstance(value, Noun):
+            yield from _set(value, f"{prefix}{name}.")
+        elif value != field.default:
+            text = json.dumps(list(value), separators=(",", ":")) if isinstance(value, tuple) else str(value)
+            yield f"--set {prefix}{name}={text}"
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path) -> None:
