@@ -11,7 +11,7 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.parts import Parts, pocket_q
+from bestofq.recipes.parts import Parts, shipped_q
 from bestofq.recipes.settings import AgentKind, BestOfQSettings, SuiteName
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
@@ -51,13 +51,14 @@ def parts_of(
 def with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Parts, ValueModel | None]:
     """A Q-function for the agents that need one, and the parts with the embeddings it reads.
 
-    ConfigError where none is given and the one that ships does not fit the suite.
+    ConfigError where none is given and none ships for this model and suite.
     """
     if not set(LEARNED) & set(kinds):
         return parts, None
-    if folder is None and parts.settings.suite.name != "webshop":
-        raise ConfigError(f"the Q-function that ships is WebShop's: give --q one made on {parts.settings.suite.name}")
-    folder = folder or pocket_q()
+    folder = folder or shipped_q(parts.settings)
+    if folder is None:
+        model, suite = parts.settings.model.path, parts.settings.suite.name
+        raise ConfigError(f"no Q-function ships for the model {model} on {suite}: give --q one made there")
     parts = parts.reading(read_card(folder).embed)
     return parts, load_value(folder, embed=parts.embedder.spec)
 

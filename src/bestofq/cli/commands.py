@@ -37,6 +37,7 @@ from bestofq.core.errors import InputError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
+from bestofq.recipes.parts import shipped_q
 from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
 from bestofq.recipes.ranking import ranking_of
 from bestofq.recipes.worlds import open_world
@@ -170,7 +171,11 @@ def evaluate(
     limit = max(1, int(tasks)) if tasks.isdecimal() else 1_000_000
     parts = parts_of(config, set_, model, base_url, *more)
     name = parts.settings.suite.name
-    given = agents.split(",") if agents else [kind for kind in AGENTS if name == "webshop" or q or kind not in LEARNED]
+    given = (
+        agents.split(",")
+        if agents
+        else [kind for kind in AGENTS if q or shipped_q(parts.settings) or kind not in LEARNED]
+    )
     kinds = [kind_of(kind.strip()) for kind in given]
     parts, values = with_values(parts, q, kinds)
     if name == "webvoyager":

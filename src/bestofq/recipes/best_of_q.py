@@ -145,7 +145,7 @@ def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     )
     suite = parts.settings.suite
     kept["suite"] = {
-        **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "holdout", "hosts"}),
+        **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "splits", "holdout", "hosts"}),
         "step_limit": suite.steps,
     }
     if parts.settings.chat is not None:

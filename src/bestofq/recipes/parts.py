@@ -21,9 +21,7 @@ from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, Unif
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector
-from bestofq.envs.webshop.goals import synthetic_goals
-from bestofq.envs.webshop.source import load_catalogue
-from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatModel
@@ -50,8 +48,7 @@ class Parts:
         chosen = self.settings.suite
         if chosen.data is None:
             return synthetic_suite(SyntheticConfig(seed=chosen.seed))
-        catalogue = load_catalogue(chosen.data, seed=chosen.seed)
-        return Suite("webshop-1000", catalogue, synthetic_goals(catalogue, seed=chosen.seed), seed=chosen.seed)
+        return real_suite(chosen.data, seed=chosen.seed, splits=chosen.splits)
 
     @cached_property
     def model(self) -> LocalModel:
@@ -230,3 +227,9 @@ class Parts:
 def pocket_q() -> Path:
     """The Q-function that ships beside the pocket model."""
     return POCKET.parent / "pocket_q"
+
+
+def shipped_q(settings: BestOfQSettings) -> Path | None:
+    """The Q-function that ships for the settings' model and suite, where one does."""
+    found = {("pocket", "webshop"): pocket_q(), ("pocket-web", "miniwob"): POCKET.parent / "pocket_web_q"}
+    return found.get((settings.model.path, settings.suite.name))

@@ -13,6 +13,7 @@ from bestofq.core.noun import Noun
 from bestofq.envs.miniwob import suite as miniwob
 from bestofq.envs.miniwob.suite import Families
 from bestofq.envs.webshop import suite as webshop
+from bestofq.envs.webshop.splits import Splits
 from bestofq.envs.webvoyager import suite as webvoyager
 from bestofq.learning.iql import IQLConfig
 from bestofq.models.chat import ChatConfig
@@ -64,6 +65,11 @@ class SuiteSettings(Noun):
     train_tasks: int = Field(default=800, ge=1, description="at most")
     per_task: int = Field(default=5, ge=1, description="miniwob: problems of each task, by seed")
     families: Families = Field(default="all", description="miniwob: all, seen in training, or held-out")
+    splits: Splits | None = Field(
+        default=None,
+        description="webshop's real files: by product, as webshop (by goal), as agent-q; none: the last with the full "
+        "files, else the second",
+    )
     holdout: bool = Field(default=False, description="webvoyager: split by task; the paper uses all for all (4.1)")
     hosts: tuple[str, ...] = Field(default=(), description="webvoyager: allowed besides each task's own")
     step_limit: int | None = Field(default=None, ge=1, description="none: webshop 15, miniwob 10, webvoyager 30")

@@ -1,4 +1,4 @@
-"""Synthetic goals, hand-worked: sentences, limits, order and weights; and the two kinds of split."""
+"""Goals, hand-worked: sentences, limits, order and weights; and the three kinds of split."""
 
 import random
 
@@ -6,9 +6,9 @@ import pytest
 
 from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
-from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
-from bestofq.envs.webshop.products import Goal, Option, Product
-from bestofq.envs.webshop.splits import goals_of, products_of, published_goals_of
+from bestofq.envs.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
+from bestofq.envs.webshop.products import Goal, Instruction, Option, Product
+from bestofq.envs.webshop.splits import agent_q_goals_of, goals_of, products_of, published_goals_of
 
 
 def product(id: str, **fields: object) -> Product:
@@ -120,3 +120,30 @@ def test_the_published_split_goes_by_index() -> None:
         "dev": (500, 1499, 1000),
         "train": (1500, 1599, 100),
     }
+
+
+def test_what_people_wrote_becomes_goals_without_option_names() -> None:
+    written = [
+        Instruction(product_id="p", text="i want a red shirt.", attributes=("linen",), options=("red",)),
+        Instruction(product_id="p", text="any shirt", attributes=(), options=()),
+        Instruction(product_id="p", text="a small one", attributes=("linen", "soft"), options=()),
+        Instruction(product_id="q", text="not in this shop", attributes=("soft",), options=()),
+        Instruction(product_id="dear", text="the dear one", attributes=("soft",), options=()),
+    ]
+    goals = {goal.id: goal for goal in human_goals([product("p"), product("dear", price=990.0)], written, seed=0)}
+    assert set(goals) == {"p-h0", "p-h2", "dear-h0"}
+    first = goals["p-h0"]
+    assert first.instruction == f"i want a red shirt, and price lower than {first.price_limit:.2f} dollars"
+    assert (first.options, first.attributes, first.weight) == ((("", "red"),), ("linen",), 1.0)
+    assert first.price_limit in (40.0, 50.0, 60.0)
+    assert (goals["dear-h0"].instruction, goals["dear-h0"].price_limit) == ("the dear one", NO_LIMIT)
+
+
+def test_agent_qs_split_has_its_sizes() -> None:
+    goals = [
+        Goal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
+        for i in range(12_087)
+    ]
+    parts = {split: agent_q_goals_of(split, goals) for split in SPLITS}
+    assert {split: len(part) for split, part in parts.items()} == {"test": 1_087, "dev": 0, "train": 11_000}
+    assert not {goal.id for goal in parts["test"]} & {goal.id for goal in parts["train"]}

@@ -13,6 +13,8 @@ from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
 from bestofq.envs.webshop.splits import goals_of, published_goals_of
+from bestofq.envs.webshop.suite import real_suite
+from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 
 SIBLING = Path(__file__).parents[3].parent / "shared" / "data" / "webshop"
 FOLDER = Path(os.environ.get("BESTOFQ_WEBSHOP_DATA", SIBLING))
@@ -59,6 +61,21 @@ def test_the_published_split(goals: tuple[Goal, ...]) -> None:
     parts = {split: published_goals_of(split, goals) for split in SPLITS}
     assert {split: len(part) for split, part in parts.items()} == {"test": 500, "dev": 1000, "train": 5410}
     assert len({goal.id for part in parts.values() for goal in part}) == 6910
+
+
+def test_the_suite_of_the_real_files_splits_as_webshop_does() -> None:
+    suite = real_suite(FOLDER, seed=0)
+    assert {split: len(suite.tasks(split)) for split in SPLITS} == {"test": 500, "dev": 1000, "train": 5410}
+    assert len(suite.products("test")) == 1000
+    assert suite.shop("test") is suite.shop("train")
+    apart = real_suite(FOLDER, seed=0, splits="product")
+    assert not {p.id for p in apart.products("test")} & {p.id for p in apart.products("train")}
+
+
+async def test_the_real_train_goals_can_be_demonstrated(tmp_path: Path) -> None:
+    examples = await demonstrate(DemonstrationConfig(data=FOLDER), 100, 0, tmp_path)
+    assert len(examples) >= 100
+    assert any(turn.prompt.count("$") >= 10 for example in examples for turn in example)
 
 
 def test_our_split_shares_no_product(goals: tuple[Goal, ...]) -> None:

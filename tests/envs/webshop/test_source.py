@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, InputError
 from bestofq.envs.webshop.products import Option
 from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
+from bestofq.envs.webshop.suite import real_suite
 
 RECORD = {
     "asin": "B000000001",
@@ -99,3 +100,36 @@ def test_a_malformed_file_says_where(tmp_path: Path, content: str, message: str)
 def test_human_instructions_are_sentences(tmp_path: Path) -> None:
     (tmp_path / "human_goals.json").write_text('["i need a  shirt", "find me a hat"]')
     assert load_human_instructions(tmp_path) == ("i need a shirt", "find me a hat")
+
+
+def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path) -> None:
+    """The fields that the published code reads of `items_human_ins.json`, and one that it does not."""
+    number = 1_090
+    ids = [f"B{i:09d}" for i in range(number)]
+    (tmp_path / "items_shuffle.json").write_text(
+        json.dumps([RECORD | {"asin": name, "pricing": "$25"} for name in ids])
+    )
+    (tmp_path / "items_ins_v2.json").write_text(json.dumps({ids[0]: ANNOTATION}))
+    wrote = {
+        "instruction": "i need a  black and white shirt.",
+        "instruction_attributes": ["machine wash"],
+        "instruction_options": ["black | white"],
+        "worker_id": "x",
+    }
+    (tmp_path / "items_human_ins.json").write_text(json.dumps({name: [wrote] for name in ids}))
+    suite = real_suite(tmp_path, seed=0)
+    test, train = suite.tasks("test"), suite.tasks("train")
+    assert (suite.name, len(test), len(train)) == ("webshop-human", 1_087, 3)
+    assert not {task.id for task in test} & {task.id for task in train}
+    goal = suite.goal(test[0].id)
+    assert goal.instruction.startswith("i need a black and white shirt, and price lower than ")
+    first = next(goal for goal in map(suite.goal, (t.id for t in [*test, *train])) if goal.product_id == ids[0])
+    whole = suite.rewards(first, ids[0], {"color": "black | white"})
+    assert (whole.r_type, whole.r_att, whole.r_option, whole.r_price) == (1.0, 1.0, 1.0, 1.0)
+    assert suite.rewards(first, ids[0], {"color": "red"}).r_option == 0.0
+    with pytest.raises(InputError, match=r"webshop-human split as agent-q has no dev tasks: set suite\.splits"):
+        suite.tasks("dev")
+    assert len(real_suite(tmp_path, seed=0, splits="webshop").tasks("dev")) == 590
+    (tmp_path / "items_human_ins.json").unlink()
+    with pytest.raises(DataError, match=r"items_human_ins\.json \(No such file.*`-d all`"):
+        real_suite(tmp_path, seed=0)

@@ -29,6 +29,15 @@ class Product(Noun):
     instruction_attributes: tuple[str, ...] = ()
 
 
+class Instruction(Noun):
+    """What a person wrote for a product."""
+
+    product_id: str
+    text: str = Field(description="without a price")
+    attributes: tuple[str, ...]
+    options: tuple[str, ...] = Field(description="values, without their names")
+
+
 class Goal(Noun):
     """What a buyer asks for. Never shown to an agent but for `instruction`."""
 
@@ -36,7 +45,7 @@ class Goal(Noun):
     product_id: str
     instruction: str = Field(description="the whole sentence an agent reads")
     attributes: tuple[str, ...] = Field(description="U_att")
-    options: tuple[tuple[str, str], ...] = Field(description="U_opt, (name, value) pairs")
+    options: tuple[tuple[str, str], ...] = Field(description="U_opt, (name, value) pairs; a person's have the name ''")
     price_limit: float = Field(description="u_price, USD")
     weight: float = Field(default=1.0, description="sampling weight")
 

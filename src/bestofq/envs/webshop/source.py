@@ -14,11 +14,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from bestofq.core.errors import DataError
-from bestofq.envs.webshop.products import Catalogue, Option, Product
+from bestofq.envs.webshop.products import Catalogue, Instruction, Option, Product
 
 PRODUCTS = "items_shuffle_1000.json"
 ANNOTATIONS = "items_ins_v2_1000.json"
 HUMAN_GOALS = "human_goals.json"
+ALL_PRODUCTS = "items_shuffle.json"
+ALL_ANNOTATIONS = "items_ins_v2.json"
+WRITTEN = "items_human_ins.json"
 
 _DEFAULT_PRICE = 100.0  # USD
 _LONGEST_ID = 10  # upstream leaves out products with a longer one, and those named `nan`
@@ -48,29 +51,62 @@ class _Annotation(BaseModel):
     instruction_attributes: list[str] = []
 
 
+class _Written(BaseModel):
+    instruction: str
+    instruction_attributes: list[str]
+    instruction_options: list[str]
+
+
 _RECORDS = TypeAdapter(list[_Record])
 _ANNOTATIONS = TypeAdapter(dict[str, _Annotation])
+_WRITTEN = TypeAdapter(dict[str, list[_Written]])
 _TEXTS = TypeAdapter(list[str])
 
 
 def load_catalogue(folder: Path, *, seed: int) -> Catalogue:
     """The products of `items_shuffle_1000.json` with their attributes and instructions from `items_ins_v2_1000.json`,
-    in the file's order. DataError when a file is missing, malformed or does not belong to the other."""
-    records = _read(folder / PRODUCTS, _RECORDS)
-    annotations = _read(folder / ANNOTATIONS, _ANNOTATIONS)
+    or of the full files `items_shuffle.json` and `items_ins_v2.json` where the folder has them; in the file's order.
+
+    A product of the full files without an annotation has no attributes. DataError when a file is missing, malformed or
+    does not belong to the other.
+    """
+    full = is_full(folder)
+    file, notes = (folder / ALL_PRODUCTS, ALL_ANNOTATIONS) if full else (folder / PRODUCTS, ANNOTATIONS)
+    records = _read(file, _RECORDS)
+    annotations = _read(folder / notes, _ANNOTATIONS)
     products: dict[str, Product] = {}
     for record in records:
         if record.id == "nan" or len(record.id) > _LONGEST_ID or record.id in products:
             continue
-        if record.id not in annotations:
+        annotation = annotations.get(record.id, _Annotation() if full else None)
+        if annotation is None:
             raise DataError(
-                f"{folder / ANNOTATIONS} has no entry for the product {record.id} of {PRODUCTS}: "
+                f"{folder / notes} has no entry for the product {record.id} of {file.name}: "
                 "the two files must come from the same download"
             )
-        products[record.id] = _product(record, annotations[record.id], folder / PRODUCTS, seed)
+        products[record.id] = _product(record, annotation, file, seed)
     if not products:
-        raise DataError(f"{folder / PRODUCTS} holds 0 products, at least 1 is needed: download the file again")
+        raise DataError(f"{file} holds 0 products, at least 1 is needed: download the file again")
     return Catalogue(products.values())
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the folder holds WebShop's full files, with what people wrote for its products."""
+    return (folder / ALL_PRODUCTS).exists()
+
+
+def load_written(folder: Path) -> tuple[Instruction, ...]:
+    """What people wrote for the products of the full files: `items_human_ins.json`, in its order."""
+    return tuple(
+        Instruction(
+            product_id=product,
+            text=_clean(written.instruction),
+            attributes=tuple(written.instruction_attributes),
+            options=tuple(written.instruction_options),
+        )
+        for product, several in _read(folder / WRITTEN, _WRITTEN).items()
+        for written in several
+    )
 
 
 def load_human_instructions(folder: Path) -> tuple[str, ...]:
@@ -84,8 +120,8 @@ def _read(path: Path, kind: TypeAdapter[_Data]) -> _Data:
     except OSError as error:
         raise DataError(
             f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS}, "
-            f"{ANNOTATIONS} and {HUMAN_GOALS}; `./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
-            "the first two"
+            f"{ANNOTATIONS} and {HUMAN_GOALS} (`./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
+            f"the first two), or the full {ALL_PRODUCTS}, {ALL_ANNOTATIONS} and {WRITTEN} (`-d all`)"
         ) from error
     try:
         return kind.validate_json(content)

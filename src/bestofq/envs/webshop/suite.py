@@ -1,19 +1,23 @@
 """WebShop as a suite of tasks: which goals a split holds, in which shop they are shopped, what a purchase earns.
 
-Split by product: train, dev and test each have their own shop over their own products, so that no product of one is
-ever seen, bought or asked for in another.
+Split by product, train, dev and test each have their own shop over their own products, so that no product of one is
+ever seen, bought or asked for in another. The published splits are by goal, in one shop for all (`splits.py`).
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 
+from bestofq.core.errors import InputError
 from bestofq.core.observation import Split, Task
+from bestofq.envs.webshop.goals import human_goals, synthetic_goals
 from bestofq.envs.webshop.pages import Item, Shop
 from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
-from bestofq.envs.webshop.splits import goals_of, products_of
+from bestofq.envs.webshop.source import is_full, load_catalogue, load_written
+from bestofq.envs.webshop.splits import Splits, agent_q_goals_of, goals_of, products_of, published_goals_of
 from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
 
 STEP_LIMIT = 15
@@ -22,28 +26,47 @@ STEP_LIMIT = 15
 class Suite:
     """Goals and shops of one catalogue. Agents get `tasks`; goals stay here."""
 
-    def __init__(self, name: str, catalogue: Catalogue, goals: Iterable[Goal], *, seed: int) -> None:
+    def __init__(
+        self, name: str, catalogue: Catalogue, goals: Iterable[Goal], *, seed: int, splits: Splits = "product"
+    ) -> None:
         self.name = name
         self.catalogue = catalogue
         self.seed = seed
+        self.splits = splits
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
 
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
-        """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample."""
-        goals = list(goals_of(split, self._goals.values(), seed=self.seed))
+        """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample.
+
+        InputError where the split has none.
+        """
+        goals = list(self._goals_of(split, tuple(self._goals.values())))
+        if not goals:
+            raise InputError(f"{self.name} split as {self.splits} has no {split} tasks: set suite.splits to another")
         random.Random(f"tasks-{self.seed}-{split}").shuffle(goals)
         return [
             Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)
             for goal in goals[:limit]
         ]
 
+    def _goals_of(self, split: Split, goals: Sequence[Goal]) -> tuple[Goal, ...]:
+        match self.splits:
+            case "product":
+                return goals_of(split, goals, seed=self.seed)
+            case "webshop":
+                return published_goals_of(split, goals)
+            case "agent-q":
+                return agent_q_goals_of(split, goals)
+
     def goal(self, task_id: str) -> Goal:
         """What the task's buyer really asks for; rewards and oracles read it, agents never."""
         return self._goals[task_id]
 
     def products(self, split: Split) -> Catalogue:
-        return products_of(split, self.catalogue, seed=self.seed)
+        if self.splits == "product":
+            return products_of(split, self.catalogue, seed=self.seed)
+        return self.catalogue
 
     def shop(self, split: Split, *, shuffle: random.Random | None = None) -> Shop:
         """The shop of a split; the one with results in search order is made once."""
@@ -52,7 +75,8 @@ class Suite:
             return Shop(plain.catalogue, plain.search, shuffle=shuffle)
         if split not in self._shops:
             products = self.products(split)
-            self._shops[split] = Shop(products, SearchIndex(products))
+            same = (shop for shop in self._shops.values() if shop.catalogue is products)
+            self._shops[split] = next(same, None) or Shop(products, SearchIndex(products))
         return self._shops[split]
 
     @cached_property
@@ -69,3 +93,16 @@ def synthetic_suite(config: SyntheticConfig | None = None) -> Suite:
     config = config or SyntheticConfig()
     catalogue = make_catalogue(config)
     return Suite("webshop", catalogue, make_goals(catalogue, config), seed=config.seed)
+
+
+def real_suite(folder: Path, *, seed: int, splits: Splits | None = None) -> Suite:
+    """WebShop's real files: the 1,000 products with 6,910 synthetic goals, or all with 12,087 that people wrote.
+
+    `splits` None: WebShop's own of the first, Agent Q's of the second. DataError when a file cannot be read.
+    """
+    catalogue = load_catalogue(folder, seed=seed)
+    if is_full(folder):
+        goals = human_goals(catalogue, load_written(folder), seed=seed)
+        return Suite("webshop-human", catalogue, goals, seed=seed, splits=splits or "agent-q")
+    goals = synthetic_goals(catalogue, seed=seed)
+    return Suite("webshop-1000", catalogue, goals, seed=seed, splits=splits or "webshop")

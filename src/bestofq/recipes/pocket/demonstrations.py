@@ -19,7 +19,7 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, View, buy_name, choose, link_name
-from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.recipes.pocket.examples import Example, after, candidate, picking, proposing, reviewing
@@ -32,6 +32,8 @@ class DemonstrationConfig(Noun):
     """How demonstrations are made."""
 
     catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
+    data: Path | None = Field(default=None, description="folder of WebShop's real files: its train goals instead")
+    data_seed: int = Field(default=2026, description="of the real files' price limits; the suite's own")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
@@ -54,7 +56,10 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
     if wanted:
         found = await demonstrate_miniwob(config.miniwob, seed, kept)
         examples = random.Random(f"mixture-{seed}").sample(found, min(wanted, len(found)))
-    suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+    if config.data is None:
+        suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+    else:
+        suites = [real_suite(config.data, seed=config.data_seed)]
     while len(examples) < count:
         suite = rng.choice(suites)
         shop = suite.shop("train", shuffle=rng)
