@@ -20,6 +20,7 @@ DATA = (
     "agents/prompts/state.j2",
     "agents/prompts/propose.j2",
     "agents/prompts/pick.j2",
+    "agents/prompts/tasks_system.j2",
     "browser/snapshot.js",
     "browser/act.js",
     "envs/webshop/synthetic.toml",
@@ -27,6 +28,8 @@ DATA = (
     "models/pocket/tokenizer.json",
     "models/pocket/training_log.json",
     "models/pocket_q/checkpoint.json",
+    "models/pocket_web/config.json",
+    "models/pocket_web/training_log.json",
 )
 
 

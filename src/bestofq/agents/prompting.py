@@ -6,6 +6,7 @@ that a model's key-value cache of it can serve them all.
 
 import hashlib
 from collections.abc import Sequence
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -20,6 +21,7 @@ HISTORY = 8  # past actions shown, the last ones
 LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
 CHAT = ("candidates_system", "candidates_user", "picker_system", "localizer")  # what a chat endpoint reads
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
+TASKS = ("tasks_system", "tasks_user")  # what a writer of tasks reads
 By = Literal["mark", "words", "point"]  # how a chat model names an element
 
 
@@ -141,6 +143,18 @@ def judge_user(goal: str, answer: str | None, history: Sequence[str], final: Obs
         url=final.url,
         page=final.text,
     )
+
+
+def tasks_system(*, seed_site: str, site: str, url: str, today: date, first: date, last: date) -> str:
+    """The system prompt for new tasks on another site (Best-of-Q, E.1), their dates from `first` to `last`."""
+    return _template("tasks_system").render(
+        seed_site=seed_site, site=site, url=url, today=today, first=first, last=last
+    )
+
+
+def tasks_user(n: int, *, seed_site: str, site: str, seeds: Sequence[str], made: Sequence[str]) -> str:
+    """Asks for n tasks; `seeds` are the examples, `made` what must not come again."""
+    return _template("tasks_user").render(n=n, seed_site=seed_site, site=site, seeds=seeds, made=made)
 
 
 def candidate_text(candidate: Candidate) -> str:

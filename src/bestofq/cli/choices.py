@@ -1,6 +1,7 @@
 """What several commands let their user choose, and what it stands for."""
 
 from collections.abc import Collection
+from datetime import date
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -79,3 +80,13 @@ def split_of(name: str) -> Split:
         if name == split:
             return split
     raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(splits)}")
+
+
+def day_of(text: str | None) -> date:
+    """The day as given, else today."""
+    if text is None:
+        return date.today()
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no day YYYY-MM-DD") from error

@@ -33,6 +33,7 @@ from bestofq.cli.embedding import embed
 from bestofq.cli.experiment import dev_curve, run_experiment
 from bestofq.cli.judging import judge, say_stale, tasks_of
 from bestofq.cli.running import run as run_on_a_page
+from bestofq.cli.tasks import write_tasks
 from bestofq.core.errors import InputError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
@@ -59,6 +60,7 @@ console = Console()
 app.command("run")(run_on_a_page)
 app.command()(judge)
 app.command("webvoyager")(tasks_of)
+app.command("tasks")(write_tasks)
 app.command()(embed)
 
 

@@ -11,8 +11,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bestofq.agents.judges.chat import SCREENSHOTS, ChatJudge
-from bestofq.agents.usage import merge_usage
+from bestofq.cli.choices import day_of
 from bestofq.cli.config import load_config
+from bestofq.cli.spending import spending
 from bestofq.core.decision import Usage, Verdict
 from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.suite import WebVoyager
@@ -71,9 +72,8 @@ def judge(
                     on_verdict=on_verdict,
                 )
         console.print(f"judged now: {', '.join(f'{n} {outcome}' for outcome, n in counts.items()) or 'nothing new'}")
-        for used in merge_usage(usage):
-            price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
-            console.print(f"the judge read {used.tokens_in:,} tokens and wrote {used.tokens_out:,} ({price})")
+        for line in spending("the judge", usage):
+            console.print(line)
         return asked.name
 
     Store.open(store, read_only=True).close()  # a mistyped folder is refused, not made
@@ -97,7 +97,7 @@ def tasks_of(
 ) -> None:
     """Before a run: how many tasks each domain has, and which name a date that is past."""
     suite = WebVoyager.load(file)
-    past = stale(suite.tasks(), _day(today))
+    past = stale(suite.tasks(), day_of(today))
     for domain, count in suite.domains().items():
         named = sum(domain_of(entry.task.id) == domain for entry in past)
         console.print(f"{domain}: {count} tasks" + (f", {named} name a date that is past" if named else ""))
@@ -118,12 +118,3 @@ def say_stale(parts: Parts) -> None:
             f"[yellow]{len(past)} tasks name a date that is past, {escape(some)}, …: `bestofq webvoyager "
             f"{escape(str(parts.settings.suite.data))}` lists them.[/]"
         )
-
-
-def _day(text: str | None) -> date:
-    if text is None:
-        return date.today()
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no day YYYY-MM-DD") from error

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bestofq.core.observation import Task
 
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
+MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
@@ -21,9 +21,9 @@ _PATTERNS = tuple(
     for pattern in (
         rf"(?<!\d){_YEAR}-(?P<number>\d\d)-(?P<day>\d\d)(?!\d)",
         rf"(?<!\d)(?P<first>\d{{1,2}})/(?P<second>\d{{1,2}})/{_YEAR}",
-        rf"\b{_MONTH}\s+{_LATER_DAY}{_DAY},?\s+{_YEAR}",
-        rf"(?<!\d){_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}",
-        rf"\b{_MONTH},?\s+{_YEAR}",
+        rf"\b{MONTH}\s+{_LATER_DAY}{_DAY},?\s+{_YEAR}",
+        rf"(?<!\d){_DAY}\s+(?:of\s+)?{MONTH},?\s+{_YEAR}",
+        rf"\b{MONTH},?\s+{_YEAR}",
         r"(?<![\w.,$€£])(?P<from>(?:19|20)\d\d)\s*[-–/]\s*(?P<until>(?:(?:19|20)\d)?\d\d?)(?![\w%])",
         # a number alone is a year only where nothing counts or prices it
         r"(?<![\w$€£¥#.,-])(?<!than )(?<!least )(?<!most )(?<!over )(?<!under )(?<!about )"

@@ -83,6 +83,15 @@ def load_references(path: Path) -> dict[str, Reference]:
     }
 
 
+def is_address(text: str) -> bool:
+    """Whether a browser can begin there: http or https, and a host."""
+    try:
+        address = urlsplit(text)
+        return address.scheme in ("http", "https") and address.hostname is not None
+    except ValueError:
+        return False
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
@@ -104,11 +113,6 @@ def _entry(line: str, where: str) -> Entry:
     except ValidationError as error:
         first = error.errors()[0]
         raise DataError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    try:
-        address = urlsplit(entry.web)
-        usable = address.scheme in ("http", "https") and address.hostname is not None
-    except ValueError:
-        usable = False
-    if not usable:
+    if not is_address(entry.web):
         raise DataError(f"{where}: web is {entry.web!r}: it must be an address with http:// or https://")
     return entry

@@ -1,0 +1,251 @@
+"""New tasks on new sites from the tasks of another (Best-of-Q, E.1, in the manner of WebRL, Qi et al. 2025).
+
+A chat model is shown a few seeds and what it has written already, and writes several tasks in each reply. What repeats
+a task, is too near to a held-out one, names another site or a date that is past is refused, logged and counted. Nobody
+tries whether a site can do a task: judges count that as impossible afterwards.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from bestofq.agents.prompting import TASKS, prompt_hash, tasks_system, tasks_user
+from bestofq.core.decision import Usage
+from bestofq.core.errors import ContextError, InputError, ReplyError
+from bestofq.core.noun import Noun
+from bestofq.envs.webvoyager.likeness import NEAR
+from bestofq.envs.webvoyager.source import Entry
+from bestofq.models.chat import ChatConfig, ChatModel, ChatReply, ChatRequest, Message
+from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
+from bestofq.recipes.tasks.screening import Screen, Site, Why
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"tasks": {"type": "array", "items": {"type": "string"}}},
+    "required": ["tasks"],
+    "additionalProperties": False,
+}
+
+
+class GenerationSettings(Noun):
+    """How tasks are asked for and screened, and of whom."""
+
+    chat: ChatConfig = Field(description="who writes")
+    count: int = Field(default=40, ge=1, description="tasks a site (Table 9)")
+    per_request: int = Field(default=10, ge=1, description="tasks asked for at once")
+    seeds_shown: int = Field(default=4, ge=1, description="seeds in a request, drawn anew (E.1: a few; WebRL: 10)")
+    temperature: float = Field(default=1.0, ge=0, description="of the writer, as in WebRL's scripts/gen_task.py")
+    made_shown: int = Field(default=40, ge=0, description="tasks of the same site in a request, drawn where more are")
+    near: float = Field(default=NEAR, gt=0, le=1, description="likeness from which on two tasks count as one")
+    fruitless: int = Field(default=5, ge=1, description="requests in a row without a new task that end a site")
+    date_from: int = Field(default=30, ge=0, description="days from today that the first date in a task lies ahead")
+    date_until: int = Field(default=300, ge=0, description="days to the last; flights are sold for about 330")
+    seed: int = Field(default=0, description="of what is shown in each request, and sent with it")
+
+    @model_validator(mode="after")
+    def _dates_in_order(self) -> Self:
+        if self.date_until < self.date_from:
+            raise ValueError(f"date_until is {self.date_until}, before date_from, {self.date_from}")
+        return self
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What became of one site in one call."""
+
+    site: str
+    wanted: int
+    before: int  # tasks that the file held already
+    accepted: int = 0
+    requests: int = 0
+    asked: int = 0  # tasks
+    unusable: int = 0  # replies without a list of tasks
+    problem: str = ""  # with the last of these
+    surplus: int = 0  # tasks after the last that was wanted: not looked at
+    refused: Counter[Why] = field(default_factory=Counter)
+    overlaps: Counter[str] = field(default_factory=Counter)  # by held-out task
+    usage: list[Usage] = field(default_factory=list)
+
+    @property
+    def has(self) -> int:
+        return self.before + self.accepted
+
+    @property
+    def lacking(self) -> int:
+        return max(0, self.wanted - self.has)
+
+
+OnTally = Callable[[Tally], None]
+
+
+async def generate_tasks(
+    model: ChatModel,
+    file: TaskFile,
+    *,
+    sites: Sequence[Site],
+    seeds: Sequence[Entry],
+    held_out: Sequence[Entry],
+    settings: GenerationSettings,
+    today: date,
+    on_reply: OnTally = lambda tally: None,
+) -> list[Tally]:
+    """Until each of `sites` has its tasks in `file`, or the model brings nothing new any more; one tally a site.
+
+    Tasks in the file count, so the same call goes on where another ended; `on_reply` gets the site's tally at its start
+    and after each reply. With a model whose replies follow from the request, so do the tasks.
+
+    Raises InputError where there is no seed, two sites share a name, or a site has the name of a held-out domain (its
+    ids would be theirs) or another address in the file; ModelError when the endpoint gives no reply, ContextError when
+    not even a request without earlier tasks fits, ConfigError as `ChatModel.reply`.
+    """
+    _check(sites, seeds, held_out, file)
+    names = [site.name for site in sites]
+    others = {*names, *(seed.web_name for seed in seeds), *(e.web_name for e in held_out if " " in e.web_name)}
+    screen = Screen(held_out, file.entries, others=sorted(others), near=settings.near, today=today)
+    tallies = []
+    for site in sites:
+        tally = Tally(site=site.name, wanted=settings.count, before=len(file.of(site.name)))
+        tallies.append(tally)
+        on_reply(tally)
+        writer = _Writer(model=model, file=file, site=site, seeds=seeds, settings=settings, today=today)
+        await writer.fill(screen, tally, on_reply)
+    return tallies
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Writer:
+    """Of the tasks of one site."""
+
+    model: ChatModel
+    file: TaskFile
+    site: Site
+    seeds: Sequence[Entry]
+    settings: GenerationSettings
+    today: date
+
+    async def fill(self, screen: Screen, tally: Tally, on_reply: OnTally) -> None:
+        fruitless = 0
+        while tally.lacking and fruitless < self.settings.fruitless:
+            before = tally.accepted
+            rng = random.Random(f"{self.settings.seed}/{self.site.name}/{tally.has}/{fruitless}")
+            shown = rng.sample(self.seeds, min(self.settings.seeds_shown, len(self.seeds)))
+            reply = await self._reply(shown, rng)
+            tally.requests += 1
+            tally.asked += self.settings.per_request
+            tally.usage.append(reply.usage("proposer"))
+            try:
+                written = _read(reply)
+            except ReplyError as error:
+                tally.unusable += 1
+                tally.problem = str(error)
+                self._refuse(_line(reply.text), "unusable", str(error), shown)
+            else:
+                for text in written:
+                    self._take(text, shown, screen, tally)
+            fruitless = 0 if tally.accepted > before else fruitless + 1
+            on_reply(tally)
+
+    async def _reply(self, shown: Sequence[Entry], rng: random.Random) -> ChatReply:
+        """Asked with as many of the earlier tasks as the model's context takes."""
+        made = [entry.ques for entry in self.file.of(self.site.name)]
+        most, seed = self.settings.made_shown, rng.getrandbits(31)
+        if len(made) > most:
+            made = rng.sample(made, most)
+        while True:
+            try:
+                return await self.model.reply(self._request(shown, made, seed))
+            except ContextError:
+                if not made:
+                    raise
+                made = made[len(made) // 2 + 1 :]
+
+    def _request(self, shown: Sequence[Entry], made: Sequence[str], seed: int) -> ChatRequest:
+        seed_site, site, today = shown[0].web_name, self.site, self.today
+        first, last = (today + timedelta(days=days) for days in (self.settings.date_from, self.settings.date_until))
+        system = tasks_system(seed_site=seed_site, site=site.name, url=site.url, today=today, first=first, last=last)
+        examples = [entry.ques for entry in shown]
+        user = tasks_user(self.settings.per_request, seed_site=seed_site, site=site.name, seeds=examples, made=made)
+        messages = (Message(role="system", text=system), Message(role="user", text=user))
+        temperature = self.settings.temperature
+        return ChatRequest(messages=messages, schema=SCHEMA, name="tasks", temperature=temperature, seed=seed)
+
+    def _take(self, item: object, shown: Sequence[Entry], screen: Screen, tally: Tally) -> None:
+        """Accept or refuse one of the things a reply lists."""
+        if not tally.lacking:
+            tally.surplus += 1
+            return
+        text = _line(item) if isinstance(item, str) else ""
+        refusal = screen.refusal(text, self.site)
+        if refusal is None:
+            task = self._task(text, shown)
+            self.file.add(task)
+            screen.add(task)
+            tally.accepted += 1
+            return
+        tally.refused[refusal.why] += 1
+        if refusal.why == "overlapping":
+            tally.overlaps[refusal.near] += 1
+        self._refuse(text or _line(str(item)), refusal.why, refusal.said, shown, refusal.near)
+
+    def _task(self, text: str, shown: Sequence[Entry]) -> Generated:
+        taken = [entry.key.rpartition("--")[2] for entry in self.file.of(self.site.name)]
+        number = 1 + max((int(number) for number in taken if number.isdecimal()), default=-1)
+        return Generated(
+            web_name=self.site.name,
+            id=f"{self.site.name}--{number}",
+            ques=text,
+            web=self.site.url,
+            model=self.model.name,
+            prompt=prompt_hash(TASKS),
+            seeds=tuple(entry.key for entry in shown),
+        )
+
+    def _refuse(self, text: str, why: str, said: str, shown: Sequence[Entry], near: str = "") -> None:
+        self.file.refuse(
+            Refused(
+                web_name=self.site.name,
+                ques=text,
+                why=why,
+                said=said,
+                near=near,
+                model=self.model.name,
+                prompt=prompt_hash(TASKS),
+                seeds=tuple(entry.key for entry in shown),
+            )
+        )
+
+
+def _read(reply: ChatReply) -> list[object]:
+    """What a reply lists as tasks. ReplyError where it lists nothing."""
+    data = reply.json()
+    listed = data.get("tasks")
+    if not isinstance(listed, list):
+        raise ReplyError('"tasks" is no list')
+    return listed
+
+
+def _line(text: str) -> str:
+    """On one line, and what is no character replaced."""
+    return " ".join(text.encode(errors="replace").decode().split())
+
+
+def _check(sites: Sequence[Site], seeds: Sequence[Entry], held_out: Sequence[Entry], file: TaskFile) -> None:
+    if not seeds:
+        raise InputError("there are 0 seeds, at least 1 is needed")
+    for site in sites:
+        if sum(site.name == other.name for other in sites) > 1:
+            raise InputError(f"the domain {site.name} is given twice: its tasks' ids would be the same")
+        if any(site.name == entry.web_name for entry in held_out):
+            raise InputError(
+                f"{site.name} is a domain of the held-out tasks: give the new one another name, their ids begin with it"
+            )
+        if elsewhere := next((entry for entry in file.of(site.name) if entry.web != site.url), None):
+            raise InputError(
+                f"{file.path} has {elsewhere.key} begin at {elsewhere.web}, not at {site.url}: "
+                "give the same address, or another file"
+            )
