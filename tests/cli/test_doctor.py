@@ -11,7 +11,16 @@ def test_the_table_names_every_part_and_the_code_says_whether_something_is_missi
     out = StringIO()
     code = doctor(Console(file=out, width=300))
     said = out.getvalue()
-    for what in ("Python", "packages", "PyTorch", "Chromium", "headless page", "pocket model", "Q-function", "disk"):
+    for what in (
+        "Python",
+        "packages",
+        "PyTorch",
+        "Chromium",
+        "headless page",
+        "pocket-web model",
+        "pocket's Q-function",
+        "disk",
+    ):
         assert what in said
     assert "rendered from loopback: all is well [1]" in said
     assert "bestofq doctor --webshop FOLDER" in said

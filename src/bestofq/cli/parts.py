@@ -18,8 +18,8 @@ from bestofq.core.errors import BestOfQError, CheckpointError
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
-from bestofq.models.local import POCKET, LocalModel, weights_hash
-from bestofq.recipes.parts import pocket_q
+from bestofq.models.local import SHIPPED, LocalModel, weights_hash
+from bestofq.recipes.parts import SHIPPED_Q
 
 DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"
@@ -29,8 +29,9 @@ def examine(webshop: Path | None) -> Iterator[Finding]:
     yield _compute()
     yield _chromium()
     yield _rendering()
-    yield _pocket_model()
-    yield _pocket_q()
+    yield from map(_model, SHIPPED)
+    for model, suite in SHIPPED_Q:
+        yield _q(model, suite)
     yield _webshop(webshop)
 
 
@@ -80,25 +81,26 @@ async def _render() -> str:
             await serving
 
 
-def _pocket_model() -> Finding:
+def _model(name: str) -> Finding:
+    what, folder = f"{name} model", SHIPPED[name]
     try:
-        model = LocalModel.load(POCKET)
+        model = LocalModel.load(folder)
     except BestOfQError as error:
-        return Finding(what="pocket model", found=str(error), mend=f"git checkout -- {POCKET}")
+        return Finding(what=what, found=str(error), mend=f"git checkout -- {folder}")
     parameters = sum(p.numel() for p in model.model.parameters()) / 1e6
-    return Finding(what="pocket model", found=f"{parameters:.1f} M parameters, revision {model.revision}")
+    return Finding(what=what, found=f"{parameters:.1f} M parameters, revision {model.revision}")
 
 
-def _pocket_q() -> Finding:
-    folder = pocket_q()
+def _q(model: str, suite: str) -> Finding:
+    what, folder = f"{model}'s Q-function", SHIPPED_Q[model, suite]
     try:
         card = read_card(folder)
         load_networks(folder, embed=card.embed)
-        if (revision := weights_hash(POCKET)) != card.embed.revision:
-            raise CheckpointError(f"made for revision {card.embed.revision} of the pocket model, this is {revision}")
+        if (revision := weights_hash(SHIPPED[model])) != card.embed.revision:
+            raise CheckpointError(f"made for revision {card.embed.revision} of the {model} model, this is {revision}")
     except BestOfQError as error:
-        return Finding(what="Q-function", found=str(error), mend=f"git checkout -- {folder}")
-    return Finding(what="Q-function", found=f"{card.step} steps, N = {card.train_n}, dim {card.embed.dim}")
+        return Finding(what=what, found=str(error), mend=f"git checkout -- {folder}")
+    return Finding(what=what, found=f"of {suite}, {card.step} steps, N = {card.train_n}, dim {card.embed.dim}")
 
 
 def _webshop(folder: Path | None) -> Finding:

@@ -35,6 +35,12 @@ from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
 log = logging.getLogger(__name__)
 
+SHIPPED_Q = {
+    ("pocket", "webshop"): POCKET.parent / "pocket_q",
+    ("pocket-web", "miniwob"): POCKET.parent / "pocket_web_q",
+}
+"""Q-functions that ship, by model and suite."""
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -226,10 +232,9 @@ class Parts:
 
 def pocket_q() -> Path:
     """The Q-function that ships beside the pocket model."""
-    return POCKET.parent / "pocket_q"
+    return SHIPPED_Q["pocket", "webshop"]
 
 
 def shipped_q(settings: BestOfQSettings) -> Path | None:
     """The Q-function that ships for the settings' model and suite, where one does."""
-    found = {("pocket", "webshop"): pocket_q(), ("pocket-web", "miniwob"): POCKET.parent / "pocket_web_q"}
-    return found.get((settings.model.path, settings.suite.name))
+    return SHIPPED_Q.get((settings.model.path, settings.suite.name))
