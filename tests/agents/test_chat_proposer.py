@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from PIL import Image
@@ -18,17 +18,19 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.candidates import candidates_schema, parse_candidates
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer
 from bestofq.agents.selectors import UniformSelector
-from bestofq.core.actions import Answer, Click, Write
-from bestofq.core.decision import Candidate, Decision, Provenance, State
+from bestofq.core.actions import ACTION, Action, Answer, Click, Targeted, Write
+from bestofq.core.decision import Candidate, Decision, Provenance, State, StepResult
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.protocols import Env
-from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import Fault, FaultServer
+from bestofq.models.images import Picture, PictureLimits
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
 
@@ -48,15 +50,13 @@ def said(*candidates: Any) -> str:
     return json.dumps({"candidates": candidates})
 
 
-def proposer(server: FaultServer, **settings: Any) -> ChatProposer:
-    config = ChatConfig(
-        model="any", base_url=server.base_url, backoff=0.001, backoff_most=0.05, attempt=2, attempts=40, trip_after=500
-    )
-    return ChatProposer(ChatModel(config), **settings)
+def endpoint(server: FaultServer, **settings: Any) -> ChatModel:
+    quick = {"backoff": 0.001, "backoff_most": 0.05, "attempt": 2, "attempts": 40, "trip_after": 500}
+    return ChatModel(ChatConfig(model="any", base_url=server.base_url, **{**quick, **settings}))
 
 
 async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None:
-    async with FaultServer(lambda _: said(CLICK, WRITE, CLICK)) as server, proposer(server).model as model:
+    async with FaultServer(lambda _: said(CLICK, WRITE, CLICK)) as server, endpoint(server) as model:
         offered = await ChatProposer(model).propose(STATE, 3)
     first, second = offered.candidates
     assert first.action == Click(mark=2)
@@ -73,7 +73,7 @@ async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None
 
 async def test_words_instead_of_marks() -> None:
     reply = said({**CLICK, "action": {"type": "click", "element": "the mug"}})
-    async with FaultServer(lambda _: reply) as server, proposer(server).model as model:
+    async with FaultServer(lambda _: reply) as server, endpoint(server) as model:
         offered = await ChatProposer(model, by="words").propose(STATE, 1)
     assert offered.candidates[0].action == Click(target="the mug")
     assert "described in words" in server.requests[0]["messages"][0]["content"]
@@ -81,14 +81,14 @@ async def test_words_instead_of_marks() -> None:
 
 async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op() -> None:
     replies = iter(["what?", said({**CLICK, "action": {"type": "click", "element": 9}}), said(CLICK)])
-    async with FaultServer(lambda _: next(replies)) as server, proposer(server).model as model:
+    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
         offered = await ChatProposer(model).propose(STATE, 1)
     assert offered.candidates[0].action == Click(mark=2)
     turns = [[message["role"] for message in request["messages"]] for request in server.requests]
     assert turns == [["system", "user"], ["system", "user", "assistant", "user"], ["system", "user"]]
     assert "no JSON object" in server.requests[1]["messages"][-1]["content"]
     assert server.requests[0]["seed"] != server.requests[2]["seed"]
-    async with FaultServer(lambda _: "what?") as server, proposer(server).model as model:
+    async with FaultServer(lambda _: "what?") as server, endpoint(server) as model:
         asked = ChatProposer(model)
         offered = await asked.propose(STATE, 1)
     assert (offered.candidates[0].label, asked.no_ops, offered.usage[0].calls) == ("wait 1", 1, 3)
@@ -116,7 +116,7 @@ def sizes(request: Mapping[str, Any]) -> list[tuple[int, int]]:
 async def test_the_last_screenshots_are_sent_oldest_first() -> None:
     now = PAGE.model_copy(update={"screenshot": seen(3)})
     state = STATE.model_copy(update={"observation": now, "screenshots": (seen(0), seen(1), seen(2))})
-    async with FaultServer(lambda _: said(CLICK)) as server, proposer(server).model as model:
+    async with FaultServer(lambda _: said(CLICK)) as server, endpoint(server) as model:
         await ChatProposer(model).propose(state, 1)
         await ChatProposer(model, screenshots=3).propose(state, 1)
         await ChatProposer(model, screenshots=0).propose(state, 1)
@@ -134,7 +134,7 @@ async def test_too_long_a_request_goes_down_the_ladder_and_is_never_sent_again()
     decisions = (Decision(candidates=(done,), scores=(0.0,), chosen=0),) * 5
     now = PAGE.model_copy(update={"screenshot": seen(2)})
     state = STATE.model_copy(update={"observation": now, "decisions": decisions, "screenshots": (seen(0), seen(1))})
-    async with FaultServer(lambda _: said(CLICK), takes=0) as server, proposer(server).model as model:
+    async with FaultServer(lambda _: said(CLICK), takes=0) as server, endpoint(server) as model:
         with pytest.raises(ContextError):
             await ChatProposer(model, screenshots=3).propose(state, 1)
     rungs = [
@@ -156,7 +156,7 @@ async def test_too_long_a_request_goes_down_the_ladder_and_is_never_sent_again()
     assert lengths == sorted(set(lengths), reverse=True)
     assert "5. click link Mug" in json.dumps(server.requests[5])  # what is left keeps its number
     takes = lengths[4] + 50
-    async with FaultServer(lambda _: said(CLICK), takes=takes) as server, proposer(server).model as model:
+    async with FaultServer(lambda _: said(CLICK), takes=takes) as server, endpoint(server) as model:
         offered = await ChatProposer(model, screenshots=3).propose(state, 1)
     assert (offered.candidates[0].action, len(server.requests)) == (Click(mark=2), 5)
 
@@ -174,7 +174,7 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
         middle = {"type": "click", "x": round(640 * width / 1280), "y": round(310 * height / 720)}
         return said({"action": outside}, {"action": middle})
 
-    async with FaultServer(reply, script=["overflow", "overflow"]) as server, proposer(server).model as model:
+    async with FaultServer(reply, script=["overflow", "overflow"]) as server, endpoint(server) as model:
         offered = await ChatProposer(model, by="point").propose(state, 2)
     (found,) = offered.candidates
     assert isinstance(found.action, Click)
@@ -182,7 +182,7 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
     assert found.label == "click link Mug"
     width, height = sizes(server.requests[2])[0]
     assert f"{width} wide and {height} high" in server.requests[2]["messages"][0]["content"]
-    async with FaultServer(reply, takes=0) as server, proposer(server).model as model:
+    async with FaultServer(reply, takes=0) as server, endpoint(server) as model:
         with pytest.raises(ContextError):
             await ChatProposer(model, by="point").propose(state, 1)
         assert sizes(server.requests[-1])  # a point needs its picture to the end
@@ -205,6 +205,15 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
 def test_what_is_no_action_is_refused_in_words(action: Any, problem: str) -> None:
     with pytest.raises(ReplyError, match=problem):
         parse_candidates({"candidates": [{"thought": "", "note": "", "action": action}]}, PAGE, 3, "mark")
+
+
+@pytest.mark.parametrize("x", [10**400, float("inf"), float("nan"), -1, "1"])
+def test_a_point_that_is_nowhere_is_refused_in_words(x: Any) -> None:
+    shot = Picture(
+        media_type="image/png", data=b"", width=8, height=8, css_width=8, css_height=8, limits=PictureLimits()
+    )
+    with pytest.raises(ReplyError, match=r"outside the picture|both numbers"):
+        parse_candidates([{"action": {"type": "click", "x": x, "y": 1}}], PAGE, 1, "point", shot)
 
 
 def test_valid_candidates_survive_invalid_neighbours() -> None:
@@ -234,6 +243,52 @@ def test_the_schema_keeps_to_what_strict_output_allows() -> None:
     assert len(actions) == 8  # Fig. 7
 
 
+@pytest.mark.parametrize("fault", ["nonsense", "braces", "vast", "empty", "refusal", "truncated"])
+async def test_a_picker_without_a_usable_reply_leaves_the_choice_to_the_proposer(fault: Fault) -> None:
+    offered = [Candidate(action=Click(mark=mark), label="click") for mark in (1, 2)]
+    replies = iter(['{"best": 2}', '{"best": 3}', '{"best": 2}'])
+    async with FaultServer(lambda _: next(replies), script=["ok", "ok", fault]) as server, endpoint(server) as model:
+        picker = ChatPickerScorer(model)
+        scores = [(await picker.score(STATE, offered)).values for _ in range(3)]
+    assert scores == [(0.0, 1.0), (0.0, 0.0), (0.0, 0.0)]
+    assert picker.unparsed == 2
+
+
+async def test_what_cannot_be_written_down_is_asked_for_again() -> None:
+    """Thousands of brackets, of digits, half a surrogate pair: one more turn, which can be sent."""
+    script: list[Fault | Literal["ok"]] = ["vast", "ok", "vast", "ok", "vast", "ok", "surrogate", "ok"]
+    async with FaultServer(lambda _: said(CLICK), script=script) as server, endpoint(server) as model:
+        offered = [await ChatProposer(model).propose(STATE, 1) for _ in range(4)]
+    assert [one.candidates[0].action for one in offered] == [Click(mark=2)] * 4
+    assert "cannot be used" in server.requests[1]["messages"][-1]["content"]
+
+
+class CheckedEnv:
+    """`TextEnv` that keeps what it was given and should not have been."""
+
+    def __init__(self, suite: Suite, refused: list[Action]) -> None:
+        self._env, self._refused = TextEnv(suite), refused
+        self._marks: set[int] = set()
+
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        return self._seen(await self._env.reset(task, seed=seed))
+
+    async def step(self, action: Action) -> StepResult:
+        known = not isinstance(action, Targeted) or action.mark in self._marks
+        if not known or ACTION.validate_python(action.model_dump()) != action:
+            self._refused.append(action)
+        result = await self._env.step(action)
+        self._seen(result.observation)
+        return result
+
+    async def close(self) -> None:
+        await self._env.close()
+
+    def _seen(self, observation: Observation) -> Observation:
+        self._marks = {element.mark for element in observation.elements}
+        return observation
+
+
 async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> None:
     """Most requests meet a fault, a tenth of the replies is nonsense: nothing crashes, nothing invalid is done."""
     suite = synthetic_suite(SyntheticConfig(seed=3, products_per_category=20))
@@ -249,20 +304,28 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> 
             actions = [{"type": "explode"}]
         return said(*({"thought": "", "note": "", "action": action} for action in actions))
 
-    shares: dict[Fault, float] = {"429": 0.3, "500": 0.2, "reset": 0.02, "page": 0.02, "empty": 0.03, "nonsense": 0.05}
-    shares |= {"truncated": 0.03, "garbage": 0.02, "refusal": 0.02}
-    async with FaultServer(reply, shares, seed=2) as server, proposer(server).model as model:
+    shares: dict[Fault, float] = {"429": 0.3, "500": 0.2, "nonsense": 0.05, "empty": 0.03, "truncated": 0.03}
+    shares |= dict.fromkeys(("reset", "page", "garbage", "refusal", "overflow"), 0.02)
+    shares |= dict.fromkeys(("half", "cut", "shape", "deep", "braces", "vast"), 0.01)
+    shares |= {"silence": 0.002, "drip": 0.002}
+    refused: list[Action] = []
+    async with (
+        FaultServer(reply, shares, script=list(shares), seed=2) as server,
+        endpoint(server, attempt=0.25) as model,
+    ):
         agent = Agent(name="chat", proposer=ChatProposer(model), scorer=ConstantScorer(), selector=UniformSelector())
 
         async def make_env() -> Env:
-            return TextEnv(suite)
+            return CheckedEnv(suite, refused)
 
         with Store.open(tmp_path) as store:
             await store.begin_run("faults", {}, Provenance(version="test"))
             tasks = suite.tasks("train", 40)
-            done = await run_many(tasks, make_env, agent, store=store, run="faults", concurrency=16, step_limit=8)
+            done = await run_many(tasks, make_env, agent, store=store, run="faults", step_limit=8, retries=8)
             assert len(done) == 40
             assert {episode.outcome for episode in done} <= {"success", "failure"}
             errors = [step.observation.error for episode in store.episodes(run="faults") for step in episode.steps]
     assert server.seen["ok"] > 100
+    assert min(server.seen[fault] for fault in shares) > 0
     assert not any(errors)
+    assert refused == []

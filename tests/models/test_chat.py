@@ -1,9 +1,11 @@
 """The chat client against an endpoint that fails as endpoints do, over real HTTP on loopback."""
 
 import asyncio
+import json
 import logging
 import time
 import traceback
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,15 +44,55 @@ async def test_a_reply_with_its_usage() -> None:
     assert sent["response_format"]["json_schema"]["schema"] == SCHEMA
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "503", "reset", "silence", "drip", "garbage", "page", "half"])
+PASSING: list[Fault] = [
+    "429",
+    "408",
+    "500",
+    "503",
+    "reset",
+    "silence",
+    "drip",
+    "garbage",
+    "page",
+    "half",
+    "cut",
+    "deep",
+]
+
+
+@pytest.mark.parametrize("fault", PASSING)
 async def test_what_passes_is_tried_again(fault: Fault) -> None:
-    async with FaultServer(good, script=[fault, fault]) as server, model(server) as asked:
-        reply = await asked.reply(ASK)
+    async with FaultServer(good, script=[fault, fault]) as server, model(server, attempt=0.4) as asked:
+        async with asyncio.timeout(10):
+            reply = await asked.reply(ASK)
     assert reply.json() == {"a": 1}
-    assert reply.attempts == 3
+    assert reply.attempts >= 3
 
 
-@pytest.mark.parametrize(("fault", "mend"), [("401", "OPENAI_API_KEY"), ("404", "base_url")])
+async def test_json_of_any_other_shape_is_tried_again() -> None:
+    async with FaultServer(good, script=["shape"] * 6) as server, model(server) as asked:
+        reply = await asked.reply(ASK)
+    assert (reply.json(), reply.attempts) == ({"a": 1}, 7)
+
+
+async def test_tokens_that_were_not_counted_have_no_price() -> None:
+    script: list[Fault] = ["uncounted", "miscounted"]
+    async with FaultServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
+        replies = [await asked.reply(ASK) for _ in range(3)]
+    counted = [(reply.tokens_in, reply.tokens_out, reply.usd) for reply in replies]
+    assert counted == [(0, 0, None), (0, 0, None), (100, 20, pytest.approx(140e-6))]
+
+
+REFUSED: list[tuple[Fault, str]] = [
+    ("400", r"Unsupported value.*check `model`"),
+    ("401", "put a valid one into the environment variable OPENAI_API_KEY"),
+    ("403", "what OPENAI_API_KEY is allowed"),
+    ("404", "base_url"),
+    ("quota", "quota of the key in OPENAI_API_KEY is used up"),
+]
+
+
+@pytest.mark.parametrize(("fault", "mend"), REFUSED)
 async def test_what_does_not_pass_fails_at_once_and_names_the_setting(fault: Fault, mend: str) -> None:
     async with FaultServer(good, {fault: 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match=mend):
@@ -58,8 +100,9 @@ async def test_what_does_not_pass_fails_at_once_and_names_the_setting(fault: Fau
     assert server.seen.total() == 1
 
 
-async def test_a_request_that_is_too_long_is_not_sent_again() -> None:
-    async with FaultServer(good, {"overflow": 1.0}) as server, model(server) as asked:
+@pytest.mark.parametrize("fault", ["overflow", "413"])
+async def test_a_request_that_is_too_long_is_not_sent_again(fault: Fault) -> None:
+    async with FaultServer(good, {fault: 1.0}) as server, model(server) as asked:
         with pytest.raises(ContextError, match="too long"):
             await asked.reply(ASK)
     assert server.seen.total() == 1
@@ -86,12 +129,27 @@ async def test_the_ladder_is_walked_once() -> None:
     assert asked.rung == "text"
 
 
-async def test_silence_cannot_pass_the_deadline() -> None:
-    async with FaultServer(good, {"silence": 1.0}) as server, model(server, attempt=0.2, deadline=0.5) as asked:
-        began = time.monotonic()
-        with pytest.raises(ModelError, match="no reply in"):
+async def test_below_the_ladder_there_is_nothing() -> None:
+    async with FaultServer(good, {"format": 1.0}) as server, model(server) as asked:
+        with pytest.raises(ConfigError, match="no structured output"):
             await asked.reply(ASK)
-        assert time.monotonic() - began < 1.5
+    assert server.seen.total() == 3
+
+
+@pytest.mark.parametrize("fault", ["silence", "drip"])
+@pytest.mark.parametrize("attempt", [0.2, 30.0])
+async def test_nothing_can_pass_the_deadline(fault: Fault, attempt: float) -> None:
+    async with FaultServer(good, {fault: 1.0}) as server, model(server, attempt=attempt, deadline=0.4) as asked:
+        async with asyncio.timeout(5):
+            with pytest.raises(ModelError, match=r"no reply in [1-3] attempts"):
+                await asked.reply(ASK)
+
+
+async def test_waits_are_held_to_the_deadline_too() -> None:
+    slow = {"backoff": 0.3, "backoff_most": 0.3, "deadline": 0.1}
+    async with FaultServer(good, {"500": 1.0}) as server, model(server, **slow) as asked:
+        with pytest.raises(ModelError, match="in 1 attempts"):
+            await asked.reply(ASK)
 
 
 async def test_retry_after_is_honoured() -> None:
@@ -123,16 +181,40 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back() -
 
 
 async def test_a_thousand_replies_through_every_fault() -> None:
-    shares: dict[Fault, float] = {"429": 0.3, "500": 0.1, "503": 0.1, "reset": 0.03, "silence": 0.005, "garbage": 0.03}
-    shares |= {"page": 0.02, "half": 0.02, "empty": 0.02, "truncated": 0.02, "refusal": 0.01}
-    async with (
-        FaultServer(good, shares, seed=1) as server,
-        model(server, attempts=60, deadline=60.0, attempt=1.0, trip_after=200) as asked,
-    ):
-        replies = await asyncio.gather(*(asked.reply(ASK) for _ in range(1000)))
+    """30 % 429, 20 % 5xx and all else: a thousand replies come, and each is read as what it is."""
+    shares: dict[Fault, float] = {"429": 0.3, "500": 0.1, "503": 0.1, "reset": 0.03, "garbage": 0.03, "silence": 0.005}
+    shares |= {"page": 0.02, "half": 0.02, "empty": 0.02, "truncated": 0.02, "refusal": 0.01, "drip": 0.002}
+    shares |= dict.fromkeys(("cut", "shape", "deep", "overflow", "nonsense", "braces", "vast"), 0.005)
+
+    async def read(asked: ChatModel) -> str:
+        try:
+            reply = await asked.reply(ASK)
+        except ContextError:
+            return await read(asked)
+        try:
+            return json.dumps(reply.json())
+        except ReplyError:
+            return reply.finish if reply.finish != "stop" else "unreadable"
+
+    async def client() -> list[str]:
+        async with model(server, attempts=60, deadline=60.0, attempt=0.5, trip_after=200) as asked:
+            return await asyncio.gather(*(read(asked) for _ in range(125)))
+
+    async with FaultServer(good, shares, script=list(shares), seed=1) as server:
+        replies = [reply for some in await asyncio.gather(*(client() for _ in range(8))) for reply in some]
+    given = Counter(
+        {
+            '{"a": 1}': server.seen["ok"],
+            "truncated": server.seen["truncated"],
+            "refused": server.seen["refusal"],
+            "empty": server.seen["empty"],
+            '{"candidates": 7}': server.seen["nonsense"],
+            "{}": server.seen["braces"],
+            "unreadable": server.seen["vast"],
+        }
+    )
     assert len(replies) == 1000
-    assert {reply.finish for reply in replies} == {"stop", "truncated", "refused", "empty"}
-    assert all(reply.json() == {"a": 1} for reply in replies if reply.finish == "stop")
+    assert Counter(replies) <= given  # one or another may have come too late, and was asked for again
     assert min(server.seen[fault] for fault in shares) > 0
 
 
@@ -155,8 +237,8 @@ async def test_the_key_stays_out_of_all_that_is_kept_though_the_endpoint_echoes_
         said += repr(asked)
     assert said
     assert KEY not in said
-    if fault != "garbage":  # httpcore's own DEBUG log quotes bytes that are no HTTP
-        assert KEY not in caplog.text
+    assert KEY not in caplog.text
+    assert fault != "garbage" or "[OPENAI_API_KEY]" in caplog.text  # the HTTP client quotes bytes that are no HTTP
     assert fault != "ok" or "[OPENAI_API_KEY]" in said  # it was there
 
 
@@ -171,13 +253,22 @@ async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a": 1}', '```json\n{"a": 1}\n```', 'Sure! Here it is: {"a": 1}. Anything else?', ' {"a": 1}{"b"', '{"a": 1}\n'],
+    [
+        '{"a": 1}',
+        '```json\n{"a": 1}\n```',
+        'Sure! Here it is: {"a": 1}. Anything else?',
+        ' {"a": 1}{"b"',
+        'In {braces}: {"a": 1}',
+    ],
 )
 def test_json_is_found_in_its_wrapping(text: str) -> None:
     assert tolerant_json(text) == {"a": 1}
 
 
-@pytest.mark.parametrize("text", ["", "click [7]", '{"a": ', '{"a": {"b": 1}', "[1, 2]"])
+UNREADABLE = ["", "click [7]", '{"a": ', '{"a": {"b": 1}', "[1, 2]", '{"a":' * 10_000, f'{{"a": {"1" * 5000}}}']
+
+
+@pytest.mark.parametrize("text", [*UNREADABLE, '{"a": "\\ud800"}'])
 def test_half_a_reply_is_none(text: str) -> None:
     with pytest.raises(ReplyError):
         tolerant_json(text)

@@ -26,7 +26,7 @@ from bestofq.core.observation import Screenshot
 from bestofq.models.images import Coordinates, Picture, PictureCache, PictureLimits, limits_of
 from bestofq.models.pacing import Pace
 from bestofq.models.prices import Price, price_of
-from bestofq.models.troubles import Trouble, trouble_of, without_key
+from bestofq.models.troubles import Trouble, keep_out_of_logs, trouble_of, without_key
 
 Finish = Literal["stop", "truncated", "refused", "empty"]
 Rung = Literal["json_schema", "json_object", "text"]
@@ -174,6 +174,7 @@ class ChatModel:
 
     def __post_init__(self) -> None:
         config = self.config
+        keep_out_of_logs(config.key_variable)
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=os.environ.get(config.key_variable) or "none",  # local servers want none; the SDK wants a word
@@ -304,13 +305,17 @@ def tolerant_json(text: str) -> Any:
     """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none."""
     decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
     problem = "the reply holds no JSON object"
-    for start in (found.start() for found in re.finditer(r"\{", text)):
+    for start in (brace.start() for brace in re.finditer(r"\{", text)):
         try:
-            return decoder.raw_decode(text, start)[0]
+            found = decoder.raw_decode(text, start)[0]
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, not written
+            return found
         except json.JSONDecodeError as error:
             problem = f"the reply is not valid JSON: {error.msg} at character {error.pos}"
             if error.pos >= len(text.rstrip()) - 1:
                 break  # it stops short: what stands within it is not the reply
+        except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
+            raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
     raise ReplyError(problem)
 
 
@@ -326,14 +331,14 @@ def _read(completion: Any, key_variable: str) -> tuple[dict[str, Any], bool]:
         "text": read[0].text,
         "finish": read[0].finish,
         "choices": read,
-        "tokens_in": tokens_in or 0,
-        "tokens_out": tokens_out or 0,
+        "tokens_in": tokens_in if isinstance(tokens_in, int) else 0,
+        "tokens_out": tokens_out if isinstance(tokens_out, int) else 0,
     }
-    return reply, tokens_in is not None and tokens_out is not None
+    return reply, isinstance(tokens_in, int) and isinstance(tokens_out, int)
 
 
 def _choice(choice: Any, key_variable: str) -> Choice:
-    text = without_key(getattr(choice.message, "content", None) or "", key_variable)
+    text = without_key(choice.message.content or "", key_variable).encode(errors="replace").decode()
     finish: Finish = "stop"
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         finish = "refused"

@@ -15,34 +15,70 @@ from typing import Any, Literal, Self
 
 Fault = Literal[
     "429",  # too many requests, come back at once
+    "408",
     "500",
     "503",
+    "format",  # structured output is refused, whatever is asked
+    "400",  # a setting the model does not know
     "401",
+    "403",
     "404",
+    "quota",  # 429, the key has no money left
     "reset",  # the connection is cut without a word
     "silence",  # the connection stays open, nothing comes
     "drip",  # a space now and then, for ever
     "garbage",  # bytes that are no HTTP
     "page",  # 200, with a proxy's HTML
     "half",  # 200, the body stops short of its length
+    "cut",  # 200, the body's JSON stops short
+    "shape",  # 200, JSON that is no completion, each time of another shape
+    "deep",  # 200, ten thousand brackets
     "truncated",  # the reply is cut at max_tokens
     "empty",  # 200, no content
     "refusal",
     "overflow",  # the context is too short for the request
+    "413",  # the same, said by a proxy
     "nonsense",  # a reply that is not what was asked for
     "uncounted",  # a reply without its usage
+    "miscounted",  # a reply whose usage is no number
+    "surrogate",  # half a character, which cannot be sent back
     "braces",  # empty JSON
+    "vast",  # JSON within the reply that Python's reader does not bear
 ]
 Rung = Literal["json_schema", "json_object"]
-_PHRASES = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
+_PHRASES = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    408: "Request Timeout",
+    413: "Content Too Large",
+    429: "Too Many Requests",
+}
 _SAID: Mapping[str, tuple[int, str]] = {
     "429": (429, "Rate limit reached"),
+    "408": (408, "The request came too slowly"),
     "500": (500, "The server had an error"),
     "503": (503, "The engine is overloaded"),
+    "format": (400, "response_format is not supported"),
+    "400": (400, "Unsupported value: 'temperature'"),
     "401": (401, "Incorrect API key provided"),
+    "403": (403, "The key may not use this model"),
     "404": (404, "The model does not exist"),
+    "quota": (429, "You exceeded your current quota"),
     "overflow": (400, "This model's maximum context length is 4096 tokens"),
+    "413": (413, "Request Entity Too Large"),
 }
+_SHAPES = (
+    b"{}",
+    b"[]",
+    b"7",
+    b'{"choices": 7}',
+    b'{"choices": [7]}',
+    b'{"choices": [{"finish_reason": "length", "message": {"content": 7}}]}',
+)
+_VAST = ('{"candidates": ' * 10_000, '{"candidates": ' + "1" * 5000 + "}", '{"candidates": "\\ud800"}')
 
 
 class FaultServer:
@@ -153,11 +189,31 @@ class FaultServer:
                 body = json.dumps(_completion(self._reply(request), "stop")).encode()
                 await _send(writer, 200, body[: len(body) // 2], length=len(body))
                 return False
-            case "ok" | "truncated" | "empty" | "refusal" | "nonsense" | "uncounted" | "braces":
+            case "cut":
+                body = json.dumps(_completion(self._reply(request), "stop")).encode()
+                return await _send(writer, 200, body[: len(body) // 2])
+            case "shape":
+                return await _send(writer, 200, _SHAPES[self.seen[fault] % len(_SHAPES)])
+            case "deep":
+                return await _send(writer, 200, b"[" * 10_000)
+            case (
+                "ok"
+                | "truncated"
+                | "empty"
+                | "refusal"
+                | "nonsense"
+                | "uncounted"
+                | "miscounted"
+                | "braces"
+                | "vast"
+                | "surrogate"
+            ):
                 completion = self._completed(fault, request, echo)
                 return await _send(writer, 200, json.dumps(completion).encode())
         status, message = _SAID[fault]
-        return await _send(writer, status, _error(message + echo))
+        return await _send(
+            writer, status, _error(message + echo, "insufficient_quota" if fault == "quota" else "fault")
+        )
 
     def _completed(self, fault: str, request: Mapping[str, Any], echo: str) -> dict[str, Any]:
         match fault:
@@ -172,6 +228,13 @@ class FaultServer:
                 return _completion('{"candidates": 7}' + echo, "stop")
             case "braces":
                 return _completion("{}" + echo, "stop")
+            case "vast":
+                return _completion(_VAST[self.seen[fault] % len(_VAST)], "stop")
+            case "surrogate":
+                return _completion("what? \ud800", "stop")
+            case "miscounted":
+                usage: dict[str, Any] = {"prompt_tokens": "many", "completion_tokens": None, "total_tokens": []}
+                return {**_completion(self._reply(request), "stop"), "usage": usage}
             case "uncounted":
                 completion = _completion(self._reply(request) + echo, "stop")
                 del completion["usage"]
@@ -201,8 +264,8 @@ def _completion(text: str | None, finish: str, refusal: str | None = None) -> di
     }
 
 
-def _error(message: str) -> bytes:
-    return json.dumps({"error": {"message": message, "type": "fault", "code": None, "param": None}}).encode()
+def _error(message: str, kind: str = "fault") -> bytes:
+    return json.dumps({"error": {"message": message, "type": kind, "code": None, "param": None}}).encode()
 
 
 async def _send(

@@ -48,6 +48,9 @@ class Pace:
                         await self._changed.wait()
                 except TimeoutError:
                     continue
+                except asyncio.CancelledError:
+                    self._changed.notify()  # the place it may have been woken for is another's
+                    raise
             self._in_flight += 1
             self._begun += 1
             number = self._begun
@@ -56,7 +59,7 @@ class Pace:
         finally:
             async with self._changed:
                 self._in_flight -= 1
-                self._changed.notify_all()
+                self._changed.notify(max(1, self.allowed - self._in_flight))
 
     def succeeded(self) -> None:
         """One more call in flight for about every full round of successes."""

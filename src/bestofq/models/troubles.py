@@ -1,7 +1,9 @@
 """What goes wrong at an endpoint, told apart once."""
 
+import logging
 import os
 import re
+import traceback
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,7 +38,7 @@ def trouble_of(error: Exception, *, where: str, key_variable: str, attempt: floa
         return _status(error, where, key_variable)
     if isinstance(error, openai.APIConnectionError):
         return Trouble(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
-    if isinstance(error, openai.APIError | ModelError | ValueError | AttributeError | TypeError):
+    if isinstance(error, openai.APIError | ModelError | ValueError | AttributeError | TypeError | RecursionError):
         return Trouble(f"an answer that is no chat completion ({type(error).__name__})")
     raise error
 
@@ -68,6 +70,35 @@ def without_key(text: str, key_variable: str) -> str:
     """Endpoints may echo what they were sent: the key is taken out of all that is kept of an answer."""
     key = os.environ.get(key_variable)
     return text.replace(key, f"[{key_variable}]") if key else text
+
+
+_LOGGERS = (  # a filter does not reach child loggers: each that may quote an answer, of either client the SDK takes
+    "openai._base_client",
+    "openai._response",
+    "httpx",
+    "httpx2",
+    *(f"{client}.{part}" for client in ("httpcore", "httpcore2") for part in ("connection", "http11", "proxy")),
+)
+
+
+@dataclass(frozen=True)
+class KeyFilter(logging.Filter):
+    """Takes the key out of what the SDK and its HTTP client log: at DEBUG they quote what an endpoint answered."""
+
+    key_variable: str
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = without_key(record.getMessage(), self.key_variable), ()
+        if record.exc_info:
+            trace = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+            record.exc_info, record.exc_text = None, without_key(trace, self.key_variable)
+        return True
+
+
+def keep_out_of_logs(key_variable: str) -> None:
+    """The key, for this process; a second call for the same key does nothing."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(KeyFilter(key_variable))
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
