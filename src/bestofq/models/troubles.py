@@ -38,7 +38,7 @@ def trouble_of(error: Exception, *, where: str, key_variable: str, attempt: floa
         return _status(error, where, key_variable)
     if isinstance(error, openai.APIConnectionError):
         return Trouble(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
-    if isinstance(error, openai.APIError | ModelError | ValueError | AttributeError | TypeError | RecursionError):
+    if isinstance(error, ModelError | ValueError | AttributeError | TypeError | RecursionError):
         return Trouble(f"an answer that is no chat completion ({type(error).__name__})")
     raise error
 
