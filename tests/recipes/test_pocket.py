@@ -22,7 +22,7 @@ from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.envs.webshop.urls import to_url
 from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
-from bestofq.models.local import LocalModel, Request
+from bestofq.models.local import SHIPPED, LocalModel, Request
 from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 from bestofq.recipes.pocket.examples import candidate
 from bestofq.recipes.pocket.miniwob.demonstrations import MiniWobDemonstrations
@@ -192,8 +192,9 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
         make_pocket_model(config.model_copy(update={"base": tmp_path / "none"}), tmp_path / "no", Console(quiet=True))
 
 
-def test_the_shipped_model_is_small_and_knows_its_shop() -> None:
-    model = LocalModel.load(device="cpu")
+@pytest.mark.parametrize("name", list(SHIPPED))
+def test_the_shipped_models_are_small_and_know_their_shop(name: str) -> None:
+    model = LocalModel.load(SHIPPED[name], device="cpu")
     parameters = sum(p.numel() for p in model.model.parameters())
     assert 3_000_000 <= parameters <= 10_000_000
     goal = "i need a silent computer mouse, and price lower than 40 dollars"
@@ -202,6 +203,16 @@ def test_the_shipped_model_is_small_and_knows_its_shop() -> None:
     prompt = propose_prompt(State(task=task, observation=page))
     reply = model.generate_batch([Request(prompt=prompt)])[0].replies[0]
     assert reply.text == ' search for it\nwrite [1] "silent computer mouse" enter'
+
+
+@pytest.mark.parametrize("name", ["Ana", "Keli", "Truman"])
+def test_the_model_taught_miniwob_fills_in_a_field(name: str) -> None:
+    model = LocalModel.load(SHIPPED["pocket-web"], device="cpu")
+    goal = f'Enter "{name}" into the text field and press Submit.'
+    task = Task(id="t", suite="s", goal=goal, start_url="/")
+    page = Observation(url="/", title="", text=f'{goal}\ntextbox: "" [1] Submit [2]', elements=())
+    reply = model.generate_batch([Request(prompt=propose_prompt(State(task=task, observation=page)))])[0].replies[0]
+    assert reply.text.endswith(f'\nwrite [1] "{name}"')
 
 
 async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:
