@@ -35,10 +35,7 @@ from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
 log = logging.getLogger(__name__)
 
-SHIPPED_Q = {
-    ("pocket", "webshop"): POCKET.parent / "pocket_q",
-    ("pocket-web", "miniwob"): POCKET.parent / "pocket_web_q",
-}
+SHIPPED_Q = {("pocket", "webshop"): POCKET.parent / "pocket_q"}
 """Q-functions that ship, by model and suite."""
 
 
