@@ -242,6 +242,21 @@ async def test_the_key_stays_out_of_all_that_is_kept_though_the_endpoint_echoes_
     assert fault != "ok" or "[OPENAI_API_KEY]" in said  # it was there
 
 
+async def test_the_key_stays_out_of_logged_tracebacks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some releases of the SDK log the exception, which quotes the answer."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    async with FaultServer(good) as server, model(server):
+        try:
+            raise ConnectionError(f"illegal status line: {KEY}")
+        except ConnectionError:
+            logging.getLogger("openai._base_client").debug("Encountered Exception", exc_info=True)
+    assert "illegal status line: [OPENAI_API_KEY]" in caplog.text
+    assert KEY not in caplog.text
+
+
 async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are shortened to 200 characters: what is left of a key at the edge must not be its beginning."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY * 20)

@@ -209,7 +209,7 @@ class FaultServer:
                 | "surrogate"
             ):
                 completion = self._completed(fault, request, echo)
-                return await _send(writer, 200, json.dumps(completion).encode())
+                return await _send(writer, 200, json.dumps(completion).encode(), echo=echo)
         status, message = _SAID[fault]
         return await _send(
             writer, status, _error(message + echo, "insufficient_quota" if fault == "quota" else "fault")
@@ -233,7 +233,7 @@ class FaultServer:
             case "surrogate":
                 return _completion("what? \ud800", "stop")
             case "miscounted":
-                usage: dict[str, Any] = {"prompt_tokens": "many", "completion_tokens": None, "total_tokens": []}
+                usage: dict[str, Any] = {"prompt_tokens": "many", "completion_tokens": "few", "total_tokens": []}
                 return {**_completion(self._reply(request), "stop"), "usage": usage}
             case "uncounted":
                 completion = _completion(self._reply(request) + echo, "stop")
@@ -269,13 +269,20 @@ def _error(message: str, kind: str = "fault") -> bytes:
 
 
 async def _send(
-    writer: asyncio.StreamWriter, status: int, body: bytes, *, kind: str = "application/json", length: int | None = None
+    writer: asyncio.StreamWriter,
+    status: int,
+    body: bytes,
+    *,
+    kind: str = "application/json",
+    length: int | None = None,
+    echo: str = "",
 ) -> bool:
     lines = [
         f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}",
         f"Content-Type: {kind}",
         f"Content-Length: {len(body) if length is None else length}",
         *(["Retry-After: 0"] if status == 429 else []),
+        *([f"X-Request-Id:{echo}"] if echo else []),
     ]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
     await writer.drain()

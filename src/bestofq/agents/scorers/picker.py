@@ -67,11 +67,11 @@ class ChatPickerScorer:
             named = reply.json().get("best")
         except ReplyError:
             named = None
-        values = _only(named if isinstance(named, int) else 0, len(candidates))
+        values = _only(named, len(candidates))
         self.unparsed += not any(values)
         return Scores(values=values, usage=(reply.usage("critic"),))
 
 
-def _only(number: int, count: int) -> tuple[float, ...]:
+def _only(number: object, count: int) -> tuple[float, ...]:
     """1 for candidate `number`, which counts from 1, 0 for the others."""
     return tuple(float(i == number) for i in range(1, count + 1))
