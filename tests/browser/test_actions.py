@@ -45,6 +45,27 @@ async def test_a_click_scrolls_and_avoids_what_covers(session: Any, show: Any) -
     assert (await text(session))[0] == "hit"
 
 
+@pytest.mark.parametrize(
+    "slide",
+    [
+        """const begun = performance.now(), timer = setInterval(() => {
+          const share = Math.min(1, (performance.now() - begun) / 250);
+          b.style.left = 700 * share + 'px';
+          if (share == 1) clearInterval(timer);
+        }, 5)""",
+        "b.className = 'far'",
+    ],
+)
+async def test_what_slides_is_clicked_where_it_comes_to_rest(session: Any, show: Any, slide: str) -> None:
+    await show(f"""<style>#b {{ position:absolute; left:0; top:90px; width:10px; height:10px; padding:0 }}
+      .far {{ transition: left .25s linear; left:700px !important }}</style>
+      <button onclick="{slide}">go</button><button id=b onclick=log('hit')>x</button>""")
+    assert await session.act(Click(mark=1)) is None
+    await session.snapshot()
+    assert await session.act(Click(mark=2)) is None
+    assert (await text(session))[0] == "hit"
+
+
 async def test_a_covered_element_names_the_cover(session: Any, show: Any) -> None:
     await show("<button>b</button><div id=veil style='position:fixed;inset:0'>Please wait</div>")
     assert await session.act(Click(mark=1)) == 'Element [1] is covered by <div#veil> "Please wait".'

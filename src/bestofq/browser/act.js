@@ -79,10 +79,24 @@ Object.assign(globalThis.bestofq, (() => {
       && reaches(under(x + offset.x, y + offset.y), el);
   }
 
+  let styled = false;  // whether styles changed while the page settled: elements may be on the move
+
+  // Resolves once the element has not moved for 20 ms, at the latest after half a second.
+  async function still(el) {
+    const end = performance.now() + 500;
+    for (let before = ""; performance.now() < end;) {
+      const { x, y, width, height } = el.getBoundingClientRect(), now = [x, y, width, height].join();
+      if (now === before) return;
+      before = now;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
   // A point where a click meets the element and nothing that covers it.
-  function clickPoint(ref) {
+  async function clickPoint(ref) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
+    if (styled || document.getAnimations().length) await still(el);
     if (is(el, "select")) {
       const options = Array.from(el.options, (option) => `"${squeeze(option.label)}"`);
       return fail(`${nameIn(ref, el)} is a list: write one of its options: ${listed(options)}.`);
@@ -194,6 +208,7 @@ Object.assign(globalThis.bestofq, (() => {
   // Resolves once no node or text has changed for `quiet` ms, at the latest after `limit` ms. Mutations of style alone
   // do not count: they are animations.
   function settle(quiet, limit) {
+    styled = false;
     return new Promise((resolve) => {
       let timer = 0;
       const finish = (calm) => {
@@ -207,6 +222,7 @@ Object.assign(globalThis.bestofq, (() => {
         timer = setTimeout(finish, quiet, true);
       };
       const observer = new MutationObserver((records) => {
+        if (records.some((record) => record.attributeName === "style")) styled = true;
         if (records.some((record) => record.attributeName !== "style")) restart();
       });
       const latest = setTimeout(finish, limit, false);
