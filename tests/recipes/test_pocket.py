@@ -11,6 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.agents.parse import parse_reply
 from bestofq.agents.prompting import propose_prompt, review_prompt
+from bestofq.cli.config import load_config
 from bestofq.core.actions import Click, Goto
 from bestofq.core.decision import State
 from bestofq.core.errors import CheckpointError
@@ -179,6 +180,7 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
         "--set heads=2 --set feed_forward=64 --set demonstrations.catalogue_seeds=[1] --set training.steps=3 "
         "--set training.batch_tokens=1024 --set training.compile=False"
     )
+    assert load_config(PocketConfig, None, log["command"].split(" --set ")[1:]) == config  # the command repeats it
     model = LocalModel.load(tmp_path, device="cpu")
     assert len(model.generate_batch([Request(prompt="goal: a", draws=2, max_new_tokens=4)])[0].replies) == 2
 

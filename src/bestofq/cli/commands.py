@@ -160,7 +160,7 @@ def evaluate(
         str | None, typer.Option(help="Comma-separated; none: all, without a Q-function those that need none.")
     ] = None,
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "dev",
-    tasks: Annotated[str, typer.Option(help="How many at most, or a glob of their names: 'click-*'.")] = "200",
+    tasks: Annotated[str, typer.Option(help="How many at most, or globs of their names: 'click-*,enter-*'.")] = "200",
     runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
     n: Annotated[int | None, typer.Option(min=1, help="Candidates at inference; none: as in training.")] = None,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,

@@ -14,16 +14,16 @@ from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.cli.asking import Asking
-from bestofq.cli.choices import LEARNED, kind_of, parts_of
+from bestofq.cli.choices import LEARNED, kind_of, parts_of, with_values
 from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
-from bestofq.learning.checkpoint import load_value, read_card
+from bestofq.models.local import SHIPPED
 from bestofq.recipes.benchmark import AGENTS
 from bestofq.recipes.open_page import UserJudge, page_task, visit
-from bestofq.recipes.parts import Parts, pocket_q
+from bestofq.recipes.parts import Parts
 from bestofq.rollouts.episode import STEP_LIMIT
 from bestofq.store.store import Store
 
@@ -61,7 +61,8 @@ def run(
     parts.check_pictures(screenshots)
     if _is_pocket(parts):
         console.print(
-            "[yellow]The pocket model was made for WebShop's pages: elsewhere give --model and --base-url.[/]"
+            "[yellow]The models that ship were made for WebShop's and MiniWoB++'s pages: elsewhere give --model and "
+            "--base-url.[/]"
         )
     wanted = None if any_host else [host.strip() for host in hosts.split(",") if host.strip()]
     task = page_task(goal, url, hosts=wanted)
@@ -113,22 +114,16 @@ def run(
 def _agent(parts: Parts, name: str | None, q: Path | None, n: int | None) -> tuple[Parts, Agent]:
     """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as it is told to."""
     kind = kind_of(name or ("prompting" if q is None else "best-of-q"))
-    values = None
-    if kind in LEARNED:
-        if q is None and not _is_pocket(parts):
-            raise ConfigError(
-                f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's"
-            )
-        folder = q or pocket_q()
-        parts = parts.reading(read_card(folder).embed)
-        values = load_value(folder, embed=parts.embedder.spec)
+    if kind in LEARNED and q is None and not _is_pocket(parts):
+        raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
+    parts, values = with_values(parts, q, [kind])
     if parts.settings.by == "words" and parts.endpoint is None:
         raise ConfigError("--localizer needs a chat model (--model, --base-url): others name elements by marks")
     return parts, parts.agent(kind, values, n=n)
 
 
 def _is_pocket(parts: Parts) -> bool:
-    return parts.settings.chat is None and parts.settings.model.path == "pocket"
+    return parts.settings.chat is None and parts.settings.model.path in SHIPPED
 
 
 def _kept(parts: Parts) -> dict[str, JsonValue]:
