@@ -29,14 +29,21 @@ class Usage(Noun):
 
 
 class Candidate(Noun):
-    """One action a proposer offers (Best-of-Q, A.5): the action, why (thought), what to remember (note)."""
+    """One action a proposer offers: the action, why (thought), what to remember (note; Best-of-Q, A.5), or Agent Q's
+    composite action (3.1): plan on the first step, thought, action, explanation, status."""
 
     action: Action
     label: str = Field(description="the action in words, marks replaced by what they name")
     thought: str = ""
     note: str = ""
+    plan: str = Field(default="", description="the steps to take, on the first step only")
+    explanation: str = Field(default="", description="what the action is for, told to the user")
+    status: Literal["", "continue", "done"] = ""
     log_prob: float | None = Field(default=None, description="natural log of the whole reply's probability")
     reply: str | None = Field(default=None, description="the model's raw reply")
+    reply_ids: tuple[int, ...] | None = Field(
+        default=None, description="the reply's tokens as drawn, its end included: what log_prob is the likelihood of"
+    )
 
 
 class Proposal(Noun):

@@ -23,6 +23,19 @@ class Env(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class Restores(Protocol):
+    """An environment that can be put back to where it was, and played on from there another way (Agent Q, 5.1.2)."""
+
+    async def save(self) -> object:
+        """All that the rest of the episode depends on; opaque, good as long as the environment is not closed."""
+        ...
+
+    async def restore(self, saved: object) -> Observation:
+        """Go back to what `save` gave, any number of times, in any order; the observation there."""
+        ...
+
+
 class Proposer(Protocol):
     """Offers 1 to n candidates, the first its greedy choice, all with distinct actions."""
 
