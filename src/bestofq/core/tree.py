@@ -1,23 +1,55 @@
-"""A search tree as flat arrays: node 0 is the root, every other node is one action taken at its parent."""
+"""A search tree over web pages: node 0 is the root, every other node is one action proposed at its parent."""
 
-from dataclasses import dataclass
+from typing import Literal, Self
 
-from bestofq.core.transitions import Floats, Ints
+from pydantic import Field, model_validator
+
+from bestofq.core.decision import Candidate, Usage
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Observation, Task
+
+Ending = Literal["open", "ended", "held", "closed"]
+"""open: the episode goes on there, or nobody has been there; ended: it ends there; held: an irreversible action that
+search does not carry out, valued by feedback alone; closed: it could not be reached again, or nothing was proposed."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchTree:
-    """M nodes, parents before children. What is counted of a node is of the edge into it: Q(h, a), N(h, a) (Agent Q,
-    5.1). A node with no visits was proposed, never carried out."""
+class SearchTree(Noun):
+    """M nodes, parents before children, as flat columns. What is counted of a node is of the edge into it: Q(h, a) and
+    N(h, a) (Agent Q, 5.1). A node without visits was proposed and never carried out."""
 
-    parent: Ints  # [M], -1 at the root
-    rank: Ints  # [M] place among its siblings by feedback, 0 the best; -1 where they were not ranked
-    visits: Ints  # [M] N(h_parent, a); at the root, of rollouts through it
-    value: Floats  # [M] mean reward of the rollouts through the node
-    prior: Floats  # [M] value by feedback in [0, 1] (Eq. 10's Q̂); 0 at the root
-    reward: Floats  # [M] the environment's, on reaching the node
-    depth: Ints  # [M] 0 at the root
-    terminal: Ints  # [M] 0: goes on, 1: the episode ends there, 2: closed, it could not be reached again
+    task: Task
+    parent: tuple[int, ...]  # [M], -1 at the root
+    depth: tuple[int, ...]  # [M], 0 at the root
+    visits: tuple[int, ...]  # [M] N(h_parent, a); at the root, of rollouts
+    value: tuple[float, ...]  # [M] mean return of the rollouts through the node (Eq. 8)
+    prior: tuple[float | None, ...]  # [M] Q̂ by feedback in [0, 1] (Eq. 10); None where the siblings were not ranked
+    reward: tuple[float, ...]  # [M] the environment's, on getting there
+    ending: tuple[Ending, ...]  # [M]
+    expanded: tuple[bool, ...]  # [M] whether K actions were proposed there
+    candidate: tuple[Candidate | None, ...]  # [M] the action that leads there; None at the root
+    page: tuple[int, ...]  # [M] index of what is seen there in `pages`; -1 where nobody has been
+    pages: tuple[Observation, ...]
+    usage: tuple[Usage, ...] = Field(default=(), description="of all proposals and feedback, by role")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        columns = (self.depth, self.visits, self.value, self.prior, self.reward, self.ending, self.expanded)
+        if any(len(column) != len(self.parent) for column in (*columns, self.candidate, self.page)):
+            raise ValueError(f"columns of a search tree differ in length: {len(self.parent)} parents")
+        if not self.parent or self.parent[0] != -1 or any(not 0 <= p < i for i, p in enumerate(self.parent[1:], 1)):
+            raise ValueError("the root comes first, and every parent before its children")
+        return self
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    def children(self, node: int) -> list[int]:
+        """In the order they were proposed."""
+        return [child for child, parent in enumerate(self.parent) if parent == node]
+
+    def path(self, node: int) -> list[int]:
+        """Root to node, both included."""
+        path = [node]
+        while (above := self.parent[path[-1]]) >= 0:
+            path.append(above)
+        return path[::-1]

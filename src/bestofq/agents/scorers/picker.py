@@ -3,12 +3,19 @@
 import re
 import time
 from collections.abc import Sequence
+from typing import Protocol
 
 from bestofq.agents.prompting import candidates_user, pick_prompt, picker_system
-from bestofq.core.decision import Candidate, Scores, State
+from bestofq.core.decision import Candidate, Scores, State, Usage
 from bestofq.core.errors import ReplyError
 from bestofq.models.chat import ChatModel, ChatRequest, Message
 from bestofq.models.local import Request, TextModel
+
+
+class Picker(Protocol):
+    """Names the best of two or more candidates."""
+
+    async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]: ...
 
 
 class PickerScorer:
@@ -21,15 +28,16 @@ class PickerScorer:
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about."""
-        if len(candidates) == 1:
-            return Scores(values=(1.0,))
+        return await _scores(self, state, candidates)
+
+    async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
+        """The index of the one it names, and what that took; None where it names none of them."""
         started = time.perf_counter()
         generation = await self._model.generate(Request(prompt=pick_prompt(state, candidates), max_new_tokens=4))
         found = re.search(r"\d+", generation.replies[0].text)
-        values = _only(int(found.group()) if found else 0, len(candidates))
-        self.unparsed += not any(values)
-        usage = generation.usage("critic", seconds=time.perf_counter() - started)
-        return Scores(values=values, usage=(usage,))
+        index = _index(int(found.group()) if found else None, len(candidates))
+        self.unparsed += index is None
+        return index, generation.usage("critic", seconds=time.perf_counter() - started)
 
 
 class ChatPickerScorer:
@@ -42,8 +50,10 @@ class ChatPickerScorer:
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about. ModelError when the endpoint gives no reply."""
-        if len(candidates) == 1:
-            return Scores(values=(1.0,))
+        return await _scores(self, state, candidates)
+
+    async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
+        """The index of the one it names, and what that took; None where it names none of them."""
         shot = state.observation.screenshot
         pictures = (shot,) if shot is not None and shot.data else ()
         reply = await self._model.reply(
@@ -67,11 +77,18 @@ class ChatPickerScorer:
             named = reply.json().get("best")
         except ReplyError:
             named = None
-        values = _only(named, len(candidates))
-        self.unparsed += not any(values)
-        return Scores(values=values, usage=(reply.usage("critic"),))
+        index = _index(named, len(candidates))
+        self.unparsed += index is None
+        return index, reply.usage("critic")
 
 
-def _only(number: object, count: int) -> tuple[float, ...]:
-    """1 for candidate `number`, which counts from 1, 0 for the others."""
-    return tuple(float(i == number) for i in range(1, count + 1))
+async def _scores(picker: Picker, state: State, candidates: Sequence[Candidate]) -> Scores:
+    if len(candidates) == 1:
+        return Scores(values=(1.0,))
+    picked, usage = await picker.pick(state, candidates)
+    return Scores(values=tuple(float(i == picked) for i in range(len(candidates))), usage=(usage,))
+
+
+def _index(number: object, count: int) -> int | None:
+    """The index of candidate `number`, which counts from 1."""
+    return next((i for i in range(count) if i + 1 == number), None)

@@ -1,0 +1,109 @@
+"""Search at inference as a scorer (Agent Q, 5.1 and 6.2): candidates are worth what rollouts through them brought."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from bestofq.core.decision import Candidate, Scores, State
+from bestofq.core.protocols import Env, Proposer, Scorer
+from bestofq.search.config import SearchConfig
+from bestofq.search.mcts import Irreversible, Search
+from bestofq.search.returning import Places, same_page
+from bestofq.search.tree import GrowingTree
+
+TREES = 256  # episodes in flight whose trees are kept
+
+
+@dataclass
+class _Kept:
+    search: Search
+    places: Places
+    root: State
+
+
+class TreeScorer:
+    """Q̃ of each candidate after the configured rollouts in environments of its own, never in the agent's.
+
+    An episode keeps its tree from step to step: what was found below the action taken is not searched again, and a
+    step's rollouts are those that are missing. The agent's own environment is only ever compared with the tree: where
+    its page is not the one that the tree has there, a new tree begins.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[[], Awaitable[Env]],
+        *,
+        proposer: Proposer,
+        ranker: Scorer | None,
+        config: SearchConfig,
+        irreversible: Irreversible = lambda observation, action: False,
+    ) -> None:
+        self._make_env = make_env
+        self._proposer = proposer
+        self._ranker = ranker
+        self._config = config
+        self._irreversible = irreversible
+        self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
+        kept, node = await self._tree_at(state)
+        search, tree = kept.search, kept.search.tree
+        search.usage.clear()
+        search.start = node
+        if not tree.expanded[node]:
+            await search.offer(node, state, candidates)
+        await search.run(self._config.iterations - tree.visits[node])
+        children = [tree.child(node, candidate) for candidate in candidates]
+        values = tuple(tree.value[child] + 1e-6 * (tree.prior[child] or 0.0) for child in children)
+        return Scores(values=values, state_value=tree.value[node], usage=tuple(search.usage))
+
+    async def close(self) -> None:
+        """Close the environments of all trees."""
+        while self._kept:
+            await self._kept.popitem()[1].places.close()
+
+    async def _tree_at(self, state: State) -> tuple[_Kept, int]:
+        key = (state.task.id, state.task.seed)
+        kept = self._kept.pop(key, None)
+        node = None if kept is None else _node_of(kept, state)
+        if kept is None or node is None:
+            if kept is not None:
+                await kept.places.close()
+            kept, node = self._begin(state), 0
+        self._kept[key] = kept
+        while len(self._kept) > TREES:
+            await self._kept.popitem(last=False)[1].places.close()
+        return kept, node
+
+    def _begin(self, state: State) -> _Kept:
+        places = Places(self._make_env, state.task, limit=self._config.parallel)
+        search = Search(
+            GrowingTree(state.task, state.observation, depth=len(state.decisions)),
+            state,
+            places,
+            proposer=self._proposer,
+            ranker=self._ranker,
+            config=self._config,
+            irreversible=self._irreversible,
+        )
+        return _Kept(search, places, state)
+
+
+def _node_of(kept: _Kept, state: State) -> int | None:
+    """The node at which the agent is now, None where the tree does not know it."""
+    tree, before = kept.search.tree, len(kept.root.decisions)
+    if state.decisions[:before] != kept.root.decisions:
+        return None
+    node = 0
+    for decision in state.decisions[before:]:
+        action = decision.candidate.action
+        follows = (n for n in tree.children[node] if (c := tree.candidate[n]) is not None and c.action == action)
+        found = next(follows, None)
+        if found is None:
+            return None
+        node = found
+    seen = tree.seen[node]
+    if seen is None or tree.ending[node] != "open" or not same_page(seen, state.observation):
+        return None
+    return node

@@ -1,0 +1,154 @@
+"""The tree while it grows: UCB1, backup, virtual loss. Plain synchronous code over flat columns."""
+
+import math
+from collections.abc import Sequence
+
+from bestofq.core.decision import Candidate, Usage
+from bestofq.core.observation import Observation, Task
+from bestofq.core.tree import Ending, SearchTree
+
+
+class GrowingTree:
+    """Columns as in `SearchTree`. `flying[i]` counts rollouts under way through node i."""
+
+    def __init__(self, task: Task, root: Observation, *, depth: int = 0) -> None:
+        self.task = task
+        self.parent: list[int] = []
+        self.depth: list[int] = []
+        self.visits: list[int] = []
+        self.value: list[float] = []
+        self.prior: list[float | None] = []
+        self.reward: list[float] = []
+        self.ending: list[Ending] = []
+        self.expanded: list[bool] = []
+        self.candidate: list[Candidate | None] = []
+        self.seen: list[Observation | None] = []
+        self.children: list[list[int]] = []
+        self.flying: list[int] = []
+        self._add(-1, None, depth)
+        self.seen[0] = root
+
+    def _add(self, parent: int, candidate: Candidate | None, depth: int) -> int:
+        node = len(self.parent)
+        self.parent.append(parent)
+        self.depth.append(depth)
+        self.visits.append(0)
+        self.value.append(0.0)  # all Q begin at 0 (Agent Q, 5.1.1)
+        self.prior.append(None)
+        self.reward.append(0.0)
+        self.ending.append("open")
+        self.expanded.append(False)
+        self.candidate.append(candidate)
+        self.seen.append(None)
+        self.children.append([])
+        self.flying.append(0)
+        if parent >= 0:
+            self.children[parent].append(node)
+        return node
+
+    def child(self, parent: int, candidate: Candidate) -> int:
+        """The node of an action at `parent`, added unless it is there."""
+        for node in self.children[parent]:
+            there = self.candidate[node]
+            if there is not None and there.action == candidate.action:
+                return node
+        return self._add(parent, candidate, self.depth[parent] + 1)
+
+    def rank(self, parent: int, values: Sequence[float]) -> None:
+        """Q̂ [K] of the children, in their order."""
+        for node, value in zip(self.children[parent], values, strict=True):
+            self.prior[node] = value
+
+    def path(self, node: int) -> list[int]:
+        """Root to node, both included."""
+        path = [node]
+        while (above := self.parent[path[-1]]) >= 0:
+            path.append(above)
+        return path[::-1]
+
+    # ---- selection
+
+    def ucb1(self, parent: int, exploration: float) -> list[float]:
+        """Eq. 7 for each child: Q(h_t, a) + c_exp · sqrt(log N(h_t) / (1 + N(h_{t+1}))).
+
+        N(h_t) is the sum of N(h_t, a) over the children. The world is taken as deterministic, so N(h_{t+1}) is
+        N(h_t, a). Rollouts under way count as visits that brought nothing (virtual loss). Before the first visit the
+        term under the root is taken as 0.
+        """
+        counts = [self.visits[node] + self.flying[node] for node in self.children[parent]]
+        log = math.log(max(1, sum(counts)))
+        return [
+            self._expected(node) + exploration * math.sqrt(log / (1 + count))
+            for node, count in zip(self.children[parent], counts, strict=True)
+        ]
+
+    def _expected(self, node: int) -> float:
+        count = self.visits[node] + self.flying[node]
+        return self.value[node] * self.visits[node] / count if count else 0.0
+
+    def select(self, parent: int, exploration: float) -> int | None:
+        """The child of the highest UCB1; of equal ones the less visited, then the higher Q̂, then the one proposed
+        first. None where all are closed."""
+        scores = dict(zip(self.children[parent], self.ucb1(parent, exploration), strict=True))
+        going = [node for node in self.children[parent] if self.ending[node] != "closed"]
+        return max(going, key=lambda node: (scores[node], *self._ties(node)), default=None)
+
+    def best_untried(self, parent: int) -> int | None:
+        """The child of the highest Q̂ that nobody has carried out or is carrying out."""
+        untried = (
+            n for n in self.children[parent] if self.ending[n] != "closed" and not self.visits[n] + self.flying[n]
+        )
+        return max(untried, key=self._ties, default=None)
+
+    def _ties(self, node: int) -> tuple[float, float, int]:
+        return -(self.visits[node] + self.flying[node]), self.prior[node] or 0.0, -node
+
+    # ---- backup
+
+    def take_off(self, path: Sequence[int]) -> None:
+        for node in path:
+            self.flying[node] += 1
+
+    def land(self, path: Sequence[int]) -> None:
+        for node in path:
+            self.flying[node] -= 1
+
+    def backup(self, path: Sequence[int], outcome: float) -> None:
+        """Eq. 8 along the path, from the leaf to the root: Q <- (Q · N + R) / (N + 1), N <- N + 1."""
+        for node in reversed(path):
+            count = self.visits[node]
+            self.value[node] = (self.value[node] * count + outcome) / (count + 1)
+            self.visits[node] = count + 1
+
+    # ---- as a noun
+
+    def frozen(self, usage: Sequence[Usage] = ()) -> SearchTree:
+        pages: dict[Observation, int] = {}
+        page = tuple(-1 if seen is None else pages.setdefault(seen, len(pages)) for seen in self.seen)
+        return SearchTree(
+            task=self.task,
+            parent=tuple(self.parent),
+            depth=tuple(self.depth),
+            visits=tuple(self.visits),
+            value=tuple(self.value),
+            prior=tuple(self.prior),
+            reward=tuple(self.reward),
+            ending=tuple(self.ending),
+            expanded=tuple(self.expanded),
+            candidate=tuple(self.candidate),
+            page=page,
+            pages=tuple(pages),
+            usage=tuple(usage),
+        )
+
+    @classmethod
+    def thawed(cls, tree: SearchTree) -> "GrowingTree":
+        """Inverse of `frozen`: to go on with a tree that was stored."""
+        growing = cls(tree.task, tree.pages[tree.page[0]], depth=tree.depth[0])
+        for node in range(1, len(tree)):
+            growing._add(tree.parent[node], tree.candidate[node], tree.depth[node])
+        growing.visits, growing.value = list(tree.visits), list(tree.value)
+        growing.prior, growing.reward = list(tree.prior), list(tree.reward)
+        growing.ending, growing.expanded = list(tree.ending), list(tree.expanded)
+        growing.seen = [None if page < 0 else tree.pages[page] for page in tree.page]
+        return growing

@@ -1,0 +1,95 @@
+"""A tree of pages as a world: each page offers the same few links, and the way taken decides what it is worth."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bestofq.agents.scripted import ScriptedProposer, ScriptedScorer
+from bestofq.core.actions import Action, Click
+from bestofq.core.decision import Candidate, State, StepResult
+from bestofq.core.observation import Element, Observation, Task
+from bestofq.search.config import SearchConfig
+from bestofq.search.mcts import Search
+from bestofq.search.returning import Places
+from bestofq.search.tree import GrowingTree
+
+TASK = Task(id="branch", suite="branches", goal="find the good page", start_url="branch://")
+
+
+class BranchEnv:
+    """`way` is the marks clicked so far, "12"; an episode ends after `depth` clicks with the reward of its way.
+
+    `steps` counts the actions carried out in all environments of one world.
+    """
+
+    def __init__(self, rewards: Mapping[str, float], *, depth: int, steps: list[str]) -> None:
+        self.rewards, self.depth, self.steps = rewards, depth, steps
+        self.way = ""
+
+    def page(self) -> Observation:
+        links = tuple(Element(mark=m, role="link", name=f"door {m} of {self.way or 'the hall'}") for m in (1, 2))
+        return Observation(url=f"branch://{self.way}", title=self.way, text=f"at {self.way}", elements=links)
+
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        self.way = ""
+        return self.page()
+
+    async def step(self, action: Action) -> StepResult:
+        assert isinstance(action, Click)
+        self.way += str(action.mark)
+        self.steps.append(self.way)
+        ended = len(self.way) == self.depth
+        reward = self.rewards.get(self.way, 0.0) if ended else 0.0
+        return StepResult(observation=self.page(), reward=reward, terminated=ended)
+
+    async def close(self) -> None:
+        self.way = "closed"
+
+
+class RestoringEnv(BranchEnv):
+    async def save(self) -> object:
+        return self.way
+
+    async def restore(self, saved: object) -> Observation:
+        self.way = str(saved)
+        return self.page()
+
+
+def both_doors(_state: State, _n: int) -> Sequence[str]:
+    return ["click [1]", "click [2]"]
+
+
+def left_is_better(_state: State, candidates: Sequence[Candidate]) -> Sequence[float]:
+    return [1.0 - i / max(1, len(candidates) - 1) for i in range(len(candidates))]
+
+
+async def search_of(
+    rewards: Mapping[str, float],
+    *,
+    depth: int,
+    restoring: bool = True,
+    make: Callable[[], BranchEnv] | None = None,
+    doors: Callable[[State, int], Sequence[str]] = both_doors,
+    ranks: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = left_is_better,
+    irreversible: Callable[[Observation, Action], bool] = lambda observation, action: False,
+    seconds: float = 0.0,
+    **settings: object,
+) -> tuple[Search, Places, list[str]]:
+    """A search about to begin in the world of these rewards, its places, and the steps taken so far."""
+    steps: list[str] = []
+    kind = RestoringEnv if restoring else BranchEnv
+
+    async def make_env() -> BranchEnv:
+        return make() if make else kind(rewards, depth=depth, steps=steps)
+
+    config = SearchConfig.model_validate({"candidates": 2, "depth": depth, **settings})
+    places = Places(make_env, TASK, limit=config.parallel)
+    root = await places.start(())
+    search = Search(
+        GrowingTree(TASK, root),
+        State(task=TASK, observation=root),
+        places,
+        proposer=ScriptedProposer(doors, seconds=seconds),
+        ranker=None if ranks is None else ScriptedScorer(ranks),
+        config=config,
+        irreversible=irreversible,
+    )
+    return search, places, steps

@@ -1,0 +1,170 @@
+"""Searches of small trees, worked by hand."""
+
+import asyncio
+
+import pytest
+from branch_world import BranchEnv, RestoringEnv, search_of
+
+from bestofq.core.errors import InfraError
+from bestofq.search.pairs import blended, node_pairs, rollouts
+
+
+async def test_a_golden_tree_of_four_rollouts() -> None:
+    """Two doors, two deep, only "21" is good; feedback and the policy prefer the left door.
+
+    1: root expanded, left tried (rank 0), the rollout takes left again: "11", R = 0. 2: log N = 0 and all Q are 0, so
+    the less visited: right; the rollout goes on left: "21", R = 1. 3: UCB1 with c = 0.5 is 0 + 0.5 · √(ln 2 / 2) = 0.29
+    against 1 + 0.29: right, which is expanded; its untried door: "22", R = 0. 4: Q = 0, 1/2 and N = 1, 2: 0 + 0.5 ·
+    √(ln 3 / 2) = 0.37 against 1/2 + 0.5 · √(ln 3 / 3) = 0.80: right again, there "21" (1 against 0): it ended there.
+    """
+    search, places, steps = await search_of({"21": 1.0}, depth=2, iterations=4)
+    outcomes: list[float] = []
+    await search.run(report=outcomes.append)
+    tree = search.tree
+    assert outcomes == [0.0, 1.0, 0.0, 1.0]
+    assert steps == ["1", "11", "2", "21", "22"]  # nothing is carried out twice
+    ways = ["".join(str(tree.candidate[n].action.mark) for n in tree.path(i)[1:]) for i in range(len(tree.parent))]
+    assert ways == ["", "1", "2", "11", "21", "22"]
+    assert tree.visits == [4, 1, 3, 1, 2, 1]
+    assert tree.value == pytest.approx([1 / 2, 0, 2 / 3, 0, 1, 0])
+    assert tree.prior == [None, 1.0, 0.0, None, 1.0, 0.0]
+    assert tree.ending == ["open", "open", "open", "ended", "ended", "ended"]
+    assert places.costs.count == {"stayed": 1, "restored": 2, "replayed": 1}  # 4 never left the page where it ended
+    assert tree.flying == [0] * 6
+
+
+async def test_pairs_of_the_golden_tree() -> None:
+    search, _, _ = await search_of({"21": 1.0}, depth=2, iterations=4)
+    await search.run()
+    tree = search.tree.frozen(search.usage)
+    assert [blended(tree, n, 0.5) for n in (1, 2, 4, 5)] == pytest.approx([0.5, 1 / 3, 1.0, 0.0])
+    pairs = list(node_pairs(tree, alpha=0.5, threshold=0.1))
+    assert [(p.node, p.chosen, p.rejected) for p in pairs] == [(0, 1, 2), (2, 4, 5)]
+    assert [p.margin for p in pairs] == pytest.approx([1 / 6, 1.0])
+    outcome_only = list(node_pairs(tree, alpha=1.0, threshold=0.1))
+    assert [(p.node, p.chosen, p.rejected) for p in outcome_only] == [(0, 2, 1), (2, 4, 5)]
+    assert [(p.chosen, p.rejected) for p in node_pairs(tree, alpha=0.5, threshold=0.5)] == [(4, 5)]
+    assert list(rollouts(tree)) == [([1, 3], 0.0), ([2, 4], 1.0), ([2, 5], 0.0)]
+
+
+async def test_visits_gather_on_the_best_of_sixteen_ways() -> None:
+    rewards = {"2122": 1.0, "1111": 0.4, "2121": 0.6}
+    search, _, steps = await search_of(rewards, depth=4, iterations=300, outcome="reward", exploration=0.7)
+    await search.run()
+    tree = search.tree
+    node, way = 0, ""
+    while tree.children[node]:
+        node = max(tree.children[node], key=lambda n: tree.visits[n])
+        way = tree.seen[node].url.removeprefix("branch://")
+    assert way == "2122"
+    assert tree.visits[node] > 150
+    assert len(steps) == len(set(steps)) <= 30  # each page of the 30 at most once
+
+
+@pytest.mark.parametrize("restoring", [True, False])
+async def test_replaying_finds_the_same_tree_as_restoring(restoring: bool) -> None:
+    search, places, steps = await search_of({"212": 1.0}, depth=3, iterations=12, restoring=restoring)
+    await search.run()
+    other, _, _ = await search_of({"212": 1.0}, depth=3, iterations=12)
+    await other.run()
+    assert search.tree.frozen() == other.tree.frozen()
+    assert (places.costs.count["restored"] > 0) == restoring
+    assert (len(steps) == len(set(steps))) == restoring
+
+
+async def test_a_page_that_is_not_found_again_closes_its_branch() -> None:
+    class Forgetful(BranchEnv):
+        """A door that leads elsewhere the second time."""
+
+        async def step(self, action):  # type: ignore[no-untyped-def]
+            result = await super().step(action)
+            if steps.count("2") > 1 and self.way == "2":
+                moved = result.observation.model_copy(update={"url": "branch://elsewhere"})
+                return result.model_copy(update={"observation": moved})
+            return result
+
+    steps: list[str] = []
+    rewards = {"21": 1.0, "12": 1.0}
+    search, places, _ = await search_of(
+        rewards, depth=2, iterations=8, make=lambda: Forgetful(rewards, depth=2, steps=steps)
+    )
+    await search.run()
+    assert places.costs.diverged > 0
+    assert "closed" in search.tree.ending
+    chosen = {search.tree.seen[p.chosen].url for p in node_pairs(search.tree.frozen(), alpha=1, threshold=0.1)}
+    assert "branch://22" not in chosen
+
+
+async def test_an_irreversible_action_is_never_carried_out_but_valued_by_feedback() -> None:
+    def irreversible(observation, action):  # type: ignore[no-untyped-def]
+        return action.mark == 2
+
+    search, _, steps = await search_of({"22": 1.0}, depth=2, iterations=10, irreversible=irreversible)
+    await search.run()
+    assert steps
+    assert not any("2" in way for way in steps)
+    held = [i for i, ending in enumerate(search.tree.ending) if ending == "held"]
+    assert held
+    assert all(search.tree.seen[i] is None for i in held)
+    sandboxed, _, steps = await search_of(
+        {"22": 1.0}, depth=2, iterations=10, irreversible=irreversible, sandboxed=True
+    )
+    await sandboxed.run()
+    assert any("2" in way for way in steps)
+
+
+async def test_the_policys_own_irreversible_choice_ends_a_rollout_with_what_feedback_says() -> None:
+    search, _, steps = await search_of(
+        {"11": 1.0},
+        depth=3,
+        iterations=1,
+        irreversible=lambda observation, action: observation.url == "branch://1" and action.mark == 1,
+    )
+    outcomes: list[float] = []
+    await search.run(report=outcomes.append)
+    assert steps == ["1"]
+    assert outcomes == [1.0]  # the first in rank of the two that were then proposed
+
+
+async def test_rollouts_at_once_in_one_tree_go_different_ways_and_carry_nothing_out_twice() -> None:
+    search, _, steps = await search_of({"222": 1.0}, depth=3, iterations=24, parallel=4, seconds=0.001)
+    await search.run()
+    assert len(steps) == len(set(steps))
+    assert search.tree.visits[0] == 24
+    assert search.tree.flying == [0] * len(search.tree.parent)
+    one_by_one, _, _ = await search_of({"222": 1.0}, depth=3, iterations=24)
+    await one_by_one.run()
+    assert {n.url for n in search.tree.seen if n} == {n.url for n in one_by_one.tree.seen if n}
+
+
+async def test_no_feedback_no_prior_and_a_policy_without_an_action_fails() -> None:
+    search, _, _ = await search_of(
+        {"11": 1.0}, depth=2, iterations=2, ranks=None, doors=lambda state, n: [] if state.decisions else ["click [1]"]
+    )
+    outcomes: list[float] = []
+    await search.run(report=outcomes.append)
+    assert search.tree.prior == [None, None]
+    assert outcomes == [0.0, 0.0]
+    assert search.tree.ending == ["open", "ended"]
+
+
+async def test_time_is_up_and_a_success_is_enough() -> None:
+    search, _, _ = await search_of({"1111": 1.0}, depth=4, iterations=50, stop_at_success=True)
+    await search.run()
+    assert search.tree.visits[0] == 1
+    slow, _, _ = await search_of({}, depth=4, iterations=10_000, seconds=0.01)
+    slow._config = slow._config.model_copy(update={"seconds": 0.1})
+    await asyncio.wait_for(slow.run(), 5)
+    assert 0 < slow.tree.visits[0] < 100
+
+
+async def test_three_cut_rollouts_in_a_row_are_the_machinerys_fault() -> None:
+    class Broken(RestoringEnv):
+        async def step(self, action):  # type: ignore[no-untyped-def]
+            raise InfraError("the browser is gone")
+
+    search, _, _ = await search_of({}, depth=2, iterations=10, make=lambda: Broken({}, depth=2, steps=[]))
+    with pytest.raises(InfraError, match="browser is gone"):
+        await search.run()
+    assert search.tree.visits[0] == 0
+    assert search.tree.flying == [0] * len(search.tree.parent)

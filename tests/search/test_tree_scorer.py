@@ -1,0 +1,65 @@
+"""Search at inference: a scorer like any other."""
+
+import numpy as np
+from branch_world import TASK, RestoringEnv, both_doors
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.scripted import ScriptedProposer
+from bestofq.agents.selectors import GreedySelector
+from bestofq.core.decision import Decision, State
+from bestofq.search.config import SearchConfig
+from bestofq.search.scorer import TreeScorer
+
+REWARDS = {"2121": 1.0}
+
+
+def world() -> tuple[TreeScorer, list[str]]:
+    steps: list[str] = []
+
+    async def make_env() -> RestoringEnv:
+        return RestoringEnv(REWARDS, depth=4, steps=steps)
+
+    config = SearchConfig(iterations=30, candidates=2, depth=4)
+    return TreeScorer(make_env, proposer=ScriptedProposer(both_doors), ranker=None, config=config), steps
+
+
+async def play(scorer: TreeScorer) -> tuple[str, list[Decision]]:
+    agent = Agent(
+        name="mcts",
+        proposer=ScriptedProposer(both_doors),
+        scorer=scorer,
+        selector=GreedySelector(),
+        n_candidates=2,
+    )
+    env = RestoringEnv(REWARDS, depth=4, steps=[])
+    observation = await env.reset(TASK, seed=0)
+    decisions: list[Decision] = []
+    while len(decisions) < 4:
+        state = State(task=TASK, decisions=tuple(decisions), observation=observation)
+        decisions.append(await agent.decide(state, np.random.default_rng(0)))
+        observation = (await env.step(decisions[-1].candidate.action)).observation
+    return env.way, decisions
+
+
+async def test_an_agent_that_searches_finds_the_way_that_its_proposer_would_not() -> None:
+    scorer, steps = world()
+    way, decisions = await play(scorer)
+    assert way == "2121"
+    assert len(steps) == len(set(steps))  # one tree for the whole episode
+    assert [d.chosen for d in decisions] == [1, 0, 1, 0]
+    assert all(0 <= score <= 1.001 for d in decisions for score in d.scores)
+    assert (decisions[-1].state_value or 0.0) > 0.5
+    await scorer.close()
+
+
+async def test_where_the_search_cannot_come_to_the_agents_page_nothing_is_claimed() -> None:
+    scorer, steps = world()
+    proposer = ScriptedProposer(both_doors)
+    env = RestoringEnv(REWARDS, depth=4, steps=[])
+    observation = (await env.reset(TASK, seed=0)).model_copy(update={"url": "branch://elsewhere"})
+    state = State(task=TASK, observation=observation)
+    scores = await scorer.score(state, (await proposer.propose(state, 2)).candidates)
+    assert scores.values == (0.0, 0.0)
+    assert scores.state_value == 0.0
+    assert steps == []
+    await scorer.close()
