@@ -36,6 +36,11 @@ def _template(name: str) -> jinja2.Template:
     return environment.from_string(_source(name))
 
 
+def render(name: str, **values: object) -> str:
+    """A template of `prompts/` with all its values."""
+    return _template(name).render(values)
+
+
 def prompt_hash(names: Sequence[str] = LOCAL) -> str:
     """16 hex digits over templates; kept with each episode and each vector."""
     return hashlib.sha256("\x1f".join(map(_source, names)).encode()).hexdigest()[:16]

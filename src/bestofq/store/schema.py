@@ -82,6 +82,18 @@ VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict
     Column("judged_at", String(32), nullable=False),  # ISO 8601, UTC
 )
 
+TREES = Table(  # of searches; a store from before there were any has none
+    "trees",
+    METADATA,
+    Column("run", ForeignKey("runs.name"), primary_key=True),
+    Column("suite", String(200), primary_key=True),
+    Column("task", String(200), primary_key=True),  # Task.id
+    Column("repeat", Integer, primary_key=True),
+    Column("rollouts", Integer, nullable=False),  # so far
+    Column("body", LargeBinary, nullable=False),  # packed SearchTree
+    Column("saved_at", String(32), nullable=False),  # ISO 8601, UTC
+)
+
 VECTORS = Table(
     "vectors",
     METADATA,

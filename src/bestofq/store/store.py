@@ -25,6 +25,7 @@ from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
 from bestofq.store.rows import Where
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
 from bestofq.store.screenshots import Screenshots
+from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache
 from bestofq.store.writer import Writer
 
@@ -90,6 +91,11 @@ class Store:
     def vectors(self, spec: EmbedSpec) -> VectorCache:
         """The vectors of one EmbedSpec kept in this store."""
         return VectorCache(self._engine, self._writer, spec)
+
+    @property
+    def trees(self) -> Trees:
+        """The search trees kept in this store."""
+        return Trees(self._engine, self._writer)
 
     # ---- writing
 

@@ -1,12 +1,28 @@
 """Candidates drawn one by one from a model: the greedy reply first, then distinct samples."""
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from bestofq.agents.composite import composite_prompt, parse_composite
 from bestofq.agents.parse import parse_reply
 from bestofq.agents.prompting import propose_prompt
 from bestofq.core.decision import Candidate, Proposal, State
 from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Observation
 from bestofq.models.local import Request, TextModel
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a model is asked for one action, and how its reply is read."""
+
+    prompt: Callable[[State], str]
+    parse: Callable[[str, Observation, float | None], Candidate]
+
+
+COMMANDS = Dialect(propose_prompt, parse_reply)
+COMPOSITE = Dialect(composite_prompt, parse_composite)  # Agent Q, 3.1
 
 
 class SamplingProposer:
@@ -17,8 +33,17 @@ class SamplingProposer:
     task's seed makes the draws: the same prompt and seed give the same candidates, whatever else runs.
     """
 
-    def __init__(self, model: TextModel, *, temperature: float = 1.0, draws: int = 4, max_new_tokens: int = 40) -> None:
+    def __init__(
+        self,
+        model: TextModel,
+        *,
+        temperature: float = 1.0,
+        draws: int = 4,
+        max_new_tokens: int = 40,
+        dialect: Dialect = COMMANDS,
+    ) -> None:
         self._model = model
+        self._dialect = dialect
         self._temperature = temperature
         self._draws = draws
         self._max_new_tokens = max_new_tokens
@@ -28,7 +53,7 @@ class SamplingProposer:
         started = time.perf_counter()
         generation = await self._model.generate(
             Request(
-                prompt=propose_prompt(state),
+                prompt=self._dialect.prompt(state),
                 draws=1 + (n - 1) * self._draws,
                 temperature=self._temperature,
                 max_new_tokens=self._max_new_tokens,
@@ -39,10 +64,12 @@ class SamplingProposer:
         problem = ""
         for reply in generation.replies:
             try:
-                candidate = parse_reply(reply.text, state.observation, reply.log_prob)
+                candidate = self._dialect.parse(reply.text, state.observation, reply.log_prob)
             except ReplyError as error:
                 problem = str(error)
                 continue
+            if self._dialect is COMPOSITE and reply.ids:  # what is learned from needs them as they were drawn
+                candidate = candidate.model_copy(update={"reply_ids": reply.ids})
             candidates.setdefault(candidate.label, candidate)
         if not candidates:
             raise ReplyError(f"none of {len(generation.replies)} replies of {self._model.name} is an action: {problem}")

@@ -14,18 +14,20 @@ from pathlib import Path
 
 from pydantic import Field
 
-from bestofq.core.actions import Action, Click, Write
+from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun
-from bestofq.core.observation import Observation, Task
-from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, View, buy_name, choose, link_name
+from bestofq.core.observation import Task
+from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, View, buy_name, choose
 from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
+from bestofq.recipes.pocket.composite import CompositeDemonstrations, walk_composite
 from bestofq.recipes.pocket.examples import Example, after, candidate, picking, proposing, reviewing
 from bestofq.recipes.pocket.miniwob.demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.recipes.pocket.reviews import review
+from bestofq.recipes.pocket.visitors import stray
 
 
 class DemonstrationConfig(Noun):
@@ -41,11 +43,12 @@ class DemonstrationConfig(Noun):
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
+    composite: CompositeDemonstrations = CompositeDemonstrations()
 
 
 async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: Path) -> Sequence[Example]:
     """At least `count` examples, in random order; `config.miniwob.share` of `count` from MiniWoB++, or as many as there
-    are.
+    are, and `config.composite.share` in Agent Q's format.
 
     MiniWoB++'s are kept in the folder `kept` and taken from there the next time. Raises SetupError where they are
     wanted and its package or Chromium is missing.
@@ -60,11 +63,16 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
         suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
     else:
         suites = [real_suite(config.data, seed=config.data_seed)]
+    composite = round(config.composite.share * count)
     while len(examples) < count:
         suite = rng.choice(suites)
         shop = suite.shop("train", shuffle=rng)
         for task in rng.sample(suite.tasks("train"), 200):
-            examples.extend([example async for example in _walk(config, suite, shop, task, rng)])
+            if len(examples) >= count - composite:
+                walk = walk_composite(config.composite, suite, shop, task, rng)
+            else:
+                walk = _walk(config, suite, shop, task, rng)
+            examples.extend([example async for example in walk])
     rng.shuffle(examples)
     return examples
 
@@ -89,7 +97,7 @@ async def _walk(
                 reviewed = [*telling, *((env.view, c) for c in others)]
                 rng.shuffle(reviewed)
                 yield reviewing(state, [(c, review(oracle, shop, view, state, c)) for view, c in reviewed])
-        action = _stray(shop, env, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
+        action = stray(shop, env, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
         result = await env.step(action)
         if result.terminated:
             return
@@ -110,8 +118,8 @@ def _some_candidates(
     found = {c.label: c for c in known}
     for _ in range(8):
         if len(found) < count:
-            stray = candidate(_stray(shop, env, oracle, state.observation, rng, ending=True), state.observation)
-            found.setdefault(stray.label, stray)
+            other = candidate(stray(shop, env, oracle, state.observation, rng, ending=True), state.observation)
+            found.setdefault(other.label, other)
     return rng.sample(list(found.values()), len(found))
 
 
@@ -140,23 +148,3 @@ def _telling(shop: Shop, view: View, state: State, oracle: Oracle, rng: random.R
         there = Candidate(action=Click(mark=mark), label=label)
         return [(view, candidate(Click(mark=mark), state.observation)), (imagined, there)]
     return []
-
-
-def _stray(
-    shop: Shop, env: TextEnv, oracle: Oracle, observation: Observation, rng: random.Random, *, ending: bool = False
-) -> Action:
-    """Something plausible but unadvised: another product, another option, a weaker query, a wrong turn."""
-    view = env.view
-    if isinstance(view, Start):
-        words = oracle.query.split()
-        kept = [w for w in words if rng.random() < 0.6] or words[-1:]
-        return Write(mark=1, text=rng.choice((oracle.type, " ".join(kept), oracle.query)), enter=True)
-    links = [e for e in observation.elements if ending or not e.name.startswith(BUY)]
-    if isinstance(view, Results) and rng.random() < 0.8:
-        shown = shop.shown(view)
-        alike = [product for product in shown if product.query == oracle.type]
-        names = set(map(link_name, alike if alike and rng.random() < 0.6 else shown))
-        links = [e for e in links if e.name in names] or links
-    if isinstance(view, Item) and rng.random() < 0.6:
-        links = [e for e in links if e.role in ("radio", "button")] or links
-    return Click(mark=rng.choice(links).mark)

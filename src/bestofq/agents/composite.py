@@ -1,0 +1,134 @@
+"""Agent Q's composite action (3.1, Fig. 2): a plan on the first step, then thought, command, explanation and status.
+
+    PLAN: search, pick the table, give the details       (first step only)
+    THOUGHT: the date is wrong
+    COMMANDS: CLICK [7]
+    EXPLANATION: set the date to May 22
+    STATUS: CONTINUE
+
+One command a step, of CLICK [7], TYPE [3] "text", SUBMIT [3], CLEAR [3], SCROLL DOWN, GOTO url, ASK USER HELP
+"question", or NONE with STATUS: DONE, which ends the episode with the explanation as the answer. The history h_t is all
+composite actions so far and the current page alone, not the pages before.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from pydantic import ValidationError
+
+from bestofq.agents.prompting import render
+from bestofq.core.actions import (
+    Action,
+    Answer,
+    AskUser,
+    Clear,
+    Click,
+    Goto,
+    Scroll,
+    Submit,
+    Targeted,
+    Write,
+    action_text,
+)
+from bestofq.core.decision import Candidate, State
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Observation
+
+TEMPLATES = ("composite",)
+
+_MARK = r" \[(\d{1,9})\]"
+_COMMANDS: Sequence[tuple[re.Pattern[str], Callable[..., Action]]] = (
+    (re.compile(rf"CLICK{_MARK}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf'TYPE{_MARK} "(.*)"'), lambda mark, text: Write(mark=int(mark), text=text)),
+    (re.compile(rf"SUBMIT{_MARK}"), lambda mark: Submit(mark=int(mark))),
+    (re.compile(rf"CLEAR{_MARK}"), lambda mark: Clear(mark=int(mark))),
+    (re.compile(r"SCROLL (UP|DOWN)"), lambda direction: Scroll(direction=direction.lower())),
+    (re.compile(r"GOTO (\S+)"), lambda url: Goto(url=url)),
+    (re.compile(r'ASK USER HELP "(.*)"'), lambda question: AskUser(question=question)),
+)
+_REPLY = re.compile(
+    r"(?:(?:PLAN:)?(?P<plan>.*?)\nTHOUGHT:|(?:THOUGHT:)?)(?P<thought>[^\n]*)\n"
+    r"COMMANDS: (?P<command>[^\n]*)\n"
+    r"EXPLANATION:(?P<explanation>[^\n]*)\n"
+    r"STATUS: (?P<status>CONTINUE|DONE)",
+    re.DOTALL,
+)
+
+
+def composite_prompt(state: State) -> str:
+    """h_t as a model reads it. It ends where the reply begins: at the plan on the first step, else at the thought."""
+    taken = [decision.candidate for decision in state.decisions]
+    seen = state.observation
+    return render(
+        "composite",
+        goal=state.task.goal,
+        plan=taken[0].plan if taken else "",
+        history=taken,
+        title=seen.title,
+        page=seen.text,
+        notices=seen.notices,
+        error=seen.error,
+    )
+
+
+def composite_reply(candidate: Candidate, *, first: bool) -> str:
+    """The candidate as a model writes it after the prompt: the inverse of `parse_composite`."""
+    plan = f" {candidate.plan}\nTHOUGHT:" if first else ""
+    command = "NONE" if isinstance(candidate.action, Answer) else command_text(candidate.action)
+    return (
+        f"{plan} {candidate.thought}\nCOMMANDS: {command}\nEXPLANATION: {candidate.explanation}\n"
+        f"STATUS: {candidate.status.upper()}"
+    )
+
+
+def parse_composite(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
+    """The candidate of a whole reply. ReplyError when a part is missing, its command is none, or its mark is not on
+    the page."""
+    found = _REPLY.fullmatch(reply.strip())
+    if found is None:
+        raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")
+    plan, thought, command, explanation, status = (" ".join((part or "").split()) for part in found.groups())
+    action = Answer(text=explanation) if command == "NONE" and status == "DONE" else parse_command(command)
+    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
+        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
+    return Candidate(
+        action=action,
+        label=action_text(action, observation.elements),
+        plan=plan,
+        thought=thought,
+        explanation=explanation,
+        status="done" if status == "DONE" else "continue",
+        log_prob=log_prob,
+        reply=reply,
+    )
+
+
+def parse_command(command: str) -> Action:
+    """ReplyError when it is none of the commands, or one with an impossible value."""
+    for pattern, make in _COMMANDS:
+        if found := pattern.fullmatch(command):
+            try:
+                return make(*found.groups())
+            except ValidationError as error:
+                raise ReplyError(f"{command!r}: {error.errors()[0]['msg']}") from error
+    raise ReplyError(f"{command!r} is no command: expected CLICK, TYPE, SUBMIT, CLEAR, SCROLL, GOTO or ASK USER HELP")
+
+
+def command_text(action: Action) -> str:
+    """The command of an action on a mark. ValueError for an action that Agent Q has no command for."""
+    match action:
+        case Click(mark=int(mark)):
+            return f"CLICK [{mark}]"
+        case Write(mark=int(mark), text=text, enter=False):
+            return f'TYPE [{mark}] "{text}"'
+        case Submit(mark=int(mark)):
+            return f"SUBMIT [{mark}]"
+        case Clear(mark=int(mark)):
+            return f"CLEAR [{mark}]"
+        case Scroll(direction="up" | "down" as direction):
+            return f"SCROLL {direction.upper()}"
+        case Goto(url=url):
+            return f"GOTO {url}"
+        case AskUser(question=question):
+            return f'ASK USER HELP "{question}"'
+    raise ValueError(f"Agent Q has no command for {action_text(action)!r}")
