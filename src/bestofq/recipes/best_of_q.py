@@ -67,8 +67,7 @@ async def collect(
 ) -> list[EpisodeSummary]:
     """`repeats` passes of one agent over the tasks of a split; resumes what was begun."""
     settings = parts.settings
-    provenance = _provenance(parts)
-    await store.begin_run(run, _run_config(parts, split), provenance)
+    provenance = await begin(parts, store, run, split)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
     with LiveProgress(f"{run}: {kind}", console=console) as progress:
         return await run_many(
@@ -85,6 +84,13 @@ async def collect(
             judge=world.judge,
             progress=progress,
         )
+
+
+async def begin(parts: Parts, store: Store, run: str, split: Split) -> Provenance:
+    """Begin a run, or go on with it; DataError when it was begun with other settings."""
+    provenance = _provenance(parts)
+    await store.begin_run(run, _run_config(parts, split), provenance)
+    return provenance
 
 
 def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:
@@ -140,9 +146,12 @@ class _bar:
 def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     """What a run's episodes depend on besides the agent's own Q-function; a run refuses to go on with another."""
     kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "epsilon", "seed"})
-    kept["model"] = parts.settings.model.model_dump(
-        mode="json", include={"path", "temperature", "draws", "reply_tokens"}
-    )
+    model = parts.settings.model
+    kept["model"] = {
+        **model.model_dump(mode="json", include={"path", "temperature", "draws"}),
+        "reply_tokens": model.most_tokens,
+        **({} if model.dialect == "commands" else {"dialect": model.dialect}),
+    }
     suite = parts.settings.suite
     kept["suite"] = {
         **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "splits", "holdout", "hosts"}),

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.composite import TEMPLATES
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.localizers.fallback import FallbackLocalizer
@@ -13,8 +14,9 @@ from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
 from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.proposers.sampling import COMMANDS, COMPOSITE, Dialect, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
@@ -76,7 +78,9 @@ class Parts:
     @property
     def prompts(self) -> str:
         """Hash of the prompts that the proposer reads."""
-        return prompt_hash(LOCAL if self._pocket_prompts else CHAT)
+        if not self._pocket_prompts:
+            return prompt_hash(CHAT)
+        return prompt_hash(LOCAL if self.settings.model.dialect == "commands" else (*LOCAL, *TEMPLATES))
 
     @property
     def _pocket_prompts(self) -> bool:
@@ -160,7 +164,7 @@ class Parts:
                 scorer = self._learned(kind, values, n)
         return Agent(
             name=kind,
-            proposer=self._proposer(),
+            proposer=self.proposer(),
             scorer=scorer,
             selector=selector,
             n_candidates=n,
@@ -180,7 +184,12 @@ class Parts:
             "suite.screenshots=true, or name elements by marks (by=mark)"
         )
 
-    def _proposer(self) -> Proposer:
+    @property
+    def feedback(self) -> Scorer | None:
+        """Who ranks the actions of a search's nodes (Agent Q, 5.1.1)."""
+        return FeedbackScorer(self._picker()) if self.settings.agent_q.feedback == "model" else None
+
+    def proposer(self) -> Proposer:
         if self.prompted is None:
             assert self.endpoint is not None
             return ChatProposer(self.endpoint, by=self.settings.by, screenshots=self.settings.chat_screenshots)
@@ -189,8 +198,14 @@ class Parts:
             self.prompted,
             temperature=chosen.temperature,
             draws=chosen.draws,
-            max_new_tokens=chosen.reply_tokens,
+            max_new_tokens=chosen.most_tokens,
+            dialect=self.dialect,
         )
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the local model is asked, and how its replies are read."""
+        return COMMANDS if self.settings.model.dialect == "commands" else COMPOSITE
 
     @cached_property
     def _seeing(self) -> ChatModel | None:
@@ -207,7 +222,7 @@ class Parts:
         seeing = VisionLocalizer(self._seeing)
         return seeing if kind == "vision" else FallbackLocalizer(PageLocalizer(), seeing)
 
-    def _picker(self) -> Scorer:
+    def _picker(self) -> PickerScorer | ChatPickerScorer:
         if self.prompted is None:
             assert self.endpoint is not None
             return ChatPickerScorer(self.endpoint)

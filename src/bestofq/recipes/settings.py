@@ -18,6 +18,7 @@ from bestofq.envs.webvoyager import suite as webvoyager
 from bestofq.learning.iql import IQLConfig
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
+from bestofq.search.config import SearchConfig
 
 SuiteName = Literal["webshop", "miniwob", "webvoyager"]
 STEP_LIMITS: Mapping[SuiteName, int] = {
@@ -37,7 +38,12 @@ class ModelSettings(Noun):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
     draws: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
-    reply_tokens: int = Field(default=40, ge=1, description="of one draw, at most; what is longer is no action")
+    dialect: Literal["commands", "composite"] = Field(
+        default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
+    )
+    reply_tokens: int | None = Field(
+        default=None, ge=1, description="of one draw, at most; what is longer is no action; none: 40, composite 120"
+    )
     embedder: str | None = Field(
         default=None, description="model that embeds, directory or hub name (Table 12); none: the one at `path`"
     )
@@ -49,6 +55,11 @@ class ModelSettings(Noun):
     embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
     embed_pooling: Pooling = Field(default="mean", description="mean over a text's tokens (A.3), or its last token")
     embed_context: Context = Field(default="alone", description="texts alone (A.3), or see `EmbeddingTexts`")
+
+    @property
+    def most_tokens(self) -> int:
+        """Of one draw."""
+        return self.reply_tokens or (40 if self.dialect == "commands" else 120)
 
 
 class SuiteSettings(Noun):
@@ -97,6 +108,17 @@ class SuiteSettings(Noun):
         return self.name != "webshop" or self.env == "browser"
 
 
+class AgentQSettings(Noun):
+    """Agent Q's part (Algorithm 1). The paper gives no numbers for α, the threshold and the sizes."""
+
+    search: SearchConfig = SearchConfig()
+    feedback: Literal["model", "none"] = Field(
+        default="model", description="who ranks the actions of a node: the model, K - 1 questions; none: nobody (6.2)"
+    )
+    alpha: float = Field(default=0.5, ge=0, le=1, description="weight of the searched Q against feedback's (Eq. 10)")
+    threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
+
+
 class BestOfQSettings(Noun):
     """The whole recipe (A.2)."""
 
@@ -117,6 +139,7 @@ class BestOfQSettings(Noun):
     runs_per_cycle: int = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
     beta: float = Field(default=0.1, gt=0, description="of the prior agent; chosen on dev tasks")
     seed: int = 0
+    agent_q: AgentQSettings = AgentQSettings()
 
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:

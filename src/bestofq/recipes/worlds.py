@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bestofq.browser.browser import Browser
+from bestofq.core.actions import Action
 from bestofq.core.errors import ConfigError, InputError
-from bestofq.core.observation import Split, Task
+from bestofq.core.irreversible import irreversible
+from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, Judge
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.suite import VIEWPORT, MiniWob
@@ -24,6 +26,11 @@ Tasks = Callable[[Split, int | None], Awaitable[list[Task]]]
 """(split, how many at most) → the first of its tasks, in an order that makes them a fair sample."""
 
 
+def _seems_irreversible(observation: Observation, action: Action) -> bool:
+    """Guessed from what the page says, where the suite does not know."""
+    return irreversible(action, observation) is not None
+
+
 @dataclass(frozen=True)
 class World:
     """Where episodes are played."""
@@ -31,6 +38,8 @@ class World:
     make_env: MakeEnv
     tasks: Tasks
     judge: Judge | None = None  # where the environment has no reward of its own
+    sandboxed: bool = True  # irreversible actions harm nobody: the site is ours
+    irreversible: Callable[[Observation, Action], bool] = _seems_irreversible  # what search must not carry out
 
 
 @asynccontextmanager
@@ -100,7 +109,7 @@ async def _webvoyager(parts: Parts, browser: Browser) -> AsyncIterator[World]:
     async def tasks(split: Split, limit: int | None) -> list[Task]:
         return _only(chosen, suite.tasks(split))[:limit]
 
-    yield World(make_env, tasks, parts.judge)
+    yield World(make_env, tasks, parts.judge, sandboxed=False)
 
 
 def webvoyager(chosen: SuiteSettings) -> WebVoyager:

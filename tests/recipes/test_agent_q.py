@@ -1,0 +1,125 @@
+"""Agent Q's search and what it learns from, in the shop, with a model that is a script."""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bestofq.agents.scripted import ScriptedModel
+from bestofq.core.errors import DataError, InputError
+from bestofq.core.tree import SearchTree
+from bestofq.models.local import Request, TextModel
+from bestofq.recipes.agent_q import need_pairs, search_tasks, step_pairs, successful_turns, trajectory_pairs
+from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
+from bestofq.recipes.worlds import open_world
+from bestofq.search.config import SearchConfig
+from bestofq.store.store import Store
+
+QUIET = Console(quiet=True)
+
+
+def shopper(request: Request) -> Sequence[str]:
+    """Searches for the goal's words, opens results in their order, buys what it opened; picks the first listed."""
+    if request.prompt.endswith("best:"):
+        return [" 1"]
+    page = request.prompt.rpartition("page: ")[2].rpartition("user: ")[0]
+    goal = request.prompt.rpartition("user: ")[2].partition("\n")[0]
+    if "Buy Now" in page:
+        buy = re.findall(r"Buy Now.*\[(\d+)\]", page)[0]
+        return [said(f"CLICK [{buy}]")]
+    if "$" in page:
+        return [said(f"CLICK [{mark}]") for mark in re.findall(r"\$[^\n]*\[(\d+)\]", page)]
+    if 'Search: ""' in page:
+        words = re.sub(r"[^a-z ]", "", goal.lower()).split()
+        return ["search" + "\nTHOUGHT:" + said(f'TYPE [1] "{" ".join(words[3:9])}"')]
+    return [said("CLICK [2]")]
+
+
+def said(command: str) -> str:
+    return f" so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: CONTINUE"
+
+
+class Scripted(Parts):
+    @cached_property
+    def prompted(self) -> TextModel:
+        return ScriptedModel(shopper)
+
+
+def parts_with(rollouts: int, dialect: str = "composite") -> Parts:
+    search = SearchConfig(iterations=rollouts, candidates=4)
+    return Scripted(
+        BestOfQSettings(
+            model=ModelSettings.model_validate({"dialect": dialect, "draws": 1}),
+            agent_q=AgentQSettings(search=search, threshold=0.1),
+        )
+    )
+
+
+async def searched(store: Store, rollouts: int, tasks: int = 12) -> list[SearchTree]:
+    parts = parts_with(rollouts)
+    async with open_world(parts) as world:
+        await begin(parts, store, "search", "train")
+        return await search_tasks(parts, world, store, "search", await world.tasks("train", tasks), QUIET)
+
+
+async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "twice") as store:
+        halves = await searched(store, 3)
+        assert [tree.visits[0] for tree in halves] == [3] * 12
+        twice = await searched(store, 8)
+        assert list(store.trees.all("search")) == sorted(twice, key=lambda tree: tree.task.id)
+    with Store.open(tmp_path / "once") as store:
+        once = await searched(store, 8)
+    assert [tree.visits[0] for tree in once] == [8] * 12
+    assert [columns(tree) for tree in twice] == [columns(tree) for tree in once]
+
+
+def columns(tree: SearchTree) -> object:
+    return tree.parent, tree.visits, tree.value, tree.prior, tree.ending, [c and c.label for c in tree.candidate]
+
+
+async def test_what_is_learned_from_holds_the_tokens_and_likelihoods_as_drawn(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        trees = await searched(store, 8, tasks=40)
+    parts = parts_with(8)
+    assert any(tree.value[0] > 0 for tree in trees)
+    pairs = list(step_pairs(parts, trees))
+    assert pairs
+    for pair in pairs:
+        (chosen,), (rejected,) = pair.chosen, pair.rejected
+        assert chosen.prompt_ids == rejected.prompt_ids
+        assert chosen.reply_ids != rejected.reply_ids
+        assert chosen.log_prob == -len(chosen.reply_ids) / 100
+        assert pair.margin >= 0.1
+    assert len({(p.chosen, p.rejected) for p in pairs}) == len(pairs)
+    prompt = parts.model.tokenizer.decode(pairs[0].chosen[0].prompt_ids)
+    assert "user: " in prompt
+    assert "page: " in prompt
+    whole = list(trajectory_pairs(parts, trees))
+    assert whole
+    for pair in whole:
+        assert len(pair.chosen) >= 4  # type, search, open, buy
+        assert pair.chosen[0] == pair.rejected[0]  # the same first step
+    won = list(successful_turns(parts, trees))
+    assert len(won) >= len(whole)
+    need_pairs(pairs, len(trees))
+
+
+async def test_trees_without_tokens_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        trees = await searched(store, 8, tasks=40)
+    bare = [
+        tree.model_copy(
+            update={"candidate": tuple(c and c.model_copy(update={"reply_ids": None}) for c in tree.candidate)}
+        )
+        for tree in trees
+    ]
+    with pytest.raises(DataError, match="without its tokens or likelihood: search with a local model"):
+        list(step_pairs(parts_with(8), bare))
+    with pytest.raises(InputError, match="40 search trees hold no pair"):
+        need_pairs([], 40)
