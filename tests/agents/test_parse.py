@@ -81,3 +81,10 @@ def test_what_is_no_action_is_refused_in_words(reply: str, says: str) -> None:
 
 def test_a_command_alone_may_name_any_mark() -> None:
     assert parse_action("click [7]") == Click(mark=7)
+
+
+def test_a_click_may_say_what_it_is_on() -> None:
+    assert parse_action("click extra [large] [7]") == Click(mark=7)
+    assert parse_action("click [7]") == Click(mark=7)
+    with pytest.raises(ReplyError, match="no command"):
+        parse_action("clicking [7]")

@@ -5,6 +5,7 @@ A reply is a thought (any number of lines, or none) and a last line with one com
     click [7]   write [1] "text"   write [1] "text" enter   submit [3]   clear [3]   scroll down   goto URL
     back   refresh   restart   wait 2   answer "text"   ask "text"
 
+A click may say what it is on, as the page does before the mark: `click extra large [7]`. Only the mark counts.
 Texts stand between the first and the last quotation mark of the line, so that they may hold quotation marks themselves.
 """
 
@@ -36,7 +37,7 @@ from bestofq.core.observation import Observation
 
 _MARK = r" \[(\d{1,9})\]"
 _COMMANDS: Sequence[tuple[re.Pattern[str], Callable[..., Action]]] = (
-    (re.compile(rf"click{_MARK}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf"click(?: .*)?{_MARK}"), lambda mark: Click(mark=int(mark))),
     (
         re.compile(rf'write{_MARK} "(.*)"( enter)?'),
         lambda mark, text, enter: Write(mark=int(mark), text=text, enter=enter is not None),

@@ -42,6 +42,7 @@ class DemonstrationConfig(Noun):
     reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
+    named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
     composite: CompositeDemonstrations = CompositeDemonstrations()
 
@@ -68,7 +69,7 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
         suite = rng.choice(suites)
         shop = suite.shop("train", shuffle=rng)
         for task in rng.sample(suite.tasks("train"), 200):
-            if len(examples) >= count - composite:
+            if composite and len(examples) >= count - composite:
                 walk = walk_composite(config.composite, suite, shop, task, rng)
             else:
                 walk = _walk(config, suite, shop, task, rng)
@@ -87,7 +88,7 @@ async def _walk(
         advice = oracle.advise(shop, env.view, state.observation)
         best = candidate(advice.action, state.observation, advice.thought)
         if isinstance(env.view, Results | Item) or rng.random() < config.easy_share:
-            yield proposing(state, best)
+            yield proposing(state, best, named=config.named)
             if rng.random() < config.pick_share:
                 listed = _some_candidates(state, [best], shop, env, oracle, rng, count=3)
                 yield picking(state, listed, best)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question
-from bestofq.core.actions import Action, action_text
+from bestofq.core.actions import Action, Click, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Observation
 
@@ -24,9 +24,20 @@ def candidate(action: Action, observation: Observation, thought: str = "") -> Ca
     return Candidate(action=action, label=action_text(action, observation.elements), thought=thought)
 
 
-def proposing(state: State, best: Candidate) -> Example:
-    """A thought, then the action as a command."""
-    return (Turn(propose_prompt(state), f" {best.thought}\n{action_text(best.action)}"),)
+def proposing(state: State, best: Candidate, *, named: bool = False) -> Example:
+    """A thought, then the action as a command. `named`: a click says the words that stand before its mark, so that the
+    mark is what follows them on the page, which a small model finds far more easily."""
+    command = action_text(best.action)
+    if named and isinstance(best.action, Click) and best.action.mark is not None:
+        command = f"click {words_before(best.action.mark, state.observation)}[{best.action.mark}]"
+    return (Turn(propose_prompt(state), f" {best.thought}\n{command}"),)
+
+
+def words_before(mark: int, observation: Observation, most: int = 3) -> str:
+    """The last words before a mark on its line of the page, each followed by a space; none where another mark stands
+    right before it."""
+    before = observation.text.partition(f"[{mark}]")[0].rpartition("\n")[2].rpartition("]")[2].split()
+    return "".join(f"{word} " for word in before[-most:])
 
 
 def picking(state: State, listed: Sequence[Candidate], best: Candidate) -> Example:
