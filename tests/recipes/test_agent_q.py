@@ -13,7 +13,8 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.tree import SearchTree
 from bestofq.models.local import Request, TextModel
 from bestofq.recipes.agent_q import need_pairs, search_tasks, step_pairs, successful_turns, trajectory_pairs
-from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.benchmark import success_rate
+from bestofq.recipes.best_of_q import begin, collect
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import open_world
@@ -24,14 +25,16 @@ QUIET = Console(quiet=True)
 
 
 def shopper(request: Request) -> Sequence[str]:
-    """Searches for the goal's words, opens results in their order, buys what it opened; picks the first listed."""
+    """Searches for the goal's words, opens results in their order, buys what it opened, or chooses an option; picks the
+    first listed."""
     if request.prompt.endswith("best:"):
         return [" 1"]
     page = request.prompt.rpartition("page: ")[2].rpartition("user: ")[0]
     goal = request.prompt.rpartition("user: ")[2].partition("\n")[0]
     if "Buy Now" in page:
         buy = re.findall(r"Buy Now.*\[(\d+)\]", page)[0]
-        return [said(f"CLICK [{buy}]")]
+        options = re.findall(r"\[(\d+)\]", "\n".join(line for line in page.splitlines() if re.match(r"\w+: ", line)))
+        return [said(f"CLICK [{mark}]") for mark in (buy, *options)]
     if "$" in page:
         return [said(f"CLICK [{mark}]") for mark in re.findall(r"\$[^\n]*\[(\d+)\]", page)]
     if 'Search: ""' in page:
@@ -50,11 +53,11 @@ class Scripted(Parts):
         return ScriptedModel(shopper)
 
 
-def parts_with(rollouts: int, dialect: str = "composite") -> Parts:
-    search = SearchConfig(iterations=rollouts, candidates=4)
+def parts_with(rollouts: int, candidates: int = 4) -> Parts:
+    search = SearchConfig(iterations=rollouts, candidates=candidates)
     return Scripted(
         BestOfQSettings(
-            model=ModelSettings.model_validate({"dialect": dialect, "draws": 1}),
+            model=ModelSettings(dialect="composite", draws=1),
             agent_q=AgentQSettings(search=search, threshold=0.1),
         )
     )
@@ -123,3 +126,16 @@ async def test_trees_without_tokens_are_refused_in_a_sentence(tmp_path: Path) ->
         list(step_pairs(parts_with(8), bare))
     with pytest.raises(InputError, match="40 search trees hold no pair"):
         need_pairs([], 40)
+
+
+async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone(tmp_path: Path) -> None:
+    parts = parts_with(40, candidates=10)
+    with Store.open(tmp_path) as store:
+        async with open_world(parts) as world:
+            rates = {
+                kind: success_rate(
+                    await collect(parts, world, store, "eval", kind, QUIET, repeats=1, split="dev", limit=40)
+                )
+                for kind in ("prompting", "mcts")
+            }
+    assert rates["mcts"] > rates["prompting"] + 0.05

@@ -13,7 +13,9 @@ from bestofq.core.errors import DataError, InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
+from bestofq.learning.value import ValueModel
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.searching import ranker, search_config
 from bestofq.recipes.worlds import World
 from bestofq.rollouts.episode import episode_seed
 from bestofq.search.mcts import Search, state_after
@@ -29,7 +31,14 @@ log = logging.getLogger(__name__)
 
 
 async def search_tasks(
-    parts: Parts, world: World, store: Store, run: str, tasks: Sequence[Task], console: Console
+    parts: Parts,
+    world: World,
+    store: Store,
+    run: str,
+    tasks: Sequence[Task],
+    console: Console,
+    *,
+    values: ValueModel | None = None,
 ) -> list[SearchTree]:
     """A tree for each task, of the configured number of rollouts; trees that lie in the store are gone on with.
 
@@ -44,7 +53,7 @@ async def search_tasks(
         async def one(task: Task) -> SearchTree | None:
             async with room:
                 try:
-                    return await _search(parts, world, store, run, task, lambda: bar.advance(row))
+                    return await _search(parts, world, store, run, task, values, lambda: bar.advance(row))
                 except InfraError as error:
                     log.warning("the search for %s was cut: %s", task.id, error)
                     return store.trees.load(run, task.suite, task.id)
@@ -57,14 +66,16 @@ async def search_tasks(
 
 
 async def _search(
-    parts: Parts, world: World, store: Store, run: str, task: Task, advance: Callable[[], None]
+    parts: Parts,
+    world: World,
+    store: Store,
+    run: str,
+    task: Task,
+    values: ValueModel | None,
+    advance: Callable[[], None],
 ) -> SearchTree:
-    settings = parts.settings.agent_q
     seeded = task.model_copy(update={"seed": episode_seed(parts.settings.seed, task.id, 0)})
-    depth = min(settings.search.depth, parts.settings.suite.steps)
-    config = settings.search.model_copy(
-        update={"depth": depth, "sandboxed": settings.search.sandboxed or world.sandboxed}
-    )
+    config = search_config(parts, world)
     places = Places(world.make_env, seeded, limit=config.parallel)
     try:
         root = await places.start(())
@@ -79,7 +90,7 @@ async def _search(
             state,
             places,
             proposer=parts.proposer(),
-            ranker=parts.feedback,
+            ranker=ranker(parts, values),
             config=config,
             irreversible=world.irreversible,
         )

@@ -1,6 +1,7 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bestofq import __version__
+from bestofq.agents.agent import Agent
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Split
@@ -16,6 +18,7 @@ from bestofq.learning.checkpoint import CARD, export_value, load_value
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
 from bestofq.rollouts.progress import LiveProgress
@@ -70,20 +73,32 @@ async def collect(
     provenance = await begin(parts, store, run, split)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
     with LiveProgress(f"{run}: {kind}", console=console) as progress:
-        return await run_many(
-            tasks,
-            world.make_env,
-            parts.agent(kind, values, n=n),
-            store=store,
-            run=run,
-            repeats=repeats,
-            concurrency=settings.suite.at_once,
-            seed=settings.seed,
-            step_limit=settings.suite.steps,
-            provenance=provenance,
-            judge=world.judge,
-            progress=progress,
-        )
+        async with _agent(parts, world, kind, values, n) as agent:
+            return await run_many(
+                tasks,
+                world.make_env,
+                agent,
+                store=store,
+                run=run,
+                repeats=repeats,
+                concurrency=settings.suite.at_once,
+                seed=settings.seed,
+                step_limit=settings.suite.steps,
+                provenance=provenance,
+                judge=world.judge,
+                progress=progress,
+            )
+
+
+@asynccontextmanager
+async def _agent(
+    parts: Parts, world: World, kind: AgentKind, values: ValueModel | None, n: int | None
+) -> AsyncIterator[Agent]:
+    if kind == "mcts":
+        async with searching_agent(parts, world, values) as agent:
+            yield agent
+    else:
+        yield parts.agent(kind, values, n=n)
 
 
 async def begin(parts: Parts, store: Store, run: str, split: Split) -> Provenance:

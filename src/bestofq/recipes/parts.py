@@ -162,6 +162,8 @@ class Parts:
                 scorer = self._picker()
             case "best-of-q" | "prior":
                 scorer = self._learned(kind, values, n)
+            case "mcts":
+                raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
         return Agent(
             name=kind,
             proposer=self.proposer(),
@@ -184,10 +186,12 @@ class Parts:
             "suite.screenshots=true, or name elements by marks (by=mark)"
         )
 
-    @property
-    def feedback(self) -> Scorer | None:
-        """Who ranks the actions of a search's nodes (Agent Q, 5.1.1)."""
-        return FeedbackScorer(self._picker()) if self.settings.agent_q.feedback == "model" else None
+    def feedback(self) -> Scorer:
+        """The model that proposes, ranking the actions of a search's nodes (Agent Q, 5.1.1)."""
+        return FeedbackScorer(self._picker())
+
+    def values_scorer(self, values: ValueModel) -> QScorer:
+        return QScorer(values, self.embedder, self.texts)
 
     def proposer(self) -> Proposer:
         if self.prompted is None:
@@ -238,7 +242,7 @@ class Parts:
                 n,
                 values.train_n,
             )
-        scorer = QScorer(values, self.embedder, self.texts)
+        scorer = self.values_scorer(values)
         return scorer if kind == "best-of-q" else PriorScorer(scorer, beta=self.settings.beta)
 
 

@@ -27,7 +27,7 @@ STEP_LIMITS: Mapping[SuiteName, int] = {
     "webvoyager": webvoyager.STEP_LIMIT,
 }
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
-AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior"]
+AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior", "mcts"]
 
 
 class ModelSettings(Noun):
@@ -112,8 +112,9 @@ class AgentQSettings(Noun):
     """Agent Q's part (Algorithm 1). The paper gives no numbers for α, the threshold and the sizes."""
 
     search: SearchConfig = SearchConfig()
-    feedback: Literal["model", "none"] = Field(
-        default="model", description="who ranks the actions of a node: the model, K - 1 questions; none: nobody (6.2)"
+    feedback: Literal["model", "q", "none"] = Field(
+        default="model",
+        description="who ranks a node's actions: the model, by K - 1 questions; a learned Q, by none; nobody (6.2)",
     )
     alpha: float = Field(default=0.5, ge=0, le=1, description="weight of the searched Q against feedback's (Eq. 10)")
     threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
