@@ -144,13 +144,24 @@ async def goto(session: "Session", url: str) -> None:
     await _navigate(session, f"page.goto({url})", page.goto(url, wait_until="commit", timeout=_limit(session)), url)
 
 
+async def begin_at(session: "Session", url: str) -> None:
+    """Loads a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""
+    await goto(session, url)
+    await session.tab.send("Page.resetNavigationHistory")
+    session.tab.base_entry = (await session.tab.send("Page.getNavigationHistory"))["currentIndex"]
+
+
 async def go_back(session: "Session") -> None:
     """To the previous page of this tab; a tab that was opened by another is closed."""
     tab = session.tab
     history = await tab.send("Page.getNavigationHistory")
     if history["currentIndex"] <= tab.base_entry:
-        if not await session.close_tab():
+        if await session.close_tab():
+            return
+        if not session.earlier:
             raise Impossible("There is no page to go back to.")
+        url, session.earlier = session.earlier[-1], session.earlier[:-1]
+        await begin_at(session, url)
         return
     entry = history["entries"][history["currentIndex"] - 1]["id"]
     tab.expect_navigation()

@@ -30,6 +30,7 @@ class Session:
     def __init__(self, browser: "Browser") -> None:
         self.start_url = ""
         self.hosts: tuple[str, ...] = ()
+        self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, for `places.put_back`
         self._browser = browser
         self._room: Room | None = None
         self._refused: set[str] = set()  # by tabs that are closed
@@ -64,7 +65,7 @@ class Session:
         self._refused = set()
         if not allows(allowed_hosts, url):
             raise ConfigError(f"The task starts outside its own hosts: {refusal(url, allowed_hosts)}")
-        self.start_url, self.hosts = url, tuple(allowed_hosts)
+        self.start_url, self.hosts, self.earlier = url, tuple(allowed_hosts), ()
         self._room = await self._browser.lend(url, self.hosts)
         self._tabs = [self._room.tab]
         tab = self._room.tab

@@ -1,8 +1,10 @@
 """Any web page as an environment: what the browser does, plus the actions that are not the browser's."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from bestofq.browser.browser import Browser
+from bestofq.browser.places import Place, place_of, put_back
 from bestofq.browser.session import Session
 from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text
 from bestofq.core.decision import StepResult
@@ -17,6 +19,14 @@ Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]
 """(task, action, observation after it) → (reward in [0, 1], terminated). Called after every step."""
 Preparation = Callable[[Session], Awaitable[None]]
 """Called each time before the page is read: for suites whose pages need a script run first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SavedPage:
+    """What the browser holds of an episode."""
+
+    task: Task
+    place: Place
 
 
 class WebEnv:
@@ -81,6 +91,22 @@ class WebEnv:
             reward, ended = await self._evaluate(self._task, action, observation)
             terminated = terminated or ended
         return StepResult(observation=observation, reward=reward, terminated=terminated)
+
+    async def save_page(self) -> SavedPage:
+        """What the browser holds of the episode; for environments that can put back what the site remembers too.
+
+        Raises BrowserError before the first reset.
+        """
+        if self._task is None or self._observation is None:
+            raise BrowserError("The environment has no episode; reset it first.")
+        return SavedPage(task=self._task, place=await place_of(self._session, self._observation))
+
+    async def restore_page(self, saved: SavedPage) -> Observation:
+        """Shows a saved page again; its error and notices stand again too."""
+        self._task, self._session.start_url = saved.task, saved.task.start_url
+        await put_back(self._session, saved.place)
+        before = saved.place.observation
+        return await self._look(before.error, before.notices)
 
     async def close(self) -> None:
         """Gives the page back."""

@@ -23,6 +23,8 @@ from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, Unif
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector
+from bestofq.envs.booking.restaurants import BookingConfig
+from bestofq.envs.booking.suite import Suite as BookingSuite
 from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.learning.value import ValueModel
@@ -54,6 +56,11 @@ class Parts:
         if chosen.data is None:
             return synthetic_suite(SyntheticConfig(seed=chosen.seed))
         return real_suite(chosen.data, seed=chosen.seed, splits=chosen.splits)
+
+    @cached_property
+    def booking(self) -> BookingSuite:
+        """The booking site: goals, tables, rewards."""
+        return BookingSuite(BookingConfig(seed=self.settings.suite.seed))
 
     @cached_property
     def model(self) -> LocalModel:

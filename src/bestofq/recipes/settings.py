@@ -10,6 +10,7 @@ from bestofq.agents.judges.chat import SCREENSHOTS
 from bestofq.agents.prompting import By
 from bestofq.core.embedding import Context, Pooling
 from bestofq.core.noun import Noun
+from bestofq.envs.booking import suite as booking
 from bestofq.envs.miniwob import suite as miniwob
 from bestofq.envs.miniwob.suite import Families
 from bestofq.envs.webshop import suite as webshop
@@ -20,9 +21,10 @@ from bestofq.models.chat import ChatConfig
 from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 from bestofq.search.config import SearchConfig
 
-SuiteName = Literal["webshop", "miniwob", "webvoyager"]
+SuiteName = Literal["webshop", "booking", "miniwob", "webvoyager"]
 STEP_LIMITS: Mapping[SuiteName, int] = {
     "webshop": webshop.STEP_LIMIT,
+    "booking": booking.STEP_LIMIT,
     "miniwob": miniwob.STEP_LIMIT,
     "webvoyager": webvoyager.STEP_LIMIT,
 }
@@ -72,7 +74,7 @@ class SuiteSettings(Noun):
         "package's; webvoyager: the jsonl file",
     )
     only: str = Field(default="*", description="globs of task ids, of miniwob's task names; commas between them")
-    seed: int = Field(default=2026, description="of the synthetic catalogue, the splits and the price limits")
+    seed: int = Field(default=2026, description="of the synthetic data, the splits and the price limits")
     train_tasks: int = Field(default=800, ge=1, description="at most")
     per_task: int = Field(default=5, ge=1, description="miniwob: problems of each task, by seed")
     families: Families = Field(default="all", description="miniwob: all, seen in training, or held-out")
@@ -83,8 +85,10 @@ class SuiteSettings(Noun):
     )
     holdout: bool = Field(default=False, description="webvoyager: split by task; the paper uses all for all (4.1)")
     hosts: tuple[str, ...] = Field(default=(), description="webvoyager: allowed besides each task's own")
-    step_limit: int | None = Field(default=None, ge=1, description="none: webshop 15, miniwob 10, webvoyager 30")
-    env: Literal["text", "browser"] = Field(default="text", description="of webshop; the others need the browser")
+    step_limit: int | None = Field(default=None, ge=1, description="none: webshop 15, miniwob 10, others 30")
+    env: Literal["text", "browser"] = Field(
+        default="text", description="of webshop and booking; the others need the browser"
+    )
     screenshots: bool | None = Field(
         default=None, description="a picture of every step, for models, judges and the store; none: of webvoyager only"
     )
@@ -105,7 +109,7 @@ class SuiteSettings(Noun):
 
     @property
     def in_browser(self) -> bool:
-        return self.name != "webshop" or self.env == "browser"
+        return self.name not in ("webshop", "booking") or self.env == "browser"
 
 
 class AgentQSettings(Noun):

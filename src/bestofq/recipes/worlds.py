@@ -1,4 +1,5 @@
-"""Opens the world that the settings name: the shop as text or as a site, MiniWoB++'s pages, WebVoyager's web."""
+"""Opens the world that the settings name: the shop or the booking site (as text or in the browser), MiniWoB++'s pages,
+WebVoyager's web."""
 
 import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,10 +12,15 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, Judge
+from bestofq.envs.booking.site import serve as serve_booking
+from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.text import TextEnv as BookingText
+from bestofq.envs.booking.web import BookingEnv
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.suite import VIEWPORT, MiniWob
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.site import serve
+from bestofq.envs.webshop.suite import Suite as WebShop
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.envs.webshop.web import WebShopEnv
 from bestofq.envs.webvoyager.suite import WebVoyager
@@ -59,10 +65,12 @@ async def open_world(parts: Parts) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def _text(parts: Parts) -> AsyncIterator[World]:
-    async def make_env() -> Env:
-        return TextEnv(parts.suite)
+    booking = parts.settings.suite.name == "booking"
 
-    yield World(make_env, _goods(parts))
+    async def make_env() -> Env:
+        return BookingText(parts.booking) if booking else TextEnv(parts.suite)
+
+    yield World(make_env, _own(parts, parts.booking if booking else parts.suite))
 
 
 @asynccontextmanager
@@ -80,7 +88,17 @@ async def _webshop(parts: Parts, browser: Browser) -> AsyncIterator[World]:
         async def make_env() -> Env:
             return WebShopEnv(site, browser, screenshots=parts.settings.suite.pictured)
 
-        yield World(make_env, _goods(parts))
+        yield World(make_env, _own(parts, parts.suite))
+
+
+@asynccontextmanager
+async def _booking(parts: Parts, browser: Browser) -> AsyncIterator[World]:
+    async with serve_booking(parts.booking) as site:
+
+        async def make_env() -> Env:
+            return BookingEnv(site, browser, screenshots=parts.settings.suite.pictured)
+
+        yield World(make_env, _own(parts, parts.booking))
 
 
 @asynccontextmanager
@@ -119,12 +137,10 @@ def webvoyager(chosen: SuiteSettings) -> WebVoyager:
     return WebVoyager.load(chosen.data, holdout=chosen.holdout, seed=chosen.seed, hosts=chosen.hosts)
 
 
-def _goods(parts: Parts) -> Tasks:
+def _own(parts: Parts, suite: WebShop | Booking) -> Tasks:
     async def tasks(split: Split, limit: int | None) -> list[Task]:
         chosen = parts.settings.suite
-        return (
-            parts.suite.tasks(split, limit) if chosen.only == "*" else _only(chosen, parts.suite.tasks(split))[:limit]
-        )
+        return suite.tasks(split, limit) if chosen.only == "*" else _only(chosen, suite.tasks(split))[:limit]
 
     return tasks
 
@@ -141,4 +157,4 @@ def _only(chosen: SuiteSettings, tasks: list[Task]) -> list[Task]:
     return found
 
 
-_sites = {"webshop": _webshop, "miniwob": _miniwob, "webvoyager": _webvoyager}
+_sites = {"webshop": _webshop, "booking": _booking, "miniwob": _miniwob, "webvoyager": _webvoyager}

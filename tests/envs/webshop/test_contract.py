@@ -7,7 +7,7 @@ import pytest
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Clear, Click, GoBack, Goto, Refresh, Restart, Scroll, Submit, Write
 from bestofq.core.decision import StepResult
-from bestofq.core.observation import Observation
+from bestofq.core.observation import Element, Observation
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.site import serve
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
@@ -122,7 +122,7 @@ async def test_a_visit_cannot_buy_twice_nor_reach_another(suite: Suite) -> None:
         assert second != first
 
 
-def seen_by(result: StepResult) -> tuple[object, ...]:
+def seen_by(result: StepResult) -> tuple[Element, ...]:
     return result.observation.elements
 
 
@@ -138,3 +138,16 @@ async def test_text_errors_are_data(suite: Suite) -> None:
         if not isinstance(action, Submit):
             assert result.observation.error
         assert result.reward == 0
+
+
+async def test_only_buying_is_irreversible(suite: Suite) -> None:
+    env, task = TextEnv(suite), suite.tasks("dev")[0]
+    seen = await env.reset(task, seed=0)
+    product = suite.catalogue[suite.goal(task.id).product_id]
+    search = Write(mark=1, text=product.name, enter=True)
+    assert not suite.irreversible(seen, search)
+    found = await env.step(search)
+    result = await click(env, found, next(e.name for e in seen_by(found) if e.name.endswith(product.name)))
+    for element in seen_by(result):
+        for action in (Click(mark=element.mark), Submit(mark=element.mark)):
+            assert suite.irreversible(result.observation, action) == element.name.startswith(BUY)

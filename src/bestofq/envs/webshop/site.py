@@ -7,7 +7,7 @@ one browser do not meet. Rewards are worked out from the site's own records, nev
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from urllib.parse import urlsplit
 
@@ -60,6 +60,11 @@ class Site:
         token = secrets.token_urlsafe(9)
         visit = self._visits[token] = Visit(task)
         return f"{self.url}/v/{token}/", visit
+
+    def reopen_visit(self, url: str, visit: Visit) -> Visit:
+        """Goes on from an earlier record of a visit; the record, which fills anew."""
+        again = self._visits[_token(url)] = replace(visit)
+        return again
 
     def close_visit(self, url: str) -> None:
         self._visits.pop(_token(url), None)

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from bestofq.core.actions import Action, Click, Submit
 from bestofq.core.errors import InputError
-from bestofq.core.observation import Split, Task
+from bestofq.core.irreversible import element_of
+from bestofq.core.observation import Observation, Split, Task
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
-from bestofq.envs.webshop.pages import Item, Shop
+from bestofq.envs.webshop.pages import BUY, Item, Shop
 from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
@@ -86,6 +88,11 @@ class Suite:
     def reward(self, task: Task, item: Item) -> float:
         """What buying the item as chosen earns, in [0, 1]."""
         return self.rewards(self.goal(task.id), item.product_id, dict(item.chosen)).total
+
+    def irreversible(self, observation: Observation, action: Action) -> bool:
+        """Whether the action buys: what a search must not try out where nothing can be put back."""
+        element = element_of(action, observation) if isinstance(action, Click | Submit) else None
+        return element is not None and element.role == "button" and element.name.startswith(BUY)
 
 
 def synthetic_suite(config: SyntheticConfig | None = None) -> Suite:

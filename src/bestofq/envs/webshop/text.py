@@ -3,6 +3,8 @@
 `tests/envs/webshop/test_contract.py` walks both at random and finds no difference in text, reward or end.
 """
 
+from dataclasses import dataclass
+
 from bestofq.core.actions import (
     Action,
     Answer,
@@ -51,8 +53,19 @@ def render(page: Page, fields: dict[int, str], url: str, *, error: str | None = 
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saved:
+    """All that the rest of an episode depends on."""
+
+    task: Task
+    shop: Shop
+    history: tuple[View, ...]
+    fields: tuple[tuple[int, str], ...]
+    error: str | None
+
+
 class TextEnv:
-    """`Env` over the pages themselves. One episode at a time."""
+    """`Env` and `Restores` over the pages themselves. One episode at a time."""
 
     def __init__(self, suite: Suite, *, shop: Shop | None = None) -> None:
         self._suite = suite
@@ -65,7 +78,8 @@ class TextEnv:
         self._here = self._shop or self._suite.shop(task.split)
         self._history: list[View] = [Start()]
         self._fields: dict[int, str] = {}
-        return self._observe(None)
+        self._error: str | None = None
+        return self._observe()
 
     @property
     def view(self) -> View:
@@ -76,20 +90,38 @@ class TextEnv:
         """Carry out one action; Buy Now and an answer end the episode, only Buy Now can earn a reward."""
         if self._task is None:
             raise RuntimeError("step before reset")
+        self._error = None
         if isinstance(action, Answer):
-            return StepResult(observation=self._observe(None), terminated=True)
-        error = self._act(action)
-        observation = self._observe(error)
+            return StepResult(observation=self._observe(), terminated=True)
+        self._error = self._act(action)
+        observation = self._observe()
         if isinstance(self.view, Bought):
             reward = self._suite.reward(self._task, self.view.item)
             return StepResult(observation=observation, reward=reward, terminated=True)
         return StepResult(observation=observation)
 
+    async def save(self) -> Saved:
+        if self._task is None:
+            raise RuntimeError("save before reset")
+        return Saved(
+            task=self._task,
+            shop=self._here,
+            history=tuple(self._history),
+            fields=tuple(self._fields.items()),
+            error=self._error,
+        )
+
+    async def restore(self, saved: object) -> Observation:
+        assert isinstance(saved, Saved)
+        self._task, self._here, self._error = saved.task, saved.shop, saved.error
+        self._history, self._fields = list(saved.history), dict(saved.fields)
+        return self._observe()
+
     async def close(self) -> None:
         self._task = None
 
-    def _observe(self, error: str | None) -> Observation:
-        return render(self._here.page(self.view), self._fields, to_url(self.view), error=error)
+    def _observe(self) -> Observation:
+        return render(self._here.page(self.view), self._fields, to_url(self.view), error=self._error)
 
     def _nodes(self) -> list[Link | SearchBox]:
         return [n for line in self._here.page(self.view).lines for n in line if not isinstance(n, str)]

@@ -1,15 +1,27 @@
 """WebShop in a real browser: Chromium visits the site; the reward comes from the site's own records."""
 
+from dataclasses import dataclass, replace
+
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.web import WebEnv
+from bestofq.envs.web import SavedPage, WebEnv
 from bestofq.envs.webshop.site import Site, Visit, view_url
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saved:
+    """The browser's part of an episode and the site's."""
+
+    page: SavedPage
+    url: str
+    visit: Visit
+
+
 class WebShopEnv:
-    """`Env` over a `Site` and a `Browser`. What an agent reads is word for word what `text.TextEnv` shows."""
+    """`Env` and `Restores` over a `Site` and a `Browser`. What an agent reads is word for word what `text.TextEnv`
+    shows."""
 
     def __init__(self, site: Site, browser: Browser, *, screenshots: bool = False) -> None:
         self._site = site
@@ -37,6 +49,19 @@ class WebShopEnv:
                 "terminated": result.terminated or bought,
             }
         )
+
+    async def save(self) -> Saved:
+        if self._url is None or self._visit is None:
+            raise RuntimeError("save before reset")
+        return Saved(page=await self._web.save_page(), url=self._url, visit=replace(self._visit))
+
+    async def restore(self, saved: object) -> Observation:
+        """Put the site's record back, then the page."""
+        assert isinstance(saved, Saved)
+        if saved.url != self._url:
+            self._leave()
+        self._url, self._visit = saved.url, self._site.reopen_visit(saved.url, saved.visit)
+        return _relative(await self._web.restore_page(saved.page))
 
     async def close(self) -> None:
         self._leave()

@@ -1,0 +1,1 @@
+"""Table reservations, local and real: the task of Agent Q, 6.1."""

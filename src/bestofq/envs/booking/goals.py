@@ -1,0 +1,107 @@
+"""What the tasks ask for: a restaurant, a city, a day, a time, a party, a guest, a preference (Agent Q, 6.1), combined
+from a seed."""
+
+import random
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+
+from pydantic import Field
+
+from bestofq.core.errors import ConfigError
+from bestofq.core.noun import Noun
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, BookingConfig, Restaurant, words
+from bestofq.envs.booking.tables import Plan, Tables
+from bestofq.envs.booking.writing import clock, people, short_day
+
+PHRASINGS = (
+    "Book a reservation for the restaurant {restaurant} in {city} for {people} on {day} at {time}, for {guest}.",
+    "Reserve a table for {people} at {restaurant} in {city} on {day} at {time}. My details: {guest}.",
+    "I need a table at {restaurant}, {city}, on {day} at {time} for {people}. Book it for {guest}.",
+    "Please book {restaurant} in {city} for {people}, {day}, {time}. The reservation is for {guest}.",
+    "On {day} at {time} we want to eat at {restaurant} in {city}, {people}. Reserve for {guest}.",
+    "Get me a reservation at {restaurant} ({city}): {people}, {day} at {time}, under {guest}.",
+)
+PREFERENCES = (" {seating} seating, please.", " We want {seating} seating.", " Seating: {seating}.")
+
+
+class Goal(Noun):
+    """What is really asked for; rewards, the scripted user and oracles read it, agents never."""
+
+    id: str
+    restaurant_id: str
+    instruction: str
+    start_city: str = Field(description="where the visit begins; often not the restaurant's")
+    day: date
+    party: int
+    time: time
+    name: str
+    phone: str
+    email: str
+    seating: str | None = Field(description="what the guest prefers; None where there is nothing to choose")
+    told: bool = Field(description="whether the instruction tells `seating`, or only the user can")
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(day=self.day, party=self.party, time=self.time)
+
+
+def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) -> Iterator[Goal]:
+    """`tasks_per_restaurant` goals; each can be reached: some time near the wanted one is free."""
+    for number in range(config.tasks_per_restaurant):
+        goal_id = f"{restaurant.id}-{number}"
+        rng = random.Random(f"goal-{config.seed}-{goal_id}")
+        plan = _plan(restaurant, tables, config, rng)
+        others = [city for city in words().cities if city != restaurant.city]
+        name, phone, email = _guest(rng)
+        seating = rng.choice(restaurant.seatings) if len(restaurant.seatings) > 1 else None
+        told = seating is not None and rng.random() < config.told
+        instruction = rng.choice(PHRASINGS).format(
+            restaurant=restaurant.name,
+            city=restaurant.city,
+            people=people(plan.party),
+            day=f"{short_day(plan.day)} {plan.day.year}",
+            time=clock(plan.time),
+            guest=f"{name}, {phone}, {email}",
+        )
+        if seating is not None and told:
+            instruction += rng.choice(PREFERENCES).format(seating=seating)
+        yield Goal(
+            id=goal_id,
+            restaurant_id=restaurant.id,
+            instruction=instruction,
+            start_city=rng.choice(others) if rng.random() < config.other_city else restaurant.city,
+            day=plan.day,
+            party=plan.party,
+            time=plan.time,
+            name=name,
+            phone=phone,
+            email=email,
+            seating=seating,
+            told=told,
+        )
+
+
+def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: random.Random) -> Plan:
+    unavailable = rng.random() < config.unavailable
+    fallback = None
+    for _ in range(1000):
+        plan = Plan(
+            day=config.today + timedelta(days=rng.randint(1, config.window)),
+            party=rng.randint(1, LARGEST_PARTY),
+            time=rng.choice(restaurant.times),
+        )
+        right = tables.nearest(restaurant, plan)
+        if right and (right[0] != plan.time) == unavailable:
+            return plan
+        fallback = plan if right else fallback
+    if fallback is None:
+        raise ConfigError(f"no table is ever free at {restaurant.name}: taken={config.taken} leaves none, lower it")
+    return fallback
+
+
+def _guest(rng: random.Random) -> tuple[str, str, str]:
+    """Name, phone number, e-mail address; the number is one of those kept for fiction."""
+    made_of = words()
+    given, surname = rng.choice(made_of.given), rng.choice(made_of.surnames)
+    email = f"{given.lower()}.{surname.lower()}@{rng.choice(made_of.mail)}"
+    return f"{given} {surname}", f"555-01{rng.randint(0, 99):02d}", email

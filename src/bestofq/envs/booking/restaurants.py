@@ -1,0 +1,128 @@
+"""The restaurants, made from a seed, and what can be found among them."""
+
+import random
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, time
+from functools import lru_cache
+from importlib.resources import files
+
+from pydantic import Field
+
+from bestofq.core.noun import Noun
+
+SEATINGS = ("Indoor", "Outdoor", "Bar", "Booth")
+RESULTS = 8  # shown of a search
+OPENINGS = ((time(12), time(21, 30)), (time(17), time(22)), (time(17), time(22)))
+SLOT = 30  # minutes between two times that can be booked
+LARGEST_PARTY = 8
+
+
+class BookingConfig(Noun):
+    """What the site and its tasks are made from."""
+
+    seed: int = 2026
+    restaurants: int = Field(default=192, ge=60, le=800)
+    tasks_per_restaurant: int = Field(default=8, ge=1)
+    today: date = Field(default=date(2024, 5, 13), description="the site's fixed clock")
+    window: int = Field(default=48, ge=1, le=60, description="days ahead that can be booked")
+    taken: float = Field(default=0.3, ge=0, lt=1, description="share of the times that are taken for two people")
+    near: int = Field(default=90, ge=30, description="minutes around the wanted time that are shown")
+    other_city: float = Field(default=0.4, ge=0, le=1, description="share of tasks that start in the wrong city")
+    unavailable: float = Field(default=0.25, ge=0, le=1, description="share of tasks whose wanted time is taken")
+    told: float = Field(default=0.5, ge=0, le=1, description="share of seating preferences that the goal tells")
+
+
+class Words(Noun):
+    """What names are made of."""
+
+    cities: dict[str, tuple[str, ...]]
+    cuisines: tuple[str, ...]
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+    families: tuple[str, ...]
+    given: tuple[str, ...]
+    surnames: tuple[str, ...]
+    mail: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def words() -> Words:
+    return Words.model_validate(tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8")))
+
+
+class Restaurant(Noun):
+    id: str
+    name: str
+    city: str
+    area: str
+    cuisine: str
+    price: int = Field(ge=1, le=4, description="dollar signs")
+    opens: time
+    closes: time = Field(description="the last time that can be booked")
+    seatings: tuple[str, ...] = Field(min_length=1, description="of SEATINGS; a guest chooses where there are several")
+
+    @property
+    def times(self) -> tuple[time, ...]:
+        """The times of a day that can be booked when they are free."""
+        first, last = minutes(self.opens), minutes(self.closes)
+        return tuple(time(*divmod(m, 60)) for m in range(first, last + 1, SLOT))
+
+
+def minutes(at: time) -> int:
+    """Since midnight."""
+    return at.hour * 60 + at.minute
+
+
+def make_restaurants(config: BookingConfig) -> Iterator[Restaurant]:
+    """In a shuffled order, every city with about as many, no name twice."""
+    rng = random.Random(f"restaurants-{config.seed}")
+    made_of = words()
+    names = [f"{first} {last}" for first in made_of.first for last in made_of.last if first != last]
+    names = rng.sample(names, config.restaurants)
+    for i, family in enumerate(made_of.families):
+        names[i] = f"{family}'s"
+    rng.shuffle(names)
+    cities = tuple(made_of.cities)
+    for i, name in enumerate(names):
+        city = cities[i % len(cities)]
+        opens, closes = rng.choice(OPENINGS)
+        some = rng.sample(SEATINGS, rng.choice((1, 2, 2, 3)))
+        yield Restaurant(
+            id=name.lower().replace("'", "").replace(" ", "-"),
+            name=name,
+            city=city,
+            area=rng.choice(made_of.cities[city]),
+            cuisine=rng.choice(made_of.cuisines),
+            price=rng.randint(1, 4),
+            opens=opens,
+            closes=closes,
+            seatings=tuple(seating for seating in SEATINGS if seating in some),
+        )
+
+
+class Directory:
+    """Restaurants by id, by city, by words of their name or cuisine."""
+
+    def __init__(self, restaurants: Iterable[Restaurant]) -> None:
+        self._by_id = {restaurant.id: restaurant for restaurant in restaurants}
+
+    def __getitem__(self, restaurant_id: str) -> Restaurant:
+        return self._by_id[restaurant_id]
+
+    def __contains__(self, restaurant_id: str) -> bool:
+        return restaurant_id in self._by_id
+
+    def __iter__(self) -> Iterator[Restaurant]:
+        return iter(self._by_id.values())
+
+    def search(self, city: str, query: str) -> Sequence[Restaurant]:
+        """The best RESULTS of a city: by how many words of the query they have, then by name; all for no query."""
+        wanted = set(query.casefold().split())
+        found = [(len(wanted & _words_of(r)), r) for r in self if r.city == city]
+        found = [(shared, r) for shared, r in found if shared or not wanted]
+        return [r for _, r in sorted(found, key=lambda pair: (-pair[0], pair[1].name))[:RESULTS]]
+
+
+def _words_of(restaurant: Restaurant) -> set[str]:
+    return set(f"{restaurant.name} {restaurant.cuisine} {restaurant.area}".casefold().split())

@@ -1,0 +1,140 @@
+"""The booking site's oracle: knows which reservation is right and so what to do anywhere, after mistakes too. Teaches
+the pocket model; no agent may import it (an import contract says so).
+
+It asks the user where only the user knows: its demonstrations never guess a seating.
+"""
+
+from typing import NamedTuple
+
+from bestofq.core.actions import Action, AskUser, Click, Submit, Write
+from bestofq.core.observation import Observation
+from bestofq.envs.booking.pages import COMPLETE
+from bestofq.envs.booking.suite import Suite
+from bestofq.envs.booking.text import TextEnv
+from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, Visited
+from bestofq.envs.booking.web import BookingEnv
+from bestofq.envs.booking.writing import clock, long_day, people, short_day
+
+QUESTION = "Which seating do you prefer?"
+
+
+class Advice(NamedTuple):
+    """The best action, a short thought that leads to it, and what to tell the user of it."""
+
+    thought: str
+    action: Action
+    explanation: str
+
+
+class BookingOracle:
+    """Advice for one task."""
+
+    def __init__(self, suite: Suite, task_id: str) -> None:
+        self.goal = suite.goal(task_id)
+        self.restaurant = suite.restaurants[self.goal.restaurant_id]
+        self.times = suite.tables.nearest(self.restaurant, self.goal.plan)  # the right ones, the best first
+
+    def advise(self, env: TextEnv | BookingEnv, observation: Observation) -> Advice:
+        """What to do where the environment is. ValueError after the end."""
+        name, city = self.restaurant.name, self.restaurant.city
+        match env.view:
+            case Home(city=at):
+                return self._search(at or env.visit.city, observation)
+            case Cities():
+                return Advice(f"the restaurant is in {city}", _click(observation, city), f"I switched to {city}.")
+            case Results(city=at):
+                return self._search(at, observation)
+            case Visited(restaurant_id=at) if at != self.restaurant.id:
+                return _home(observation, f"this is not {name}")
+            case Visited() as view:
+                return self._at_restaurant(view, observation)
+            case Chosen(table=table) as view:
+                if table.restaurant_id != self.restaurant.id:
+                    return _home(observation, f"this is not {name}")
+                return self._at_table(view, observation)
+            case Done():
+                raise ValueError("the episode has ended: there is nothing to advise")
+            case None:
+                return _home(observation, "this page does not exist")
+
+    def _search(self, city: str, observation: Observation) -> Advice:
+        name = self.restaurant.name
+        if city != self.restaurant.city:
+            thought = f"the restaurant is in {self.restaurant.city}, not {city}"
+            return Advice(thought, _click(observation, "Change city"), "I opened the list of cities.")
+        if any(element.name == name for element in observation.elements):
+            return Advice(f"{name} is listed", _click(observation, name), f"I opened the page of {name}.")
+        field = _mark(observation, "Restaurant")
+        if observation.elements[field - 1].value == name:
+            return Advice(f"{name} is typed, search it", Submit(mark=field), f"I searched for {name}.")
+        return Advice(f"find {name}", Write(mark=field, text=name, enter=True), f"I searched for {name}.")
+
+    def _at_restaurant(self, view: Visited, observation: Observation) -> Advice:
+        goal, plan = self.goal, view.plan
+        day, party, at = short_day(goal.day), people(goal.party), clock(goal.time)
+        match view.page:
+            case "calendar":
+                month = view.month or plan.day
+                if (month.year, month.month) != (goal.day.year, goal.day.month):
+                    turn = "Next month" if month < goal.day else "Previous month"
+                    return Advice(f"need {day}, another month", _click(observation, turn), "I turned to another month.")
+                return Advice(f"the date is {day}", _click(observation, day), f"I chose {day}.")
+            case "times":
+                if (plan.day, plan.party) != (goal.day, goal.party):
+                    thought = f"this is not {day} for {party}"
+                    return Advice(thought, _click(observation, "Change search"), "I went back to correct the search.")
+                best = next((t for t in self.times if _has(observation, clock(t))), None)
+                if best is None:
+                    thought = f"these times are not near {at}"
+                    return Advice(thought, _click(observation, "Change search"), "I went back to correct the time.")
+                free = best == goal.time
+                thought = f"{at} is free" if free else f"{at} is taken, {clock(best)} is nearest"
+                return Advice(thought, _click(observation, clock(best)), f"I chose the table at {clock(best)}.")
+            case "restaurant":
+                if plan.party != goal.party:
+                    write = Write(mark=_mark(observation, "Party size"), text=party)
+                    return Advice(f"the party is {party}", write, f"I set the party to {party}.")
+                if plan.day != goal.day:
+                    thought = f"need {long_day(goal.day)}"
+                    return Advice(thought, _click(observation, "Change date"), "I opened the calendar.")
+                if plan.time != goal.time:
+                    write = Write(mark=_mark(observation, "Time"), text=at)
+                    return Advice(f"the time is {at}", write, f"I set the time to {at}.")
+                return Advice(
+                    "party, date and time are right", _click(observation, "Find a table"), "I looked for free tables."
+                )
+
+    def _at_table(self, view: Chosen, observation: Observation) -> Advice:
+        goal, table = self.goal, view.table
+        right = (table.day, table.party) == (goal.day, goal.party) and table.time in self.times
+        if not right or (view.page == "details" and table.seating != goal.seating):
+            thought = "this table is wrong" if not right else f"the guest wants {goal.seating}"
+            return Advice(thought, _click(observation, "Change search"), "I went back to correct the table.")
+        if view.page == "seating":
+            assert goal.seating is not None
+            if not goal.told and not any(goal.seating in notice for notice in observation.notices):
+                return Advice("the goal tells no seating, ask", AskUser(question=QUESTION), "I asked for the seating.")
+            thought = f"the guest wants {goal.seating}"
+            return Advice(thought, _click(observation, goal.seating), f"I chose {goal.seating} seating.")
+        for field, text in (("Name", goal.name), ("Phone", goal.phone), ("Email", goal.email)):
+            mark = _mark(observation, field)
+            if observation.elements[mark - 1].value != text:
+                write = Write(mark=mark, text=text)
+                return Advice(f"the {field.lower()} is {text}", write, f"I filled in the {field.lower()}.")
+        return Advice("all is filled in", _click(observation, COMPLETE), "I completed the reservation.")
+
+
+def _home(observation: Observation, thought: str) -> Advice:
+    return Advice(thought, _click(observation, "Home"), "I went back to the start page.")
+
+
+def _has(observation: Observation, name: str) -> bool:
+    return any(element.name == name for element in observation.elements)
+
+
+def _mark(observation: Observation, name: str) -> int:
+    return next(element.mark for element in observation.elements if element.name == name)
+
+
+def _click(observation: Observation, name: str) -> Click:
+    return Click(mark=_mark(observation, name))

@@ -1,0 +1,85 @@
+"""Every task can be done, in about as many steps as the paper's take; from anywhere the oracle finds its way."""
+
+import random
+import sys
+from statistics import mean
+
+import pytest
+
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import AskUser, Clear, Click, GoBack, Goto, Refresh, Restart, Submit, Write
+from bestofq.core.observation import Task
+from bestofq.envs.booking.site import serve
+from bestofq.envs.booking.suite import STEP_LIMIT, Suite
+from bestofq.envs.booking.text import TextEnv
+from bestofq.envs.booking.web import BookingEnv
+from bestofq.recipes.pocket.booking_oracle import BookingOracle
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return Suite()
+
+
+async def steps_of(suite: Suite, task: Task, *, mistakes: int = 0, rng: random.Random | None = None) -> int:
+    """Play a task as the oracle says, after some random actions that do not end it; the steps the oracle took."""
+    env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
+    seen, taken = await env.reset(task, seed=0), 0
+    while mistakes and rng is not None:
+        mark = rng.choice(seen.elements).mark
+        action = rng.choice(
+            [
+                *(Click(mark=mark), Click(mark=mark), Write(mark=mark, text="3"), Clear(mark=mark), GoBack()),
+                *(Submit(mark=mark), Restart(), Refresh(), Goto(url="/nowhere"), AskUser(question="What time?")),
+                *[oracle.advise(env, seen).action] * 6,
+            ]
+        )
+        before = await env.save()
+        result = await env.step(action)
+        if result.terminated:
+            await env.restore(before)
+            break
+        seen, mistakes = result.observation, mistakes - 1
+    while taken < STEP_LIMIT:
+        advice = oracle.advise(env, seen)
+        assert len(advice.thought.split()) <= 12
+        assert len(advice.explanation.split()) <= 12
+        result = await env.step(advice.action)
+        assert result.observation.error is None, (advice, result.observation.error)
+        seen, taken = result.observation, taken + 1
+        assert len(seen.text.splitlines()) <= 25
+        assert len(seen.text.split()) <= 350
+        assert len(seen.elements) <= 34
+        if result.terminated:
+            assert result.reward == 1
+            return taken
+    raise AssertionError(f"{task.id} was not done in {STEP_LIMIT} steps")
+
+
+async def test_it_does_every_test_task_in_about_the_papers_steps(suite: Suite) -> None:
+    tasks = suite.tasks("test")
+    assert len(tasks) >= 200
+    steps = [await steps_of(suite, task) for task in tasks]
+    spread = f"{mean(steps):.1f} steps on average, {min(steps)} to {max(steps)}"
+    sys.stdout.write(f"{len(tasks)} tasks: {spread}; the paper's took 13.9\n")  # shown by pytest -s
+    assert 12 <= mean(steps) <= 16
+
+
+async def test_it_comes_from_anywhere_to_the_right_reservation(suite: Suite) -> None:
+    rng = random.Random(3)
+    for task in suite.tasks("dev", 150):
+        await steps_of(suite, task, mistakes=rng.randint(1, 25), rng=rng)
+
+
+async def test_in_chromium_too(suite: Suite) -> None:
+    async with serve(suite) as site, Browser.launch() as browser:
+        web = BookingEnv(site, browser)
+        for task in suite.tasks("test", 5):
+            oracle, seen = BookingOracle(suite, task.id), await web.reset(task, seed=0)
+            for _ in range(STEP_LIMIT):
+                result = await web.step(oracle.advise(web, seen).action)
+                seen = result.observation
+                if result.terminated:
+                    break
+            assert (result.terminated, result.reward) == (True, 1)
+        await web.close()

@@ -1,0 +1,218 @@
+"""What tasks ask for, what earns the reward, and what the site and the user answer."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import date, time
+
+import pytest
+from pydantic import ValidationError
+
+from bestofq.core.actions import AskUser, Clear, Click, GoBack, Scroll, Submit, Write
+from bestofq.core.errors import ConfigError
+from bestofq.core.observation import Observation, Task
+from bestofq.envs.booking.goals import Goal
+from bestofq.envs.booking.pages import COMPLETE
+from bestofq.envs.booking.restaurants import BookingConfig, Restaurant, minutes
+from bestofq.envs.booking.suite import Suite
+from bestofq.envs.booking.tables import Plan, Table, Tables
+from bestofq.envs.booking.text import TextEnv
+from bestofq.envs.booking.user import reply
+from bestofq.envs.booking.views import Chosen, from_url, to_url
+from bestofq.envs.booking.visits import Details, Reservation, Visit
+from bestofq.recipes.pocket.booking_oracle import BookingOracle
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return Suite()
+
+
+@pytest.fixture(scope="module")
+def goals(suite: Suite) -> list[Goal]:
+    return [suite.goal(task.id) for task in suite.tasks("train")]
+
+
+def right(suite: Suite, task: Task) -> Visit:
+    """The visit that has made the reservation the task asks for."""
+    goal = suite.goal(task.id)
+    at = suite.tables.nearest(suite.restaurants[goal.restaurant_id], goal.plan)[0]
+    table = Table(restaurant_id=goal.restaurant_id, day=goal.day, party=goal.party, time=at, seating=goal.seating)
+    details = Details(name=goal.name, phone=goal.phone, email=goal.email)
+    return replace(suite.visit(task), held=table, reservation=Reservation(table=table, details=details))
+
+
+def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Suite) -> None:
+    places = {split: {r.id for r in suite.server(split).directory} for split in ("train", "dev", "test")}
+    assert len(set.union(*places.values())) == sum(map(len, places.values())) == suite.config.restaurants >= 60
+    assert len(suite.tasks("train")) >= 600
+    assert len(suite.tasks("test")) >= 200
+    assert {suite.goal(task.id).restaurant_id for task in suite.tasks("test")} == places["test"]
+
+
+def test_the_same_seed_makes_the_same_tasks(suite: Suite) -> None:
+    assert Suite().tasks("dev") == suite.tasks("dev")
+    assert Suite(BookingConfig(seed=1)).tasks("dev") != suite.tasks("dev")
+
+
+def test_all_difficulties_occur(suite: Suite, goals: list[Goal]) -> None:
+    count = Counter[str]()
+    for goal in goals:
+        restaurant = suite.restaurants[goal.restaurant_id]
+        times = suite.tables.nearest(restaurant, goal.plan)
+        count["other city"] += goal.start_city != restaurant.city
+        count["taken"] += goal.time not in times
+        count["tie"] += len(times) > 1
+        count["told"] += goal.told
+        count["ask"] += goal.seating is not None and not goal.told
+        tells = (f"{goal.seating} seating", f"Seating: {goal.seating}")
+        assert goal.told == any(words in goal.instruction for words in tells)
+        for part in (restaurant.name, restaurant.city, goal.name, goal.phone, goal.email):
+            assert part in goal.instruction
+    assert min(count[key] / len(goals) for key in ("other city", "taken", "told", "ask")) > 0.15
+    assert count["tie"] > 10
+
+
+def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: Suite) -> None:
+    restaurant = next(r for r in suite.restaurants if r.opens == time(12))
+    seen = Counter[int]()
+    for day in range(14, 31):
+        for at in restaurant.times:
+            plan = Plan(day=date(2024, 5, day), party=4, time=at)
+            found = suite.tables.nearest(restaurant, plan)
+            free = [t for t in restaurant.times if suite.tables.is_free(restaurant, plan.day, plan.party, t)]
+            away = {t: abs(minutes(t) - minutes(at)) for t in free}
+            near = [t for t in free if away[t] == min(away.values()) <= suite.config.near]
+            assert list(found) == near
+            seen[len(found)] += 1
+    assert seen[1] > 0
+    assert seen[2] > 0
+
+
+def test_larger_parties_find_fewer_tables(suite: Suite) -> None:
+    restaurant, day = next(iter(suite.restaurants)), suite.config.today
+    free = [sum(suite.tables.is_free(restaurant, day, party, at) for at in restaurant.times) for party in range(1, 9)]
+    assert free == sorted(free, reverse=True)
+
+
+def test_nothing_is_free_where_all_is_taken() -> None:
+    with pytest.raises(ConfigError, match=r"taken=0\.99999"):
+        Suite(BookingConfig(taken=0.99999, restaurants=60)).tasks("test")
+    with pytest.raises(ValidationError):
+        BookingConfig(restaurants=10)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "criterion"),
+    [
+        ("restaurant_id", "elsewhere", "date_and_time"),
+        ("day", date(2024, 5, 13), "date_and_time"),
+        ("time", time(3), "date_and_time"),
+        ("party", 99, "party_size"),
+        ("seating", "Roof", "user_information"),
+        ("name", "Nobody", "user_information"),
+        ("phone", "555-9999", "user_information"),
+        ("email", "a@b.c", "user_information"),
+    ],
+)
+def test_each_criterion_is_needed(suite: Suite, field: str, value: object, criterion: str) -> None:
+    task = next(t for t in suite.tasks("train") if suite.goal(t.id).seating)
+    visit = right(suite, task)
+    assert suite.reward(task, visit) == 1
+    made = visit.reservation
+    assert made is not None
+    if field in ("name", "phone", "email"):
+        made = replace(made, details=replace(made.details, **{field: value}))
+    else:
+        made = replace(made, table=replace(made.table, **{field: value}))
+    wrong = suite.criteria(task, replace(visit, reservation=made))
+    assert [name for name, holds in wrong if not holds] == [criterion]
+    assert wrong.reward == 0
+
+
+def test_what_is_right_before_the_end_is_known_but_earns_nothing(suite: Suite) -> None:
+    task = suite.tasks("train")[0]
+    found = suite.criteria(task, replace(right(suite, task), reservation=None))
+    assert (found.date_and_time, found.party_size, found.completed, found.reward) == (True, True, False, 0)
+
+
+def test_phone_numbers_and_cases_may_be_written_otherwise(suite: Suite) -> None:
+    task = suite.tasks("train")[0]
+    visit = right(suite, task)
+    made = visit.reservation
+    assert made is not None
+    details = Details(
+        name=made.details.name.upper(), phone=made.details.phone.replace("-", " "), email=made.details.email.upper()
+    )
+    assert suite.reward(task, replace(visit, reservation=replace(made, details=details))) == 1
+
+
+def test_the_user_answers_what_only_the_user_knows(goals: list[Goal]) -> None:
+    goal = next(g for g in goals if g.seating and not g.told)
+    assert reply(goal, "Would you like to sit indoors or at the bar?") == f"{goal.seating}, please."
+    assert goal.phone in reply(goal, "What is your phone number?")
+    assert "nearest free" in reply(goal, "Is another time fine?")
+    assert reply(goal, "For how many people?") == f"For {goal.party} {'person' if goal.party == 1 else 'people'}."
+    assert reply(goal, "Shall I go on?") == "I have told you all I know."
+
+
+async def test_a_form_that_is_not_filled_in_is_asked_for_again_and_keeps_what_was_sent(suite: Suite) -> None:
+    env, task = TextEnv(suite), suite.tasks("dev")[0]
+    seen = await at_details(env, suite, task)
+    mark = {e.name: e.mark for e in seen.elements}
+    await env.step(Write(mark=mark["Name"], text="Ann Lee"))
+    result = await env.step(Write(mark=mark["Email"], text="nonsense", enter=True))
+    assert "Please correct: Phone, Email" in result.observation.text
+    assert 'Name: "Ann Lee"' in result.observation.text
+    assert not result.terminated
+
+
+async def at_details(env: TextEnv, suite: Suite, task: Task) -> Observation:
+    seen, oracle = await env.reset(task, seed=0), BookingOracle(suite, task.id)
+    while not any(e.name == COMPLETE for e in seen.elements):
+        seen = (await env.step(oracle.advise(env, seen).action)).observation
+    return seen
+
+
+async def test_only_sending_the_details_is_irreversible(suite: Suite) -> None:
+    env, task = TextEnv(suite), suite.tasks("dev")[0]
+    seen, oracle = await env.reset(task, seed=0), BookingOracle(suite, task.id)
+    for _ in range(40):
+        action = oracle.advise(env, seen).action
+        result = await env.step(action)
+        assert suite.irreversible(seen, action) == result.terminated
+        seen = result.observation
+        if result.terminated:
+            break
+    assert result.terminated
+    seen = await at_details(env, suite, task)
+    mark = {e.name: e.mark for e in seen.elements}
+    for action in (Submit(mark=mark["Phone"]), Write(mark=mark["Phone"], text="1", enter=True)):
+        assert suite.irreversible(seen, action)
+    for action in (Write(mark=mark["Phone"], text="1"), Clear(mark=mark["Phone"]), Click(mark=mark["Home"])):
+        assert not suite.irreversible(seen, action)
+    assert not any(suite.irreversible(seen, a) for a in (GoBack(), Scroll(), AskUser(question="Shall I?")))
+
+
+def test_every_view_has_one_address(suite: Suite) -> None:
+    server = suite.server("test")
+    for restaurant in server.directory:
+        several = len(restaurant.seatings) > 1
+        seating = restaurant.seatings[-1] if several else None
+        plan = Plan(day=date(2024, 6, 3), party=3, time=time(19, 30))
+        for at in server.tables.free(restaurant, plan):
+            table = Table(restaurant_id=restaurant.id, day=plan.day, party=3, time=at, seating=seating)
+            view = Chosen(page="details", table=table, plan=plan)
+            assert from_url(to_url(view), server.directory, server.tables) == view
+    for url in ("/details/nobody", "/restaurant/x/y", "/search?city=Atlantis&q=x", "/calendar/zorbas?month=2031-01"):
+        assert from_url(url, server.directory, server.tables) is None
+
+
+def test_a_taken_table_cannot_be_had_by_its_address(suite: Suite) -> None:
+    server = suite.server("test")
+    restaurant: Restaurant = next(iter(server.directory))
+    taken = next(at for at in restaurant.times if not server.tables.is_free(restaurant, suite.config.today, 2, at))
+    url = f"/details/{restaurant.id}?date={suite.config.today}&party=2&time=1900&at={taken:%H%M}"
+    if len(restaurant.seatings) > 1:
+        url += f"&seating={restaurant.seatings[0]}"
+    assert from_url(url, server.directory, Tables(suite.config)) is None
+    assert from_url(url, server.directory, Tables(suite.config.model_copy(update={"taken": 0}))) is not None

@@ -1,0 +1,114 @@
+"""Every environment that can be put back: the rest of an episode is the same each time it is played from there."""
+
+import random
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import Action, AskUser, Clear, Click, GoBack, Refresh, Restart, Scroll, Submit, Write
+from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Env, Restores
+from bestofq.envs.booking import site as booking_site
+from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.text import TextEnv as BookingText
+from bestofq.envs.booking.web import BookingEnv
+from bestofq.envs.webshop import site as shop_site
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.envs.webshop.text import TextEnv as ShopText
+from bestofq.envs.webshop.web import WebShopEnv
+
+SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
+BOOKING = Booking()
+WORLDS = ("webshop-text", "webshop-browser", "booking-text", "booking-browser")
+
+
+@pytest.fixture(params=WORLDS)
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Env, list[Task]]]:
+    async with AsyncExitStack() as stack:
+        env: Env
+        if request.param == "webshop-text":
+            env = ShopText(SHOP)
+        elif request.param == "booking-text":
+            env = BookingText(BOOKING)
+        else:
+            browser = await stack.enter_async_context(Browser.launch())
+            if request.param == "webshop-browser":
+                env = WebShopEnv(await stack.enter_async_context(shop_site.serve(SHOP)), browser)
+            else:
+                env = BookingEnv(await stack.enter_async_context(booking_site.serve(BOOKING)), browser)
+        tasks = SHOP.tasks("test") if request.param.startswith("webshop") else BOOKING.tasks("test")
+        yield env, tasks
+        await env.close()
+
+
+def random_action(seen: Observation, rng: random.Random) -> Action:
+    mark = rng.choice(seen.elements).mark
+    fields = [e.mark for e in seen.elements if e.role in ("searchbox", "textbox", "combobox")] or [mark]
+    text = rng.choice(["blue house", "4 people", "8:30 PM", "ann@example.com", "mouse"])
+    return rng.choice(
+        [
+            *[Click(mark=mark)] * 4,
+            *[Write(mark=rng.choice(fields), text=text)] * 2,
+            *(Write(mark=rng.choice(fields), text=text, enter=True), Clear(mark=mark), Submit(mark=mark)),
+            *(GoBack(), GoBack(), Refresh(), Restart(), Scroll(), AskUser(question="Where do you like to sit?")),
+        ]
+    )
+
+
+def told(seen: Observation) -> object:
+    """All but the picture: what an agent acts on."""
+    return seen.model_dump(exclude={"screenshot"})
+
+
+@dataclass
+class Node:
+    """A state, as it was when it was saved, and one way on from there."""
+
+    saved: object
+    seen: object
+    actions: list[Action]
+    results: list[tuple[object, float | None, bool]]
+
+
+async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float | None, bool]]:
+    """What comes of the actions, until the end."""
+    results = []
+    for action in actions:
+        result = await env.step(action)
+        results.append((told(result.observation), result.reward, result.terminated))
+        if result.terminated:
+            break
+    return results
+
+
+async def test_the_rest_is_the_same_each_time(world: tuple[Env, list[Task]]) -> None:
+    env, tasks = world
+    assert isinstance(env, Restores)
+    rng = random.Random(11)
+    nodes = []
+    for task in tasks[:2]:
+        seen, ended = await env.reset(task, seed=0), False
+        for _ in range(3):
+            for _ in range(4):
+                before, here = await env.save(), told(seen)
+                result = await env.step(random_action(seen, rng))
+                if result.terminated:
+                    seen = await env.restore(before)
+                    assert told(seen) == here
+                else:
+                    seen = result.observation
+            node = Node(saved=await env.save(), seen=told(seen), actions=[], results=[])
+            while len(node.actions) < 5 and not ended:
+                node.actions.append(random_action(seen, rng))
+                result = await env.step(node.actions[-1])
+                seen, ended = result.observation, result.terminated
+                node.results.append((told(seen), result.reward, ended))
+            nodes.append(node)
+            seen, ended = await env.restore(node.saved), False
+    for node in [*rng.sample(nodes, len(nodes)), *rng.sample(nodes, 2)]:
+        assert told(await env.restore(node.saved)) == node.seen
+        assert await play(env, node.actions) == node.results
