@@ -1,0 +1,246 @@
+"""Pairs learned per second by `train_on_preferences`, beside TRL's DPOTrainer: same model, same pairs, same order.
+
+    python benchmarks/dpo.py --out benchmarks/results/dpo.json
+
+Neither runs a reference model: both are given the likelihoods the replies were drawn with (TRL, which has no way in for
+them, by overriding its precomputation) and both take token ids as they are (TRL by overriding its tokenization). Both
+do the same Adam steps in float32, so their losses must agree at every step. Tokens are the pairs' own, each pair's
+prompt twice, whatever is shared or padded. TRL's clock leaves out its loading of batches; ours leaves out nothing.
+Seconds are the processor's, which other programs on the machine hardly change; the wall's stand beside them.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import datasets
+import torch
+import trl
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+
+from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.learning.preference_batches import Batches, own_tokens
+from bestofq.learning.preferences import DPOConfig, train_on_preferences
+from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.models.local import POCKET
+
+
+def load() -> Any:
+    return AutoModelForCausalLM.from_pretrained(POCKET, dtype=torch.float32, attn_implementation="sdpa")
+
+
+def drawn_pairs(
+    model: Any, *, nodes: int, per_node: int, prompt: int, answer: int, spread: float, seed: int
+) -> list[PreferencePair]:
+    """`per_node` pairs of one chosen turn and as many rejected ones; answers of (1 ± spread) · `answer` tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs = []
+    for node in range(nodes):
+        longer = torch.rand(per_node + 1, generator=generator) * 2 - 1
+        lengths = [prompt, *(max(1, round(answer * (1 + spread * float(x)))) for x in longer)]
+        ids, *replies = (
+            tuple(torch.randint(3, model.config.vocab_size, (n,), generator=generator).tolist()) for n in lengths
+        )
+        with torch.no_grad():
+            log_probs = reply_log_probs(model, [Branches(ids, replies)], share=False).tolist()
+        turns = [Turn(prompt_ids=ids, reply_ids=r, log_prob=p) for r, p in zip(replies, log_probs, strict=True)]
+        pairs += [
+            PreferencePair(chosen=(turns[0],), rejected=(turn,), margin=1.0, task="random", node=node)
+            for turn in turns[1:]
+        ]
+    return pairs
+
+
+Seconds = tuple[float, float]  # of the processor, all threads; on the wall
+
+
+def now() -> Seconds:
+    return time.process_time(), time.perf_counter()
+
+
+def between(before: Seconds, after: Seconds) -> Seconds:
+    return after[0] - before[0], after[1] - before[1]
+
+
+def ours(pairs: Sequence[PreferencePair], config: DPOConfig) -> tuple[list[float], list[Seconds]]:
+    """Losses of all steps, seconds of all but the first."""
+    losses: list[float] = []
+    moments: list[Seconds] = []
+
+    def report(progress: Any) -> None:
+        losses.append(progress.pairs.loss)
+        moments.append(now())
+
+    with TemporaryDirectory() as folder:
+        train_on_preferences(load(), pairs, config, report, out=Path(folder))
+    return losses, [between(*some) for some in pairwise(moments)]
+
+
+class Trainer(trl.DPOTrainer):  # type: ignore[misc]
+    """TRL's, with tokens and reference likelihoods as they come."""
+
+    def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:
+        return dataset
+
+    def _precompute_ref_logps(self, dataset: Any, *_: Any, **__: Any) -> Any:
+        return dataset
+
+
+class Clock(TrainerCallback):  # type: ignore[misc]
+    def __init__(self) -> None:
+        self.seconds: list[Seconds] = []
+        self.losses: list[float] = []
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        self.begun = now()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.seconds.append(between(self.begun, now()))
+
+    def on_log(self, *_: Any, logs: dict[str, Any], **__: Any) -> None:
+        if "loss" in logs:
+            self.losses.append(float(logs["loss"]))
+
+
+def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> tuple[list[float], list[Seconds]]:
+    """Losses of all steps, seconds of all but the first."""
+    rows = [
+        {
+            "prompt_ids": pair.chosen[0].prompt_ids,
+            "chosen_ids": pair.chosen[0].reply_ids,
+            "rejected_ids": pair.rejected[0].reply_ids,
+            "ref_chosen_logps": pair.chosen[0].log_prob,
+            "ref_rejected_logps": pair.rejected[0].log_prob,
+        }
+        for pair in pairs
+    ]
+    clock = Clock()
+    with TemporaryDirectory() as folder:
+        arguments = trl.DPOConfig(
+            output_dir=folder,
+            beta=config.beta,
+            learning_rate=config.lr,
+            lr_scheduler_type="linear",
+            num_train_epochs=1,
+            per_device_train_batch_size=config.batch_pairs,
+            max_length=None,
+            precompute_ref_log_probs=True,
+            gradient_checkpointing=False,
+            bf16=False,
+            use_cpu=True,
+            max_grad_norm=config.clip_norm,
+            weight_decay=config.weight_decay,
+            train_sampling_strategy="sequential",
+            save_strategy="no",
+            logging_steps=1,
+            report_to=[],
+            disable_tqdm=True,
+        )
+        trainer = Trainer(
+            model=load(),
+            args=arguments,
+            train_dataset=datasets.Dataset.from_list(rows),
+            processing_class=AutoTokenizer.from_pretrained(POCKET),
+            callbacks=[clock],
+        )
+        trainer.train()
+    return clock.losses, clock.seconds[1:]
+
+
+def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Tokens per second of both, the median over rounds; their ratio within a round, likewise."""
+    nodes = max(1, setting["batch_pairs"] // setting["per_node"]) * steps
+    shape = {name: setting[name] for name in ("per_node", "prompt", "answer", "spread")}
+    pairs = drawn_pairs(load().eval(), nodes=nodes, seed=seed, **shape)
+    config = DPOConfig(
+        lr=1e-6,  # Adam's first steps go by signs: larger ones spread the rounding of gradients near 0
+        batch_pairs=setting["batch_pairs"],
+        warmup_share=0.0,
+        precision="float32",
+        device="cpu",
+        checkpoint_every=steps,
+        seed=seed,
+    )
+    order = Batches(pairs, batch_pairs=config.batch_pairs, micro_batch_tokens=1, epochs=1, seed=seed, share=True).steps
+    in_order = [pair for step in order for unit in step for pair in unit]
+    timed = sum(own_tokens(unit) for step in order[1:] for unit in step)  # the first step warms up
+    rates: dict[str, list[tuple[float, ...]]] = {"train_on_preferences": [], "TRL DPOTrainer": []}
+    apart = 0.0
+    for _ in range(rounds):
+        our_losses, our_seconds = ours(pairs, config)
+        their_losses, their_seconds = theirs(in_order, config)
+        apart = max(apart, *(abs(a - b) for a, b in zip(our_losses, their_losses, strict=True)))
+        for name, seconds in (("train_on_preferences", our_seconds), ("TRL DPOTrainer", their_seconds)):
+            rates[name].append(tuple(timed / sum(clock) for clock in zip(*seconds, strict=True)))
+    ratios = [(a[0] / b[0], a[1] / b[1]) for a, b in zip(*rates.values(), strict=True)]
+    processor = [ratio for ratio, _ in ratios]
+    return setting | {
+        "tokens_per_s": {name: round(statistics.median(rate for rate, _ in values)) for name, values in rates.items()},
+        "times_trl": round(statistics.median(processor), 2),
+        "times_trl_range": [round(min(processor), 2), round(max(processor), 2)],
+        "times_trl_on_the_wall": round(statistics.median(ratio for _, ratio in ratios), 2),
+        "loss_apart_at_most": float(f"{apart:.1e}"),
+        "last_loss": round(our_losses[-1], 4),
+    }
+
+
+SETTINGS = {
+    "2:1": {"prompt": 128, "answer": 64, "per_node": 1, "spread": 0.5},
+    "8:1": {"prompt": 512, "answer": 64, "per_node": 1, "spread": 0.5},
+    "8:1, answers of one length": {"prompt": 512, "answer": 64, "per_node": 1, "spread": 0.0},
+    "16:1": {"prompt": 1024, "answer": 64, "per_node": 1, "spread": 0.5},
+    "8:1, 4 pairs a node": {"prompt": 512, "answer": 64, "per_node": 4, "spread": 0.5},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=4, help="per contender and round, the first untimed")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch-pairs", type=int, default=4, help="a step, in one forward pass for TRL")
+    parser.add_argument("--only", help="one setting")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="JSON file")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    results = {}
+    for name, setting in SETTINGS.items():
+        if given.only in (None, name):
+            row = compare(
+                setting | {"batch_pairs": given.batch_pairs}, steps=given.steps, rounds=given.rounds, seed=given.seed
+            )
+            results[name] = row
+            sys.stdout.write(f"{name:28} x {row['times_trl']:.2f}  {row['tokens_per_s']} {row['loss_apart_at_most']}\n")
+            sys.stdout.flush()
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    report = {
+        "command": ["python", *sys.argv],
+        "seed": given.seed,
+        "commit": commit.stdout.strip() or None,
+        "machine": {
+            "processor": torch.cpu.get_capabilities().get("cpu_name", platform.machine()),
+            "cores": os.cpu_count(),
+            "threads": given.threads,
+            "load_average": os.getloadavg()[0],
+            "torch": torch.__version__,
+            "trl": trl.__version__,
+        },
+        "results": results,
+    }
+    if given.out:
+        given.out.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

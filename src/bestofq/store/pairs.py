@@ -1,0 +1,197 @@
+"""Preference pairs as a Parquet file, in TRL's column names: `datasets.load_dataset("parquet", data_files=…)`.
+
+Pairs of single turns: `prompt_ids`, `chosen_ids`, `rejected_ids`, `ref_chosen_logps`, `ref_rejected_logps` (TRL 1.16's
+names after its tokenization), and ours, `margin`, `task`, `node`; with `decode`, the texts `prompt`, `chosen` and
+`rejected` too, which TRL's trainers begin with. Pairs of trajectories have lists of turns in the places of ids, and
+each side its prompts: `chosen_prompt_ids`, `rejected_prompt_ids`, `chosen_logps`, `rejected_logps`; `ref_…_logps` are
+the sums. What the pairs are of stands in the file's metadata.
+"""
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError
+
+from bestofq.core.errors import DataError
+from bestofq.core.extras import extra
+from bestofq.core.noun import Noun
+from bestofq.core.preferences import PreferencePair, Turn
+
+Decode = Callable[[Sequence[int]], str]
+_KEY = b"bestofq"
+_COMMON = ("ref_chosen_logps", "ref_rejected_logps", "margin", "task", "node")
+_COLUMNS = {
+    "step": ("prompt_ids", "chosen_ids", "rejected_ids", *_COMMON),
+    "trajectory": (
+        *("chosen_prompt_ids", "chosen_ids", "chosen_logps", "rejected_prompt_ids", "rejected_ids", "rejected_logps"),
+        *_COMMON,
+    ),
+}
+
+
+class PairSource(Noun):
+    """What drew the turns of a file, and so what its likelihoods are of."""
+
+    model: str = Field(description="name of the model that drew them")
+    revision: str = Field(description="of its weights")
+    prompt: str = Field(description="hash of the prompt's template")
+
+
+class _Card(Noun):
+    format: Literal[1] = 1
+    kind: Literal["step", "trajectory"]
+    source: PairSource
+
+    @classmethod
+    def of(cls, pairs: Sequence[PreferencePair], source: PairSource) -> Self:
+        prompts = ({turn.prompt_ids for turn in (*pair.chosen, *pair.rejected)} for pair in pairs)
+        turns = max(len(side) for pair in pairs for side in (pair.chosen, pair.rejected))
+        step = turns == 1 and all(len(some) == 1 for some in prompts)
+        return cls(kind="step" if step else "trajectory", source=source)
+
+
+def write_pairs(
+    path: Path, pairs: Sequence[PreferencePair], source: PairSource, *, decode: Decode | None = None
+) -> Path:
+    """Write pairs, whole or not at all; returns `path`. `decode` turns ids into text, special tokens included.
+
+    Raises DataError when there are none, or a likelihood is not one (above 0, NaN, -inf).
+    """
+    if not pairs:
+        raise DataError(f"There are 0 preference pairs to write to {path}; search more tasks, or lower the threshold.")
+    for pair in pairs:
+        _check(pair, path)
+    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
+    card = _Card.of(pairs, source)
+    rows = [_step_row(pair, decode) if card.kind == "step" else _trajectory_row(pair) for pair in pairs]
+    table = arrow.Table.from_pylist(rows, schema=_schema(arrow, rows[0], card.kind))
+    table = table.replace_schema_metadata({_KEY: card.model_dump_json().encode()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        parquet.write_table(table, file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    return path
+
+
+def read_pairs(path: Path, *, source: PairSource | None = None) -> list[PreferencePair]:
+    """The pairs of a file that `write_pairs` wrote.
+
+    Raises DataError when it is missing or no such file, holds no pairs or no likelihoods, or when `source` is given and
+    they are of another model, revision or prompt.
+    """
+    table, card = _read(path)
+    if source is not None and source != card.source:
+        names = [(name, getattr(card.source, name), getattr(source, name)) for name in PairSource.model_fields]
+        said = ", ".join(f"{name} {theirs!r}, not {ours!r}" for name, theirs, ours in names if theirs != ours)
+        raise DataError(
+            f"The pairs in {path} were drawn by another policy: {said}. Their likelihoods are not this model's; "
+            "collect new pairs with it."
+        )
+    missing = [name for name in _COLUMNS[card.kind] if name not in table.column_names]
+    if missing:
+        raise DataError(f"{path} lacks the columns {', '.join(missing)}; write it with `write_pairs`.")
+    rows = table.select(list(_COLUMNS[card.kind])).to_pylist()
+    if not rows:
+        raise DataError(f"{path} holds 0 preference pairs.")
+    try:
+        pairs = [_step_pair(row) if card.kind == "step" else _trajectory_pair(row) for row in rows]
+    except (ValidationError, TypeError, ValueError) as error:
+        raise DataError(f"{path} holds a pair that is none: {error}") from error
+    for pair in pairs:
+        _check(pair, path)
+    return pairs
+
+
+def read_source(path: Path) -> PairSource:
+    """What drew the pairs of a file. DataError as `read_pairs`."""
+    return _read(path)[1].source
+
+
+def _read(path: Path) -> tuple[Any, _Card]:
+    if not path.is_file():
+        raise DataError(f"There are no preference pairs at {path}.")
+    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
+    try:
+        table = parquet.read_table(path)
+    except arrow.ArrowException as error:
+        raise DataError(f"{path} is not a Parquet file: {error}") from error
+    body = (table.schema.metadata or {}).get(_KEY)
+    if body is None:
+        raise DataError(f"{path} does not say what drew its pairs; write it with `write_pairs`.")
+    try:
+        return table, _Card.model_validate_json(body)
+    except ValidationError as error:
+        raise DataError(f"{path} is not a pair file of this version: {error}") from error
+
+
+def _check(pair: PreferencePair, path: Path) -> None:
+    for turn in (*pair.chosen, *pair.rejected):
+        if not (math.isfinite(turn.log_prob) and turn.log_prob <= 1e-3):  # rounding may pass 0 by a little
+            raise DataError(
+                f"{path}, task {pair.task}, node {pair.node}: {turn.log_prob} is no log-likelihood; DPO needs the one "
+                "each turn was drawn with, so draw them with a model that tells it."
+            )
+
+
+def _step_row(pair: PreferencePair, decode: Decode | None) -> dict[str, Any]:
+    (chosen,), (rejected,) = pair.chosen, pair.rejected
+    ids = {"prompt": chosen.prompt_ids, "chosen": chosen.reply_ids, "rejected": rejected.reply_ids}
+    texts = {} if decode is None else {name: decode(tokens) for name, tokens in ids.items()}
+    return texts | {f"{name}_ids": tokens for name, tokens in ids.items()} | _common(pair)
+
+
+def _trajectory_row(pair: PreferencePair) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for side, turns in (("chosen", pair.chosen), ("rejected", pair.rejected)):
+        row[f"{side}_prompt_ids"] = [turn.prompt_ids for turn in turns]
+        row[f"{side}_ids"] = [turn.reply_ids for turn in turns]
+        row[f"{side}_logps"] = [turn.log_prob for turn in turns]
+    return row | _common(pair)
+
+
+def _common(pair: PreferencePair) -> dict[str, Any]:
+    return {
+        "ref_chosen_logps": math.fsum(turn.log_prob for turn in pair.chosen),
+        "ref_rejected_logps": math.fsum(turn.log_prob for turn in pair.rejected),
+        "margin": pair.margin,
+        "task": pair.task,
+        "node": pair.node,
+    }
+
+
+def _step_pair(row: Mapping[str, Any]) -> PreferencePair:
+    chosen, rejected = (
+        Turn(prompt_ids=row["prompt_ids"], reply_ids=row[f"{side}_ids"], log_prob=row[f"ref_{side}_logps"])
+        for side in ("chosen", "rejected")
+    )
+    return PreferencePair(
+        chosen=(chosen,), rejected=(rejected,), margin=row["margin"], task=row["task"], node=row["node"]
+    )
+
+
+def _trajectory_pair(row: Mapping[str, Any]) -> PreferencePair:
+    chosen, rejected = (
+        tuple(
+            Turn(prompt_ids=prompt, reply_ids=reply, log_prob=log_prob)
+            for prompt, reply, log_prob in zip(
+                row[f"{side}_prompt_ids"], row[f"{side}_ids"], row[f"{side}_logps"], strict=True
+            )
+        )
+        for side in ("chosen", "rejected")
+    )
+    return PreferencePair(chosen=chosen, rejected=rejected, margin=row["margin"], task=row["task"], node=row["node"])
+
+
+def _schema(arrow: Any, row: Mapping[str, Any], kind: str) -> Any:
+    ids = arrow.list_(arrow.int32())
+    types: dict[str, Any] = {"task": arrow.string(), "node": arrow.int32()}
+    types |= {name: arrow.string() for name in ("prompt", "chosen", "rejected")}
+    types |= {name: ids if kind == "step" else arrow.list_(ids) for name in row if name.endswith("_ids")}
+    types |= {name: arrow.list_(arrow.float64()) for name in ("chosen_logps", "rejected_logps")}
+    return arrow.schema([(name, types.get(name, arrow.float64())) for name in row])

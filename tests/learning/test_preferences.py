@@ -1,0 +1,186 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from preference_run import CONFIG, step_pairs, tiny_model, trajectory_pairs
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from bestofq.core.errors import CheckpointError, ConfigError, DataError
+from bestofq.core.preferences import PreferencePair
+from bestofq.learning.adapters import LoRAConfig
+from bestofq.learning.distributed import Group
+from bestofq.learning.preference_batches import Batches, Terms, nodes_of, units
+from bestofq.learning.preferences import (
+    DPOConfig,
+    PreferenceProgress,
+    schedule,
+    train_on_preferences,
+)
+
+SCRIPT = Path(__file__).with_name("preference_run.py")
+
+
+def trained(
+    out: Path, pairs: list[PreferencePair], model: Any = None, **changes: Any
+) -> tuple[dict[str, torch.Tensor], list[PreferenceProgress]]:
+    """Weights and progress of a run of the tiny model."""
+    rows: list[PreferenceProgress] = []
+    config = CONFIG.model_copy(update=changes)
+    folder = train_on_preferences(tiny_model() if model is None else model, pairs, config, rows.append, out=out)
+    return load_file(folder / "model.safetensors"), rows
+
+
+def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], atol: float = 2e-6) -> None:
+    assert found.keys() == expected.keys()
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=atol)
+
+
+def test_it_learns_to_prefer_what_is_preferred(tmp_path: Path) -> None:
+    _, rows = trained(tmp_path, step_pairs(), epochs=8, lr=1e-2)
+    assert rows[0].pairs.loss == pytest.approx(
+        0.6931, abs=1e-4
+    )  # log 2: the policy is where the likelihoods were stored
+    assert abs(rows[0].pairs.chosen_reward) < 1e-4
+    assert rows[-1].pairs.loss < 0.5
+    assert rows[-1].pairs.accuracy == 1.0
+    assert rows[-1].pairs.margin > 0.3
+    assert rows[-1].step == rows[-1].steps == 24
+
+
+def test_shared_prompts_change_nothing(tmp_path: Path) -> None:
+    shared, rows = trained(tmp_path / "shared", step_pairs())
+    plain, other = trained(tmp_path / "plain", step_pairs(), share_prompts=False)
+    assert_same(shared, plain)
+    assert [row.pairs.loss for row in rows] == pytest.approx([row.pairs.loss for row in other], abs=1e-5)
+    assert [row.tokens for row in rows] == [row.tokens for row in other]
+
+
+def test_neither_micro_batches_nor_checkpointed_activations_change_the_gradient(tmp_path: Path) -> None:
+    wide, _ = trained(tmp_path / "wide", step_pairs(), micro_batch_tokens=10_000)
+    narrow, _ = trained(tmp_path / "narrow", step_pairs(), micro_batch_tokens=1, gradient_checkpointing=True)
+    assert_same(narrow, wide)
+
+
+def test_a_trajectory_longer_than_a_micro_batch_learns_the_same(tmp_path: Path) -> None:
+    whole, rows = trained(tmp_path / "whole", trajectory_pairs(), micro_batch_tokens=10_000)
+    split, other = trained(tmp_path / "split", trajectory_pairs(), micro_batch_tokens=12)
+    assert_same(split, whole)
+    assert rows[0].pairs.loss == pytest.approx(0.6931, abs=1e-4)
+    assert [row.pairs.margin for row in rows] == pytest.approx([row.pairs.margin for row in other], abs=1e-5)
+
+
+def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:
+    weights, rows = trained(tmp_path, step_pairs(), lora=LoRAConfig(rank=4, alpha=8), epochs=8, lr=1e-2)
+    assert rows[-1].pairs.loss < rows[0].pairs.loss
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    before = tiny_model().state_dict()
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
+    assert {name for name, value in weights.items() if not torch.equal(value, before[name])} >= {
+        "model.layers.0.self_attn.q_proj.weight"
+    }
+    assert torch.equal(model.get_input_embeddings().weight, before["model.embed_tokens.weight"])
+
+
+def test_adapters_are_resumed_too(tmp_path: Path) -> None:
+    adapters = {"lora": LoRAConfig(rank=4, alpha=8)}
+    expected, through = trained(tmp_path / "through", step_pairs(), **adapters)
+
+    def stop(progress: PreferenceProgress) -> None:
+        if progress.step == 5:
+            raise KeyboardInterrupt
+
+    config = CONFIG.model_copy(update=adapters)
+    with pytest.raises(KeyboardInterrupt):
+        train_on_preferences(tiny_model(), step_pairs(), config, stop, out=tmp_path / "stopped")
+    found, again = trained(tmp_path / "stopped", step_pairs(), **adapters)
+    assert again == through[4:]
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+def test_matrix_products_in_bfloat16_learn_as_well(tmp_path: Path) -> None:
+    weights, rows = trained(tmp_path, step_pairs(), epochs=8, lr=1e-2, precision="bfloat16")
+    assert rows[-1].pairs.loss < 0.5
+    assert {value.dtype for value in weights.values()} == {torch.float32}
+
+
+def test_killed_in_the_middle_it_ends_with_the_same_weights(tmp_path: Path) -> None:
+    expected, through = trained(tmp_path / "through", step_pairs())
+    command = [sys.executable, str(SCRIPT), str(tmp_path / "killed"), "3"]
+    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    killed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert [line.split()[0] for line in killed.stdout.splitlines()] == ["1", "2", "3"]
+    assert [path.name for path in (tmp_path / "killed" / ".training").iterdir()] == ["step-2"]
+    assert not (tmp_path / "killed" / "model").exists()
+    found, again = trained(tmp_path / "killed", step_pairs())
+    assert again == through[2:]  # step 3 is done again
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    assert not (tmp_path / "killed" / ".training").exists()
+
+
+def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
+    expected, _ = trained(tmp_path / "one", step_pairs())
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(SCRIPT)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    ran = subprocess.run(
+        [*launch, str(tmp_path / "two"), "0"], env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert_same(load_file(tmp_path / "two" / "model" / "model.safetensors"), expected)
+
+
+def test_a_finished_run_is_not_repeated_and_another_one_is_refused(tmp_path: Path) -> None:
+    trained(tmp_path, step_pairs(2))
+    _, rows = trained(tmp_path, step_pairs(2))
+    assert rows == []
+    with pytest.raises(CheckpointError, match="of other data or settings"):
+        trained(tmp_path, step_pairs(3))
+
+
+def test_what_cannot_be_trained_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="0 preference pairs"):
+        train_on_preferences(tiny_model(), [], DPOConfig(), print, out=tmp_path)
+    with pytest.raises(ConfigError, match="float32, or set `lora`"):
+        trained(tmp_path, step_pairs(2), model=tiny_model().bfloat16())
+
+
+def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:
+    pairs = step_pairs() + trajectory_pairs()
+    settings = {"batch_pairs": 5, "micro_batch_tokens": 20, "epochs": 2, "seed": 0, "share": True}
+    ranks = [Batches(pairs, **settings, group=Group(rank, 3)) for rank in range(3)]
+    seen = []
+    for step in range(len(ranks[0])):
+        shares = [batches[step] for batches in ranks]
+        shapes = {tuple(len(round_.micro_batches) for round_ in share.rounds) for share in shares}
+        assert len(shapes) == 1
+        mine = [pair for share in shares for round_ in share.rounds for pair in round_.pairs]
+        assert len(mine) == shares[0].pairs
+        seen += mine
+    assert sorted(seen, key=str) == sorted(pairs * 2, key=str)
+
+
+def test_a_process_without_pairs_adds_nothing() -> None:
+    terms = Terms((), nodes_of(step_pairs(1)), torch.device("cpu"))
+    slopes, outcome = terms.slopes(torch.tensor([-1.0, -2.0, -3.0]), beta=0.1)
+    assert slopes.tolist() == [0, 0, 0]
+    assert outcome.loss.sum() == 0
+
+
+def test_pairs_of_one_node_share_its_prompt_and_its_turns() -> None:
+    pairs = step_pairs(2)
+    assert [len(unit) for unit in units(pairs)] == [2, 2]
+    (node,) = nodes_of(units(pairs)[0])
+    assert len(node.replies) == 3  # the chosen one once
+
+
+def test_the_rate_rises_and_falls() -> None:
+    assert [schedule(step, 10, 0.2) for step in range(10)] == pytest.approx(
+        [0.5, 1, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125]
+    )

@@ -1,0 +1,93 @@
+import math
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+from datasets import load_dataset
+
+from bestofq.core.errors import DataError
+from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.store.pairs import PairSource, read_pairs, read_source, write_pairs
+
+SOURCE = PairSource(model="pocket", revision="abc", prompt="0123")
+
+
+def turn(prompt: int, *reply: int, log_prob: float = -1.5) -> Turn:
+    return Turn(prompt_ids=(1, prompt), reply_ids=reply, log_prob=log_prob)
+
+
+STEP = PreferencePair(chosen=(turn(7, 8, 2),), rejected=(turn(7, 9, 2, log_prob=-3.25),), margin=0.4, task="t", node=3)
+TRAJECTORY = PreferencePair(
+    chosen=(turn(7, 8, 2), turn(9, 4, log_prob=-0.1)), rejected=(turn(7, 5, log_prob=-2.0),), margin=1.0, task="u"
+)
+
+
+@pytest.mark.parametrize("pairs", [[STEP], [TRAJECTORY], [STEP, TRAJECTORY]])
+def test_pairs_come_back_as_they_were(tmp_path: Path, pairs: list[PreferencePair]) -> None:
+    path = write_pairs(tmp_path / "deep" / "pairs.parquet", pairs, SOURCE)
+    assert read_pairs(path, source=SOURCE) == pairs
+    assert read_source(path) == SOURCE
+    assert [file.name for file in path.parent.iterdir()] == ["pairs.parquet"]
+
+
+def test_datasets_loads_step_pairs_by_trl_names(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE, decode=lambda ids: " ".join(map(str, ids)))
+    data = load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+    assert data[0] == {
+        "prompt": "1 7",
+        "chosen": "8 2",
+        "rejected": "9 2",
+        "prompt_ids": [1, 7],
+        "chosen_ids": [8, 2],
+        "rejected_ids": [9, 2],
+        "ref_chosen_logps": -1.5,
+        "ref_rejected_logps": -3.25,
+        "margin": 0.4,
+        "task": "t",
+        "node": 3,
+    }
+
+
+def test_datasets_loads_trajectory_pairs(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.parquet", [TRAJECTORY], SOURCE)
+    data = load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+    assert data[0]["chosen_ids"] == [[8, 2], [4]]
+    assert data[0]["rejected_prompt_ids"] == [[1, 7]]
+    assert data[0]["ref_chosen_logps"] == pytest.approx(-1.6)
+
+
+def test_pairs_of_another_model_are_refused(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE)
+    other = SOURCE.model_copy(update={"revision": "def"})
+    with pytest.raises(DataError, match="revision 'abc', not 'def'"):
+        read_pairs(path, source=other)
+
+
+@pytest.mark.parametrize("log_prob", [math.nan, -math.inf, 2.0])
+def test_a_turn_without_a_likelihood_is_refused(tmp_path: Path, log_prob: float) -> None:
+    pair = STEP.model_copy(update={"chosen": (turn(7, 8, log_prob=log_prob),)})
+    with pytest.raises(DataError, match=r"task t, node 3: .* is no log-likelihood"):
+        write_pairs(tmp_path / "pairs.parquet", [pair], SOURCE)
+    assert not (tmp_path / "pairs.parquet").exists()
+
+
+def test_what_is_no_pair_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.parquet"
+    with pytest.raises(DataError, match="0 preference pairs"):
+        write_pairs(path, [], SOURCE)
+    with pytest.raises(DataError, match="no preference pairs at"):
+        read_pairs(path)
+    path.write_bytes(b"not parquet")
+    with pytest.raises(DataError, match="not a Parquet file"):
+        read_pairs(path)
+    write_pairs(path, [STEP], SOURCE)
+    table = parquet.read_table(path)
+    parquet.write_table(table.drop_columns(["ref_chosen_logps"]), path)
+    with pytest.raises(DataError, match="lacks the columns ref_chosen_logps"):
+        read_pairs(path)
+    parquet.write_table(table.replace_schema_metadata(None), path)
+    with pytest.raises(DataError, match="does not say what drew its pairs"):
+        read_pairs(path)
+    parquet.write_table(table.slice(0, 0), path)
+    with pytest.raises(DataError, match="holds 0 preference pairs"):
+        read_pairs(path)
