@@ -12,13 +12,23 @@ from bestofq.agents.scripted import ScriptedModel
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.tree import SearchTree
 from bestofq.models.local import Request, TextModel
-from bestofq.recipes.agent_q import need_pairs, search_tasks, step_pairs, successful_turns, trajectory_pairs
+from bestofq.recipes.agent_q import (
+    need_pairs,
+    reinforce,
+    search_tasks,
+    source,
+    step_pairs,
+    successful_turns,
+    trajectory_pairs,
+    tune,
+)
 from bestofq.recipes.benchmark import success_rate
 from bestofq.recipes.best_of_q import begin, collect
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.search.config import SearchConfig
+from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
 
 QUIET = Console(quiet=True)
@@ -139,3 +149,20 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
                 for kind in ("prompting", "mcts")
             }
     assert rates["mcts"] > rates["prompting"] + 0.05
+
+
+async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        trees = await searched(store, 8, tasks=6)
+    parts = parts_with(8)
+    found = list(step_pairs(parts, trees))
+    file = write_pairs(tmp_path / "pairs.parquet", found, source(parts))
+    pairs = read_pairs(file, source=source(parts))
+    assert pairs == found
+    tuned = tune(parts, pairs[:4], tmp_path / "dpo", QUIET)
+    playing = parts.playing(tuned)
+    assert playing.model.encode("user: a lamp") == parts.model.encode("user: a lamp")
+    assert playing.model.revision != parts.model.revision
+    with pytest.raises(DataError, match=r"drawn by another policy: .*revision"):
+        read_pairs(file, source=source(playing))
+    assert reinforce(parts, trees, tmp_path / "rft", QUIET).is_dir()

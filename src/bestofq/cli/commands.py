@@ -11,6 +11,7 @@ import uvicorn
 from rich.console import Console
 from rich.table import Table
 
+from bestofq.cli.agent_q import pairs, search, tune
 from bestofq.cli.choices import (
     LEARNED,
     RUNS,
@@ -62,6 +63,9 @@ app.command()(judge)
 app.command("webvoyager")(tasks_of)
 app.command("tasks")(write_tasks)
 app.command()(embed)
+app.command()(search)
+app.command()(pairs)
+app.command()(tune)
 
 
 @app.command()
@@ -205,7 +209,8 @@ def evaluate(
         baseline = kinds[0] if len(kinds) > 1 else None
         table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
         costs = cost_table(opened, runs=[run], agents=kinds, split=split)
-        domains = domain_table(opened, runs=[run], agents=kinds, split=split) if name != "webshop" else None
+        parted = name in ("miniwob", "webvoyager")
+        domains = domain_table(opened, runs=[run], agents=kinds, split=split) if parted else None
         if domains is not None:
             console.print(domains.to_rich(f"{name}, {split}, by {'task' if name == 'miniwob' else 'domain'}"))
         console.print(table.to_rich(f"{name}, {split}"))

@@ -76,6 +76,8 @@ def train_on_successes(
     if config.lora is not None:
         torch.manual_seed(config.seed)
         model = with_adapters(model, config.lora)
+    else:
+        model.requires_grad_(True)
     with renames_ignored():
         arguments = trl.SFTConfig(
             output_dir=str(out / "checkpoints"),
@@ -90,6 +92,7 @@ def train_on_successes(
             save_total_limit=1,
             logging_steps=1,
             max_length=None,
+            dataloader_pin_memory=torch.cuda.is_available() and not config.cpu,
             report_to=[],
             disable_tqdm=True,
             seed=config.seed,

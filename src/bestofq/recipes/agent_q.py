@@ -3,6 +3,9 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -13,18 +16,41 @@ from bestofq.core.errors import DataError, InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
+from bestofq.learning.preferences import PreferenceProgress, train_on_preferences
+from bestofq.learning.rft import RFTProgress, train_on_successes
 from bestofq.learning.value import ValueModel
+from bestofq.models.local import SHIPPED, LocalModel
+from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.searching import ranker, search_config
-from bestofq.recipes.worlds import World
+from bestofq.recipes.worlds import World, open_world
 from bestofq.rollouts.episode import episode_seed
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.pairs import node_pairs, rollouts
 from bestofq.search.returning import Places, same_page
 from bestofq.search.tree import GrowingTree
+from bestofq.store.pairs import PairSource
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
+
+SEARCH_RUN = "search"
+
+
+async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Parts:
+    """Algorithm 1: rounds of search, pairs, DPO; the last policy. What an earlier call finished is not done again."""
+    settings = parts.settings.agent_q
+    policy = parts
+    for number in range(1, settings.rounds + 1):
+        run = f"{SEARCH_RUN}-{number}"
+        async with open_world(policy) as world:
+            await begin(policy, store, run, "train")
+            tasks = await world.tasks("train", number * settings.tasks)
+            trees = await search_tasks(policy, world, store, run, tasks[-settings.tasks :], console)
+        pairs = list(step_pairs(policy, trees))
+        need_pairs(pairs, len(trees))
+        policy = policy.playing(tune(policy, pairs, out / f"policy-{number}", console))
+    return policy
 
 
 # ---- search
@@ -162,6 +188,60 @@ def _turn(parts: Parts, tree: SearchTree, node: int) -> Turn:
     state = state_after(root, taken, tree.pages[tree.page[above]])
     prompt = tuple(parts.model.encode(parts.dialect.prompt(state)))
     return Turn(prompt_ids=prompt, reply_ids=candidate.reply_ids, log_prob=candidate.log_prob)
+
+
+def source(parts: Parts) -> PairSource:
+    """What drew the turns: pairs of another model, weights or prompt are not learned from."""
+    return PairSource(model=parts.model.name, revision=parts.model.revision, prompt=parts.prompts)
+
+
+# ---- learning
+
+
+def tune(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
+    """DPO (Eq. 5 or 6) from the model that drew the pairs; the folder of the tuned one."""
+    config = parts.settings.agent_q.dpo
+    with _bar("DPO", console) as show:
+
+        def report(row: PreferenceProgress) -> None:
+            show(row.step, row.steps, f"loss {row.pairs.loss:.3f}, {100 * row.pairs.accuracy:.0f} % right way round")
+
+        folder = train_on_preferences(_weights(parts, config.lora is not None), pairs, config, report, out=out)
+    parts.model.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def reinforce(parts: Parts, trees: Iterable[SearchTree], out: Path, console: Console) -> Path:
+    """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model."""
+    config = parts.settings.agent_q.rft
+    turns = [turn for turns in successful_turns(parts, trees) for turn in turns]
+    with _bar("RFT", console) as show:
+
+        def report(row: RFTProgress) -> None:
+            show(row.step, row.steps, f"loss {row.loss:.3f}")
+
+        model = _weights(parts, config.lora is not None)
+        return train_on_successes(model, turns, config, report, tokenizer=parts.model.tokenizer, out=out)
+
+
+def _weights(parts: Parts, adapters: bool) -> Any:
+    """A copy of the policy's weights to train: in float32 unless only adapters are."""
+    chosen = parts.settings.model
+    path = SHIPPED.get(chosen.path, chosen.path)
+    return LocalModel.load(path, device=chosen.device, precision=chosen.precision if adapters else "float32").model
+
+
+@contextmanager
+def _bar(label: str, console: Console) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar whose function takes step, steps and what to say."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        row = bar.add_task(label, total=None)
+
+        def show(step: int, steps: int, text: str) -> None:
+            bar.update(row, completed=step, total=steps, description=f"{label}: {text}")
+
+        yield show
 
 
 def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:

@@ -146,6 +146,11 @@ class Parts:
         model = self.settings.model.model_copy(update=ways)
         return Parts(self.settings.model_copy(update={"model": model}))
 
+    def playing(self, model: Path) -> "Parts":
+        """The same parts with another local model."""
+        chosen = self.settings.model.model_copy(update={"path": str(model)})
+        return Parts(self.settings.model_copy(update={"model": chosen}))
+
     @property
     def texts(self) -> EmbeddingTexts:
         return EmbeddingTexts(self.settings.model.embed_context, pictures=self.embedder.spec.pixels > 0)

@@ -17,6 +17,8 @@ from bestofq.envs.webshop import suite as webshop
 from bestofq.envs.webshop.splits import Splits
 from bestofq.envs.webvoyager import suite as webvoyager
 from bestofq.learning.iql import IQLConfig
+from bestofq.learning.preferences import DPOConfig
+from bestofq.learning.rft import RFTConfig
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 from bestofq.search.config import SearchConfig
@@ -122,6 +124,10 @@ class AgentQSettings(Noun):
     )
     alpha: float = Field(default=0.5, ge=0, le=1, description="weight of the searched Q against feedback's (Eq. 10)")
     threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
+    rounds: int = Field(default=1, ge=1, description="N of Algorithm 1: search, pairs, DPO")
+    tasks: int = Field(default=100, ge=1, description="B of Algorithm 1: training tasks searched a round")
+    dpo: DPOConfig = DPOConfig()
+    rft: RFTConfig = RFTConfig()
 
 
 class BestOfQSettings(Noun):

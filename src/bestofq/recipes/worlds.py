@@ -70,7 +70,7 @@ async def _text(parts: Parts) -> AsyncIterator[World]:
     async def make_env() -> Env:
         return BookingText(parts.booking) if booking else TextEnv(parts.suite)
 
-    yield World(make_env, _own(parts, parts.booking if booking else parts.suite))
+    yield _own(parts, parts.booking if booking else parts.suite, make_env)
 
 
 @asynccontextmanager
@@ -88,7 +88,7 @@ async def _webshop(parts: Parts, browser: Browser) -> AsyncIterator[World]:
         async def make_env() -> Env:
             return WebShopEnv(site, browser, screenshots=parts.settings.suite.pictured)
 
-        yield World(make_env, _own(parts, parts.suite))
+        yield _own(parts, parts.suite, make_env)
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ async def _booking(parts: Parts, browser: Browser) -> AsyncIterator[World]:
         async def make_env() -> Env:
             return BookingEnv(site, browser, screenshots=parts.settings.suite.pictured)
 
-        yield World(make_env, _own(parts, parts.booking))
+        yield _own(parts, parts.booking, make_env)
 
 
 @asynccontextmanager
@@ -137,12 +137,14 @@ def webvoyager(chosen: SuiteSettings) -> WebVoyager:
     return WebVoyager.load(chosen.data, holdout=chosen.holdout, seed=chosen.seed, hosts=chosen.hosts)
 
 
-def _own(parts: Parts, suite: WebShop | Booking) -> Tasks:
+def _own(parts: Parts, suite: WebShop | Booking, make_env: MakeEnv) -> World:
+    """A site of ours, which knows what on it cannot be taken back."""
+
     async def tasks(split: Split, limit: int | None) -> list[Task]:
         chosen = parts.settings.suite
         return suite.tasks(split, limit) if chosen.only == "*" else _only(chosen, suite.tasks(split))[:limit]
 
-    return tasks
+    return World(make_env, tasks, irreversible=suite.irreversible)
 
 
 def _only(chosen: SuiteSettings, tasks: list[Task]) -> list[Task]:

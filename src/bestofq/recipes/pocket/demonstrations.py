@@ -23,7 +23,7 @@ from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.recipes.pocket.composite import CompositeDemonstrations, walk_composite
-from bestofq.recipes.pocket.examples import Example, after, candidate, picking, proposing, reviewing
+from bestofq.recipes.pocket.examples import Example, after, candidate, looking_up, picking, proposing, reviewing
 from bestofq.recipes.pocket.miniwob.demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.recipes.pocket.reviews import review
@@ -40,6 +40,8 @@ class DemonstrationConfig(Noun):
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
     reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
+    lookup_share: float = Field(default=0.0, ge=0, le=1, description="chance that it also teaches finding marks")
+    lookups: int = Field(default=16, ge=1, description="marks found after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
     named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
@@ -92,6 +94,10 @@ async def _walk(
             if rng.random() < config.pick_share:
                 listed = _some_candidates(state, [best], shop, env, oracle, rng, count=3)
                 yield picking(state, listed, best)
+            if config.lookup_share and rng.random() < config.lookup_share:
+                marks = [element.mark for element in state.observation.elements]
+                if drill := looking_up(state, rng.sample(marks, min(config.lookups, len(marks)))):
+                    yield drill
             if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
                 telling = _telling(shop, env.view, state, oracle, rng)
                 others = _some_candidates(state, [best], shop, env, oracle, rng, count=config.reviews - len(telling))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question
+from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question, state_text
 from bestofq.core.actions import Action, Click, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Observation
@@ -31,6 +31,14 @@ def proposing(state: State, best: Candidate, *, named: bool = False) -> Example:
     if named and isinstance(best.action, Click) and best.action.mark is not None:
         command = f"click {words_before(best.action.mark, state.observation)}[{best.action.mark}]"
     return (Turn(propose_prompt(state), f" {best.thought}\n{command}"),)
+
+
+def looking_up(state: State, marks: Sequence[int]) -> Example:
+    """The marks of a page, each after the words that stand before it: a drill in finding them."""
+    page = state.observation
+    asked = [(mark, f"click {words}") for mark in marks if (words := words_before(mark, page).strip())]
+    heads = [f"{state_text(state)}marks:\n", *("\n" for _ in asked[1:])]
+    return tuple(Turn(head + words, f" [{mark}]") for head, (mark, words) in zip(heads, asked, strict=False))
 
 
 def words_before(mark: int, observation: Observation, most: int = 3) -> str:

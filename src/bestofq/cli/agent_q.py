@@ -1,0 +1,115 @@
+"""`bestofq search`, `pairs` and `tune`: Agent Q's steps one by one (Algorithm 1)."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
+from bestofq.core.errors import InputError
+from bestofq.core.tree import SearchTree
+from bestofq.recipes import agent_q as recipe
+from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.worlds import open_world
+from bestofq.store.pairs import read_pairs, write_pairs
+from bestofq.store.store import Store
+
+console = Console()
+SEARCHES = Path("runs/agent-q")
+Run = Annotated[str, typer.Option(help="Name of the searches.")]
+
+
+def search(
+    suite: Annotated[str | None, typer.Argument(help=f"{', '.join(SUITES)}; none: as in the settings.")] = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = SEARCHES,
+    run: Run = recipe.SEARCH_RUN,
+    split: Annotated[str, typer.Option(help="train, dev or test.")] = "train",
+    tasks: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
+    model: Model = None,
+    q: Q = None,
+) -> None:
+    """Grow a search tree for each task: MCTS with feedback. The same command again goes on where it stopped."""
+    more = [f"suite.name={suite}"] if suite else []
+    parts, values = parts_of(config, set_, model, None, *more), None
+    if parts.settings.agent_q.feedback == "q":
+        parts, values = with_values(parts, q, ["best-of-q"])
+
+    async def work() -> list[SearchTree]:
+        async with open_world(parts) as world:
+            with Store.open(store) as opened:
+                await begin(parts, opened, run, split_of(split))
+                chosen = await world.tasks(split_of(split), tasks)
+                return await recipe.search_tasks(parts, world, opened, run, chosen, console, values=values)
+
+    console.print(_summary(asyncio.run(work()), f"{run}: {split}"))
+
+
+def pairs(
+    out: Annotated[Path, typer.Option(help="The Parquet file.")],
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = SEARCHES,
+    run: Run = recipe.SEARCH_RUN,
+    trajectories: Annotated[
+        bool, typer.Option("--trajectories", help="Whole successes against failures (Eq. 6), not single actions.")
+    ] = False,
+    model: Model = None,
+) -> None:
+    """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
+    parts = parts_of(config, set_, model)
+    with Store.open(store, read_only=True) as opened:
+        trees = list(opened.trees.all(run))
+    if not trees:
+        raise InputError(f"{store} holds no search trees of the run {run!r}: grow some by `bestofq search`")
+    make = recipe.trajectory_pairs if trajectories else recipe.step_pairs
+    found = list(make(parts, trees))
+    recipe.need_pairs(found, len(trees))
+    write_pairs(out, found, recipe.source(parts), decode=parts.model.tokenizer.decode)
+    console.print(f"{len(found):,} pairs of {len({pair.task for pair in found})} tasks from {len(trees)} trees: {out}")
+
+
+def tune(
+    out: Annotated[Path, typer.Option(help="Folder for the tuned model.")],
+    pairs: Annotated[Path | None, typer.Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = SEARCHES,
+    run: Run = recipe.SEARCH_RUN,
+    model: Model = None,
+) -> None:
+    """Tune the model that searched: by DPO on pairs, or without any by RFT on its successful rollouts. Resumable."""
+    parts = parts_of(config, set_, model)
+    if pairs is not None:
+        folder = recipe.tune(parts, read_pairs(pairs, source=recipe.source(parts)), out, console)
+    else:
+        with Store.open(store, read_only=True) as opened:
+            trees = list(opened.trees.all(run))
+        folder = recipe.reinforce(parts, trees, out, console)
+    console.print(f"the tuned model: {folder}")
+
+
+def _summary(trees: list[SearchTree], title: str) -> Table:
+    rollouts = sum(tree.visits[0] for tree in trees)
+    solved = sum(any(reward >= 1 for reward in tree.reward) for tree in trees)
+    calls = {role: sum(u.calls for tree in trees for u in tree.usage if u.role == role) for role in _ROLES}
+    table = Table(title=title)
+    for name in ("trees", "rollouts", "nodes", "solved in a rollout", "mean outcome", "proposals", "feedback"):
+        table.add_column(name, justify="right")
+    outcome = sum(tree.value[0] * tree.visits[0] for tree in trees) / max(1, rollouts)
+    table.add_row(
+        str(len(trees)),
+        f"{rollouts:,}",
+        f"{sum(map(len, trees)):,}",
+        f"{100 * solved / max(1, len(trees)):.1f} %",
+        f"{outcome:.3f}",
+        *(f"{calls[role]:,}" for role in _ROLES),
+    )
+    return table
+
+
+_ROLES = ("proposer", "critic")
