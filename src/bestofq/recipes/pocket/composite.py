@@ -1,81 +1,143 @@
-"""Demonstrations in Agent Q's format (3.1): the shop's oracle with a plan, thoughts and explanations.
+"""Demonstrations in Agent Q's format (3.1): the oracles of the shop and of the booking site with a plan, thoughts and
+explanations.
 
-A policy that is to be improved must fail often and succeed at times: `skill` is the share of the walks in which the
-oracle's advice is shown; in the others a visitor who takes the first thing he sees is.
+A policy that is to be improved must fail often and succeed at times: `skill` is the share of walks in which the
+oracle's advice is shown; in the others somebody is who reads nothing.
 """
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from pydantic import Field
 
 from bestofq.agents.composite import composite_prompt, composite_reply
-from bestofq.core.actions import Action, Click, Write, action_text
+from bestofq.core.actions import Action, Click, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Env
+from bestofq.envs.booking import goals as booking_goals
+from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.text import TextEnv as BookingText
 from bestofq.envs.webshop.pages import Detail, Item, Results, Shop, Start, View
 from bestofq.envs.webshop.products import Goal
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.text import TextEnv
+from bestofq.recipes.pocket import booking_oracle
 from bestofq.recipes.pocket.examples import Example, Turn, after
-from bestofq.recipes.pocket.oracle import Advice, Oracle
-from bestofq.recipes.pocket.visitors import hasty, stray
+from bestofq.recipes.pocket.oracle import Oracle
+from bestofq.recipes.pocket.visitors import hasty, hasty_guest, stray, stray_guest
 
-SEARCH_FIELD, SEARCH_BUTTON = 1, 2  # marks of the start page
+SEARCH_FIELD, SEARCH_BUTTON = 1, 2  # marks of the shop's start page
+Advice = booking_oracle.Advice
+Advise = Callable[[Observation], Advice]
 
 
 class CompositeDemonstrations(Noun):
     """How demonstrations in Agent Q's format are made."""
 
     share: float = Field(default=0.0, ge=0, le=1, description="of all examples")
+    booking: float = Field(
+        default=0.5, ge=0, le=1, description="of these, of the booking site; the others are the shop's"
+    )
+    booking_seeds: tuple[int, ...] = Field(default=(1, 2, 3), description="booking sites; not the suite's own")
     noise: float = Field(default=0.2, ge=0, le=1, description="chance of a step that is not the oracle's")
     skill: float = Field(default=1.0, ge=0, le=1, description="share of walks that show the oracle's advice")
-    max_steps: int = 14
+    max_steps: int = 24
 
 
-async def walk_composite(
+def walk_shop(
     config: CompositeDemonstrations, suite: Suite, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
-    """One example for each state of one walk."""
-    env = TextEnv(suite, shop=shop)
-    goal = suite.goal(task.id)
+    """One example for each state of one walk through the shop."""
+    env, goal = TextEnv(suite, shop=shop), suite.goal(task.id)
     oracle = Oracle(suite, goal)
-    skilled = rng.random() < config.skill
+
+    def expert(seen: Observation) -> Advice:
+        thought, action = oracle.advise(shop, env.view, seen)
+        action = _typed(seen, action)
+        return Advice(thought, action, _explanation(env.view, action, seen))
+
+    def novice(seen: Observation) -> Advice:
+        action = hasty(env.view, seen)
+        return expert(seen) if action is None else Advice("this one will do", action, "go on")
+
+    def wander(seen: Observation) -> Action:
+        return _typed(seen, stray(shop, env, oracle, seen, rng))
+
+    return _walk(config, env, task, plan_of(goal), expert, novice, wander, rng)
+
+
+def walk_booking(
+    config: CompositeDemonstrations, suite: Booking, task: Task, rng: random.Random
+) -> AsyncIterator[Example]:
+    """One example for each state of one walk through the booking site."""
+    env, goal = BookingText(suite), suite.goal(task.id)
+    oracle = booking_oracle.BookingOracle(suite, task.id)
+
+    def expert(seen: Observation) -> Advice:
+        advice = oracle.advise(env, seen)
+        if isinstance(advice.action, Write) and advice.action.enter:  # TYPE, then SUBMIT
+            return advice._replace(action=advice.action.model_copy(update={"enter": False}))
+        return advice
+
+    def novice(seen: Observation) -> Advice:
+        action = hasty_guest(seen, goal, oracle.restaurant.seatings)
+        return expert(seen) if action is None else Advice("this will do", action, "I went on.")
+
+    return _walk(config, env, task, booking_plan(goal, suite), expert, novice, lambda seen: stray_guest(seen, rng), rng)
+
+
+async def _walk(
+    config: CompositeDemonstrations,
+    env: Env,
+    task: Task,
+    plan: str,
+    expert: Advise,
+    novice: Advise,
+    wander: Callable[[Observation], Action],
+    rng: random.Random,
+) -> AsyncIterator[Example]:
+    advise = expert if rng.random() < config.skill else novice
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
-        advice = oracle.advise(shop, env.view, state.observation)
-        if not skilled:
-            advice = Advice("this one will do", hasty(env.view, state.observation) or advice.action)
-        best = composed(state, env.view, goal, advice)
+        best = composed(state, advise(state.observation), plan)
         yield (Turn(composite_prompt(state), composite_reply(best, first=not state.decisions)),)
         taken = best
         if rng.random() < config.noise:
-            other = Advice("try this", stray(shop, env, oracle, state.observation, rng))
-            taken = composed(state, env.view, goal, other)
+            taken = composed(state, Advice("try this", wander(state.observation), "I tried something."), plan)
         result = await env.step(taken.action)
         if result.terminated:
             return
         state = after(state, taken, result.observation)
 
 
-def composed(state: State, view: View, goal: Goal, advice: Advice) -> Candidate:
+def composed(state: State, advice: Advice, plan: str) -> Candidate:
     """The advice as a composite action."""
-    action = _typed(state.observation, advice.action)
     return Candidate(
-        action=action,
-        label=action_text(action, state.observation.elements),
-        plan="" if state.decisions else plan_of(goal),
+        action=advice.action,
+        label=action_text(advice.action, state.observation.elements),
+        plan="" if state.decisions else plan,
         thought=advice.thought,
-        explanation=_explanation(view, action, state.observation),
+        explanation=advice.explanation,
         status="continue",
     )
 
 
 def plan_of(goal: Goal) -> str:
-    """What the instruction asks for, as steps; nothing that it does not say."""
+    """What the shopper's instruction asks for, as steps; nothing that it does not say."""
     options = ", ".join(value for _, value in goal.options)
-    return "; ".join(("search", "open one that fits", *([f"choose {options}"] if options else []), "buy it"))
+    return _steps("search", "open one that fits", *([f"choose {options}"] if options else []), "buy it")
+
+
+def booking_plan(goal: booking_goals.Goal, suite: Booking) -> str:
+    """The same of the guest's."""
+    there = suite.restaurants[goal.restaurant_id]
+    return _steps(f"open {there.name} in {there.city}", "set party, date and time", "take a table", "give the details")
+
+
+def _steps(*steps: str) -> str:
+    return "; ".join(steps)
 
 
 def _typed(observation: Observation, action: Action) -> Action:
@@ -91,9 +153,9 @@ def _explanation(view: View, action: Action, observation: Observation) -> str:
     match view, action:
         case Start(), Write(text=text):
             return f"type {text}"
-        case Start(), Click():
+        case Start(), Click() | Submit():
             return "look for it"
-        case (Results(), Click(mark=int(mark))) | (Item(), Click(mark=int(mark))) | (Detail(), Click(mark=int(mark))):
+        case ((Results() | Item() | Detail()), Click(mark=int(mark))):
             name = observation.elements[mark - 1].name
             return f"click {' '.join(name.split()[:4])}"
     return "go on"

@@ -10,6 +10,7 @@ the goal one candidate meets: `reviews.py`), several reviews in one text.
 
 import random
 from collections.abc import AsyncIterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from pydantic import Field
@@ -18,11 +19,13 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Task
+from bestofq.envs.booking.restaurants import BookingConfig
+from bestofq.envs.booking.suite import Suite as Booking
 from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, View, buy_name, choose
 from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv
-from bestofq.recipes.pocket.composite import CompositeDemonstrations, walk_composite
+from bestofq.recipes.pocket.composite import CompositeDemonstrations, walk_booking, walk_shop
 from bestofq.recipes.pocket.examples import Example, after, candidate, looking_up, picking, proposing, reviewing
 from bestofq.recipes.pocket.miniwob.demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from bestofq.recipes.pocket.oracle import Oracle
@@ -72,12 +75,26 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
         shop = suite.shop("train", shuffle=rng)
         for task in rng.sample(suite.tasks("train"), 200):
             if composite and len(examples) >= count - composite:
-                walk = walk_composite(config.composite, suite, shop, task, rng)
+                walk = _composite(config.composite, suite, shop, task, rng)
             else:
                 walk = _walk(config, suite, shop, task, rng)
             examples.extend([example async for example in walk])
     rng.shuffle(examples)
     return examples
+
+
+def _composite(
+    config: CompositeDemonstrations, suite: Suite, shop: Shop, task: Task, rng: random.Random
+) -> AsyncIterator[Example]:
+    if rng.random() >= config.booking:
+        return walk_shop(config, suite, shop, task, rng)
+    booking = _booking(rng.choice(config.booking_seeds))
+    return walk_booking(config, booking, rng.choice(booking.tasks("train")), rng)
+
+
+@cache
+def _booking(seed: int) -> Booking:
+    return Booking(BookingConfig(seed=seed))
 
 
 async def _walk(

@@ -1,9 +1,13 @@
-"""What visitors of the shop do who do not follow the oracle."""
+"""What visitors of the shop and of the booking site do who do not follow the oracle."""
 
 import random
+import re
+from collections.abc import Sequence
 
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation
+from bestofq.envs.booking.goals import Goal
+from bestofq.envs.booking.pages import COMPLETE, DETAILS
 from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, View, link_name
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.recipes.pocket.oracle import Oracle
@@ -37,3 +41,29 @@ def hasty(view: View, observation: Observation) -> Action | None:
         case Item():
             return next((Click(mark=e.mark) for e in observation.elements if e.name.startswith(BUY)), None)
     return None
+
+
+def hasty_guest(observation: Observation, goal: Goal, seatings: Sequence[str]) -> Action | None:
+    """The booking site's: looks for a table without setting anything, takes the first time and seating there are, and
+    completes with his details; None elsewhere."""
+    marks = {element.name: element.mark for element in observation.elements}
+    for wanted in ("Find a table", *seatings):
+        if wanted in marks:
+            return Click(mark=marks[wanted])
+    if COMPLETE in marks:
+        for field, text in zip(DETAILS, (goal.name, goal.phone, goal.email), strict=True):
+            if observation.elements[marks[field] - 1].value != text:
+                return Write(mark=marks[field], text=text)
+        return Click(mark=marks[COMPLETE])
+    return next(
+        (Click(mark=e.mark) for e in observation.elements if e.role == "link" and _TIME.fullmatch(e.name)), None
+    )
+
+
+def stray_guest(observation: Observation, rng: random.Random) -> Action:
+    """Any link, or a button that completes nothing."""
+    free = [e for e in observation.elements if e.role in ("link", "button") and e.name != COMPLETE]
+    return Click(mark=rng.choice(free).mark)
+
+
+_TIME = re.compile(r"\d{1,2}:\d\d [AP]M")

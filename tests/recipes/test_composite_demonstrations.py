@@ -1,0 +1,58 @@
+"""What the pocket model is taught in Agent Q's format can be read back, and leads to the goal."""
+
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bestofq.agents.composite import parse_composite
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Element, Observation
+from bestofq.envs.booking.restaurants import BookingConfig
+from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.recipes.pocket.composite import CompositeDemonstrations, walk_booking, walk_shop
+from bestofq.recipes.pocket.examples import Example
+
+ANY = Observation(
+    url="u", title="t", text="", elements=tuple(Element(mark=m, role="link", name=str(m)) for m in range(1, 60))
+)
+
+
+async def walks(suite: str, skill: float, count: int = 12) -> list[list[Example]]:
+    config = CompositeDemonstrations(noise=0.0, skill=skill)
+    rng = random.Random(0)
+    found: list[AsyncIterator[Example]] = []
+    if suite == "booking":
+        booking = Booking(BookingConfig(seed=1))
+        found = [walk_booking(config, booking, task, rng) for task in booking.tasks("train", count)]
+    else:
+        shop = synthetic_suite(SyntheticConfig(seed=1))
+        found = [walk_shop(config, shop, shop.shop("train"), task, rng) for task in shop.tasks("train", count)]
+    return [[example async for example in walk] for walk in found]
+
+
+@pytest.mark.parametrize("suite", ["booking", "webshop"])
+async def test_each_reply_follows_its_prompt_and_is_read_back(suite: str) -> None:
+    for walk in await walks(suite, 1.0):
+        for number, ((prompt, reply),) in enumerate(walk):
+            assert prompt.endswith("PLAN:" if number == 0 else "THOUGHT:")
+            candidate = parse_composite(reply, ANY)
+            assert bool(candidate.plan) == (number == 0)
+            assert candidate.thought
+            assert candidate.explanation
+            if number:
+                assert f"plan: {parse_composite(walk[0][0].reply, ANY).plan}" in prompt
+
+
+@pytest.mark.parametrize(("suite", "last"), [("booking", "Complete reservation"), ("webshop", "Buy Now")])
+async def test_the_expert_ends_where_the_goal_is_and_the_novice_gets_there_sooner(suite: str, last: str) -> None:
+    expert, novice = await walks(suite, 1.0), await walks(suite, 0.0)
+    assert all(last in walk[-1][0].prompt for walk in expert)
+    assert sum(map(len, novice)) < sum(map(len, expert))
+
+
+def test_a_command_cut_off_is_none() -> None:
+    with pytest.raises(ReplyError):
+        parse_composite(" so\nCOMMANDS: CLICK [3", ANY)
