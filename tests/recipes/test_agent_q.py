@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.agents.scripted import ScriptedModel
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.tree import SearchTree
 from bestofq.models.local import Request, TextModel
+from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import (
     need_pairs,
     reinforce,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from bestofq.agents.parse import parse_reply
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Usage, Verdict
 from bestofq.core.errors import ReplyError
-from bestofq.models.local import Generation, Reply, Request
 
 Replies = Sequence[str]
 """Replies to one state, the greedy one first."""
@@ -46,20 +45,6 @@ class ScriptedProposer:
             return self.replies(state, n)
         step = len(state.decisions)
         return self.replies[step] if step < len(self.replies) else ()
-
-
-@dataclass(frozen=True)
-class ScriptedModel:
-    """A `TextModel` whose replies are a function of the request, the greedy one first. A reply's tokens are its bytes,
-    its likelihood falls with its length."""
-
-    replies: Callable[[Request], Replies]
-    name: str = "scripted"
-
-    async def generate(self, request: Request) -> Generation:
-        texts = self.replies(request)[: request.draws]
-        replies = tuple(Reply(text, -len(text) / 100, tuple(text.encode()), True) for text in texts)
-        return Generation(replies, len(request.prompt.encode()), sum(reply.tokens for reply in replies))
 
 
 @dataclass(frozen=True)

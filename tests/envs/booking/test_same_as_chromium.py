@@ -26,7 +26,7 @@ from bestofq.envs.booking.text import TextEnv
 from bestofq.envs.booking.web import BookingEnv
 from bestofq.recipes.pocket.booking_oracle import BookingOracle
 
-EPISODES, STEPS = 6, 22
+EPISODES, STEPS = 4, 20
 WORDS = ("Garden", "Ann Lee", "555-0101", " ann@example.com ", "4 people", "8", "7:30 pm", "two\nlines", "", "nowhere")
 
 
