@@ -13,6 +13,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.models.local import Request, TextModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import (
+    agent_q,
     need_pairs,
     reinforce,
     search_tasks,
@@ -166,3 +167,17 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
     with pytest.raises(DataError, match=r"drawn by another policy: .*revision"):
         read_pairs(file, source=source(playing))
     assert reinforce(parts, trees, tmp_path / "rft", QUIET).is_dir()
+
+
+async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(tmp_path: Path) -> None:
+    parts = parts_with(6)
+    agent_q_settings = parts.settings.agent_q.model_copy(update={"rounds": 2, "tasks": 4})
+    parts = Scripted(parts.settings.model_copy(update={"agent_q": agent_q_settings}))
+    with Store.open(tmp_path / "store") as store:
+        first = await agent_q(parts, store, tmp_path, QUIET)
+        searched_tasks = [{tree.task.id for tree in store.trees.all(f"search-{number}")} for number in (1, 2)]
+        again = await agent_q(parts, store, tmp_path, QUIET)
+    assert [len(tasks) for tasks in searched_tasks] == [4, 4]
+    assert not searched_tasks[0] & searched_tasks[1]
+    assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
+    assert first.model.revision != parts.model.revision

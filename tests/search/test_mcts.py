@@ -6,7 +6,15 @@ import pytest
 from branch_world import BranchEnv, RestoringEnv, search_of
 
 from bestofq.core.errors import InfraError
+from bestofq.search.mcts import Report
 from bestofq.search.pairs import blended, node_pairs, rollouts
+
+
+def told(outcomes: list[float]) -> Report:
+    async def report(outcome: float) -> None:
+        outcomes.append(outcome)
+
+    return report
 
 
 async def test_a_golden_tree_of_four_rollouts() -> None:
@@ -19,7 +27,7 @@ async def test_a_golden_tree_of_four_rollouts() -> None:
     """
     search, places, steps = await search_of({"21": 1.0}, depth=2, iterations=4)
     outcomes: list[float] = []
-    await search.run(report=outcomes.append)
+    await search.run(report=told(outcomes))
     tree = search.tree
     assert outcomes == [0.0, 1.0, 0.0, 1.0]
     assert steps == ["1", "11", "2", "21", "22"]  # nothing is carried out twice
@@ -121,7 +129,7 @@ async def test_the_policys_own_irreversible_choice_ends_a_rollout_with_what_feed
         irreversible=lambda observation, action: observation.url == "branch://1" and action.mark == 1,
     )
     outcomes: list[float] = []
-    await search.run(report=outcomes.append)
+    await search.run(report=told(outcomes))
     assert steps == ["1"]
     assert outcomes == [1.0]  # the first in rank of the two that were then proposed
 
@@ -142,7 +150,7 @@ async def test_no_feedback_no_prior_and_a_policy_without_an_action_fails() -> No
         {"11": 1.0}, depth=2, iterations=2, ranks=None, doors=lambda state, n: [] if state.decisions else ["click [1]"]
     )
     outcomes: list[float] = []
-    await search.run(report=outcomes.append)
+    await search.run(report=told(outcomes))
     assert search.tree.prior == [None, None]
     assert outcomes == [0.0, 0.0]
     assert search.tree.ending == ["open", "ended"]

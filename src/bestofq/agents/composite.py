@@ -12,10 +12,8 @@ composite actions so far and the current page alone, not the pages before.
 """
 
 import re
-from collections.abc import Callable, Sequence
 
-from pydantic import ValidationError
-
+from bestofq.agents.parse import MARK, Commands, check_mark, read_command
 from bestofq.agents.prompting import render
 from bestofq.core.actions import (
     Action,
@@ -26,7 +24,6 @@ from bestofq.core.actions import (
     Goto,
     Scroll,
     Submit,
-    Targeted,
     Write,
     action_text,
 )
@@ -36,12 +33,11 @@ from bestofq.core.observation import Observation
 
 TEMPLATES = ("composite",)
 
-_MARK = r" \[(\d{1,9})\]"
-_COMMANDS: Sequence[tuple[re.Pattern[str], Callable[..., Action]]] = (
-    (re.compile(rf"CLICK{_MARK}"), lambda mark: Click(mark=int(mark))),
-    (re.compile(rf'TYPE{_MARK} "(.*)"'), lambda mark, text: Write(mark=int(mark), text=text)),
-    (re.compile(rf"SUBMIT{_MARK}"), lambda mark: Submit(mark=int(mark))),
-    (re.compile(rf"CLEAR{_MARK}"), lambda mark: Clear(mark=int(mark))),
+_COMMANDS: Commands = (
+    (re.compile(rf"CLICK{MARK}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf'TYPE{MARK} "(.*)"'), lambda mark, text: Write(mark=int(mark), text=text)),
+    (re.compile(rf"SUBMIT{MARK}"), lambda mark: Submit(mark=int(mark))),
+    (re.compile(rf"CLEAR{MARK}"), lambda mark: Clear(mark=int(mark))),
     (re.compile(r"SCROLL (UP|DOWN)"), lambda direction: Scroll(direction=direction.lower())),
     (re.compile(r"GOTO (\S+)"), lambda url: Goto(url=url)),
     (re.compile(r'ASK USER HELP "(.*)"'), lambda question: AskUser(question=question)),
@@ -89,8 +85,7 @@ def parse_composite(reply: str, observation: Observation, log_prob: float | None
         raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")
     plan, thought, command, explanation, status = (" ".join((part or "").split()) for part in found.groups())
     action = Answer(text=explanation) if command == "NONE" and status == "DONE" else parse_command(command)
-    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
-        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
+    check_mark(action, command, observation)
     return Candidate(
         action=action,
         label=action_text(action, observation.elements),
@@ -105,13 +100,7 @@ def parse_composite(reply: str, observation: Observation, log_prob: float | None
 
 def parse_command(command: str) -> Action:
     """ReplyError when it is none of the commands, or one with an impossible value."""
-    for pattern, make in _COMMANDS:
-        if found := pattern.fullmatch(command):
-            try:
-                return make(*found.groups())
-            except ValidationError as error:
-                raise ReplyError(f"{command!r}: {error.errors()[0]['msg']}") from error
-    raise ReplyError(f"{command!r} is no command: expected CLICK, TYPE, SUBMIT, CLEAR, SCROLL, GOTO or ASK USER HELP")
+    return read_command(command, _COMMANDS, "CLICK, TYPE, SUBMIT, CLEAR, SCROLL, GOTO or ASK USER HELP")
 
 
 def command_text(action: Action) -> str:

@@ -35,15 +35,16 @@ from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
 
-_MARK = r" \[(\d{1,9})\]"
-_COMMANDS: Sequence[tuple[re.Pattern[str], Callable[..., Action]]] = (
-    (re.compile(rf"click(?: .*)?{_MARK}"), lambda mark: Click(mark=int(mark))),
+MARK = r" \[(\d{1,9})\]"
+Commands = Sequence[tuple[re.Pattern[str], Callable[..., Action]]]
+_COMMANDS: Commands = (
+    (re.compile(rf"click(?: .*)?{MARK}"), lambda mark: Click(mark=int(mark))),
     (
-        re.compile(rf'write{_MARK} "(.*)"( enter)?'),
+        re.compile(rf'write{MARK} "(.*)"( enter)?'),
         lambda mark, text, enter: Write(mark=int(mark), text=text, enter=enter is not None),
     ),
-    (re.compile(rf"submit{_MARK}"), lambda mark: Submit(mark=int(mark))),
-    (re.compile(rf"clear{_MARK}"), lambda mark: Clear(mark=int(mark))),
+    (re.compile(rf"submit{MARK}"), lambda mark: Submit(mark=int(mark))),
+    (re.compile(rf"clear{MARK}"), lambda mark: Clear(mark=int(mark))),
     (re.compile(r"scroll (\w+)"), lambda direction: Scroll(direction=direction)),
     (re.compile(r"goto (\S+)"), lambda url: Goto(url=url)),
     (re.compile(r"back"), GoBack),
@@ -57,21 +58,31 @@ _COMMANDS: Sequence[tuple[re.Pattern[str], Callable[..., Action]]] = (
 
 def parse_action(command: str) -> Action:
     """The action of one line. ReplyError when it is no command, or one with an impossible value."""
-    for pattern, make in _COMMANDS:
+    return read_command(command, _COMMANDS, "click, write, submit, clear, scroll, goto, back, …")
+
+
+def read_command(command: str, commands: Commands, expected: str) -> Action:
+    """The action of the first pattern that the whole command fits; ReplyError that names what was `expected`."""
+    for pattern, make in commands:
         if found := pattern.fullmatch(command):
             try:
                 return make(*found.groups())
             except ValidationError as error:
                 raise ReplyError(f"{command!r}: {error.errors()[0]['msg']}") from error
-    raise ReplyError(f"{command!r} is no command: expected click, write, submit, clear, scroll, goto, back, …")
+    raise ReplyError(f"{command!r} is no command: expected {expected}")
+
+
+def check_mark(action: Action, command: str, observation: Observation) -> None:
+    """ReplyError when the action is on a mark that is not on the page."""
+    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
+        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
 
 
 def parse_reply(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
     """The candidate of a whole reply. ReplyError when its last line is no command, or names a mark not on the page."""
     thought, _, command = reply.strip().rpartition("\n")
     action = parse_action(command.strip())
-    if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
-        raise ReplyError(f"{command!r} names mark {action.mark}: the page has {len(observation.elements)} marks")
+    check_mark(action, command, observation)
     return Candidate(
         action=action,
         label=action_text(action, observation.elements),

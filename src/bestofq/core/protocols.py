@@ -28,7 +28,7 @@ class Restores(Protocol):
     """An environment that can be put back to where it was, and played on from there another way (Agent Q, 5.1.2)."""
 
     async def save(self) -> object:
-        """All that the rest of the episode depends on; opaque, good as long as the environment is not closed."""
+        """All that the rest of the episode depends on; opaque, good in every environment of the same world."""
         ...
 
     async def restore(self, saved: object) -> Observation:

@@ -123,13 +123,13 @@ async def _search(
         search.usage += kept.usage if kept is not None else ()
         for _ in range(tree.visits[0]):
             advance()
-        while (left := config.iterations - tree.visits[0]) > 0 and tree.ending[0] == "open":
-            before = tree.visits[0]
-            await search.run(min(left, config.parallel))
-            for _ in range(tree.visits[0] - before):
-                advance()
+
+        async def keep(_: float) -> None:
+            advance()
             search.usage[:] = merge_usage(search.usage)
             await store.trees.save(run, tree.frozen(search.usage))
+
+        await search.run(config.iterations - tree.visits[0], keep)
         return tree.frozen(search.usage)
     finally:
         await places.close()

@@ -149,7 +149,7 @@ class Parts:
     def playing(self, model: Path) -> "Parts":
         """The same parts with another local model."""
         chosen = self.settings.model.model_copy(update={"path": str(model)})
-        return Parts(self.settings.model_copy(update={"model": chosen}))
+        return type(self)(self.settings.model_copy(update={"model": chosen}))
 
     @property
     def texts(self) -> EmbeddingTexts:

@@ -9,7 +9,7 @@ K are proposed there when selection comes by. No action is carried out twice, bu
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from bestofq.core.actions import Action
 from bestofq.core.decision import Candidate, Decision, State, StepResult, Usage
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 IN_A_ROW = 3  # iterations the machinery may break, one after another
 Irreversible = Callable[[Observation, Action], bool]
+Report = Callable[[float], Awaitable[None]]
 
 
 class Search:
@@ -57,10 +58,11 @@ class Search:
         self._arriving: dict[int, asyncio.Event] = {}
         self._failures = 0
 
-    async def run(self, iterations: int | None = None, report: Callable[[float], None] | None = None) -> None:
+    async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
         """So many more rollouts (the configured number unless given), fewer where time is up or a success is enough.
 
-        `report` hears of each one's outcome. InfraError after three in a row that the machinery broke.
+        `report` hears of each one's outcome before the next begins in its place. InfraError after three in a row that
+        the machinery broke.
         """
         left = self._config.iterations if iterations is None else iterations
         deadline = time.monotonic() + self._config.seconds if self._config.seconds else None
@@ -77,7 +79,7 @@ class Search:
                     continue
                 success = success or (self._config.stop_at_success and outcome >= 1)
                 if report is not None:
-                    report(outcome)
+                    await report(outcome)
 
         try:
             async with asyncio.TaskGroup() as group:
