@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bestofq.agents.usage import merge_usage
 from bestofq.core.decision import Candidate, State
@@ -20,6 +19,7 @@ from bestofq.learning.preferences import PreferenceProgress, train_on_preference
 from bestofq.learning.rft import RFTProgress, train_on_successes
 from bestofq.learning.value import ValueModel
 from bestofq.models.local import SHIPPED, LocalModel
+from bestofq.recipes.bars import bar
 from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.searching import ranker, search_config
@@ -72,14 +72,13 @@ async def search_tasks(
     """
     room = asyncio.Semaphore(parts.settings.suite.at_once)
     config = parts.settings.agent_q.search
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        row = bar.add_task(f"{run}: rollouts", total=len(tasks) * config.iterations)
+    with bar(console) as shown:
+        row = shown.add_task(f"{run}: rollouts", total=len(tasks) * config.iterations)
 
         async def one(task: Task) -> SearchTree | None:
             async with room:
                 try:
-                    return await _search(parts, world, store, run, task, values, lambda: bar.advance(row))
+                    return await _search(parts, world, store, run, task, values, lambda: shown.advance(row))
                 except InfraError as error:
                     log.warning("the search for %s was cut: %s", task.id, error)
                     return store.trees.load(run, task.suite, task.id)
@@ -234,12 +233,11 @@ def _weights(parts: Parts, adapters: bool) -> Any:
 @contextmanager
 def _bar(label: str, console: Console) -> Iterator[Callable[[int, int, str], None]]:
     """A bar whose function takes step, steps and what to say."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        row = bar.add_task(label, total=None)
+    with bar(console) as shown:
+        row = shown.add_task(label, total=None)
 
         def show(step: int, steps: int, text: str) -> None:
-            bar.update(row, completed=step, total=steps, description=f"{label}: {text}")
+            shown.update(row, completed=step, total=steps, description=f"{label}: {text}")
 
         yield show
 

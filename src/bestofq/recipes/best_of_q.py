@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pydantic import JsonValue
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bestofq import __version__
 from bestofq.agents.agent import Agent
@@ -17,6 +16,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, export_value, load_value
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
+from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
@@ -146,8 +146,7 @@ class _bar:
     """A progress bar whose `advance` takes how many are done."""
 
     def __init__(self, label: str, total: int, console: Console) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=console)
+        self._progress = bar(console)
         self._task = self._progress.add_task(label, total=total)
 
     def __enter__(self) -> Callable[[int], None]:

@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 from pydantic import Field
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
 from bestofq.learning.sft import Progress as Report
 from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_model
+from bestofq.recipes.bars import bar
 from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 from bestofq.recipes.pocket.examples import Example
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
@@ -62,14 +62,13 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
         "torch": torch.__version__,
     }
     rows: list[dict[str, float]] = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("training", total=config.training.steps)
+    with bar(console) as shown:
+        task = shown.add_task("training", total=config.training.steps)
 
         def report(row: Report) -> None:
             rows.append({**row._asdict(), "seconds": round(time.monotonic() - started, 1)})
             text = f"loss {row.loss_all:.3f}, of replies {row.loss_reply:.3f}"
-            bar.update(task, completed=row.step, description=text)
+            shown.update(task, completed=row.step, description=text)
             if not console.is_terminal:
                 console.print(f"step {row.step}: {text}")
             if row.step % 100 == 0 or row.step == config.training.steps:
