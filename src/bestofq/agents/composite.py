@@ -7,8 +7,9 @@
     STATUS: CONTINUE
 
 One command a step, of CLICK [7], TYPE [3] "text", SUBMIT [3], CLEAR [3], SCROLL DOWN, GOTO url, ASK USER HELP
-"question", or NONE with STATUS: DONE, which ends the episode with the explanation as the answer. The history h_t is all
-composite actions so far and the current page alone, not the pages before.
+"question", or NONE with STATUS: DONE, which ends the episode with the explanation as the answer. A click may say what
+it is on, as the page does before the mark: CLICK May 22 [7]. Only the mark counts. The history h_t is all composite
+actions so far and the current page alone, not the pages before.
 """
 
 import re
@@ -34,7 +35,7 @@ from bestofq.core.observation import Observation
 TEMPLATES = ("composite",)
 
 _COMMANDS: Commands = (
-    (re.compile(rf"CLICK{MARK}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf"CLICK(?: .*)?{MARK}"), lambda mark: Click(mark=int(mark))),
     (re.compile(rf'TYPE{MARK} "(.*)"'), lambda mark, text: Write(mark=int(mark), text=text)),
     (re.compile(rf"SUBMIT{MARK}"), lambda mark: Submit(mark=int(mark))),
     (re.compile(rf"CLEAR{MARK}"), lambda mark: Clear(mark=int(mark))),
@@ -67,10 +68,13 @@ def composite_prompt(state: State) -> str:
     )
 
 
-def composite_reply(candidate: Candidate, *, first: bool) -> str:
-    """The candidate as a model writes it after the prompt: the inverse of `parse_composite`."""
+def composite_reply(candidate: Candidate, *, first: bool, words: str = "") -> str:
+    """The candidate as a model writes it after the prompt: the inverse of `parse_composite`. `words`, each with its
+    space, stand before a click's mark."""
     plan = f" {candidate.plan}\nTHOUGHT:" if first else ""
     command = "NONE" if isinstance(candidate.action, Answer) else command_text(candidate.action)
+    if isinstance(candidate.action, Click):
+        command = command.replace("[", f"{words}[")
     return (
         f"{plan} {candidate.thought}\nCOMMANDS: {command}\nEXPLANATION: {candidate.explanation}\n"
         f"STATUS: {candidate.status.upper()}"

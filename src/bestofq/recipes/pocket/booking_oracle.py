@@ -41,7 +41,7 @@ class BookingOracle:
             case Home(city=at):
                 return self._search(at or env.visit.city, observation)
             case Cities():
-                return Advice(f"the restaurant is in {city}", _click(observation, city), f"I switched to {city}.")
+                return Advice(f"the restaurant is in {city}", _click(observation, city), f"in {city}")
             case Results(city=at):
                 return self._search(at, observation)
             case Visited(restaurant_id=at) if at != self.restaurant.id:
@@ -61,13 +61,13 @@ class BookingOracle:
         name = self.restaurant.name
         if city != self.restaurant.city:
             thought = f"the restaurant is in {self.restaurant.city}, not {city}"
-            return Advice(thought, _click(observation, "Change city"), "I opened the list of cities.")
+            return Advice(thought, _click(observation, "Change city"), "list of cities")
         if any(element.name == name for element in observation.elements):
-            return Advice(f"{name} is listed", _click(observation, name), f"I opened the page of {name}.")
+            return Advice(f"{name} is listed", _click(observation, name), f"{name} is open")
         field = _mark(observation, "Restaurant")
         if observation.elements[field - 1].value == name:
-            return Advice(f"{name} is typed, search it", Submit(mark=field), f"I searched for {name}.")
-        return Advice(f"find {name}", Write(mark=field, text=name, enter=True), f"I searched for {name}.")
+            return Advice(f"{name} is typed, search it", Submit(mark=field), "looked for it")
+        return Advice(f"find {name}", Write(mark=field, text=name, enter=True), "looked for it")
 
     def _at_restaurant(self, view: Visited, observation: Observation) -> Advice:
         goal, plan = self.goal, view.plan
@@ -77,55 +77,53 @@ class BookingOracle:
                 month = view.month or plan.day
                 if (month.year, month.month) != (goal.day.year, goal.day.month):
                     turn = "Next month" if month < goal.day else "Previous month"
-                    return Advice(f"need {day}, another month", _click(observation, turn), "I turned to another month.")
-                return Advice(f"the date is {day}", _click(observation, day), f"I chose {day}.")
+                    return Advice(f"need {day}, another month", _click(observation, turn), "another month")
+                return Advice(f"the date is {day}", _click(observation, day), "date set")
             case "times":
                 if (plan.day, plan.party) != (goal.day, goal.party):
                     thought = f"this is not {day} for {party}"
-                    return Advice(thought, _click(observation, "Change search"), "I went back to correct the search.")
+                    return Advice(thought, _click(observation, "Change search"), "back to the search")
                 best = next((t for t in self.times if _has(observation, clock(t))), None)
                 if best is None:
                     thought = f"these times are not near {at}"
-                    return Advice(thought, _click(observation, "Change search"), "I went back to correct the time.")
+                    return Advice(thought, _click(observation, "Change search"), "back to the search")
                 free = best == goal.time
                 thought = f"{at} is free" if free else f"{at} is taken, {clock(best)} is nearest"
-                return Advice(thought, _click(observation, clock(best)), f"I chose the table at {clock(best)}.")
+                return Advice(thought, _click(observation, clock(best)), f"table at {clock(best)}")
             case "restaurant":
                 if plan.party != goal.party:
                     write = Write(mark=_mark(observation, "Party size"), text=party)
-                    return Advice(f"the party is {party}", write, f"I set the party to {party}.")
+                    return Advice(f"the party is {party}", write, "party set")
                 if plan.day != goal.day:
                     thought = f"need {long_day(goal.day)}"
-                    return Advice(thought, _click(observation, "Change date"), "I opened the calendar.")
+                    return Advice(thought, _click(observation, "Change date"), "calendar")
                 if plan.time != goal.time:
                     write = Write(mark=_mark(observation, "Time"), text=at)
-                    return Advice(f"the time is {at}", write, f"I set the time to {at}.")
-                return Advice(
-                    "party, date and time are right", _click(observation, "Find a table"), "I looked for free tables."
-                )
+                    return Advice(f"the time is {at}", write, "time set")
+                return Advice("party, date and time are right", _click(observation, "Find a table"), "free tables")
 
     def _at_table(self, view: Chosen, observation: Observation) -> Advice:
         goal, table = self.goal, view.table
         right = (table.day, table.party) == (goal.day, goal.party) and table.time in self.times
         if not right or (view.page == "details" and table.seating != goal.seating):
             thought = "this table is wrong" if not right else f"the guest wants {goal.seating}"
-            return Advice(thought, _click(observation, "Change search"), "I went back to correct the table.")
+            return Advice(thought, _click(observation, "Change search"), "back to the search")
         if view.page == "seating":
             assert goal.seating is not None
             if not goal.told and not any(goal.seating in notice for notice in observation.notices):
-                return Advice("the goal tells no seating, ask", AskUser(question=QUESTION), "I asked for the seating.")
+                return Advice("the goal tells no seating, ask", AskUser(question=QUESTION), "asked the user")
             thought = f"the guest wants {goal.seating}"
-            return Advice(thought, _click(observation, goal.seating), f"I chose {goal.seating} seating.")
+            return Advice(thought, _click(observation, goal.seating), f"{goal.seating} chosen")
         for field, text in (("Name", goal.name), ("Phone", goal.phone), ("Email", goal.email)):
             mark = _mark(observation, field)
             if observation.elements[mark - 1].value != text:
                 write = Write(mark=mark, text=text)
-                return Advice(f"the {field.lower()} is {text}", write, f"I filled in the {field.lower()}.")
-        return Advice("all is filled in", _click(observation, COMPLETE), "I completed the reservation.")
+                return Advice(f"the {field.lower()} is {text}", write, f"{field.lower()} given")
+        return Advice("all is filled in", _click(observation, COMPLETE), "reserved")
 
 
 def _home(observation: Observation, thought: str) -> Advice:
-    return Advice(thought, _click(observation, "Home"), "I went back to the start page.")
+    return Advice(thought, _click(observation, "Home"), "back to the start")
 
 
 def _has(observation: Observation, name: str) -> bool:

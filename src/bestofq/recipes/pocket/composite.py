@@ -1,8 +1,9 @@
 """Demonstrations in Agent Q's format (3.1): the oracles of the shop and of the booking site with a plan, thoughts and
 explanations.
 
-A policy that is to be improved must fail often and succeed at times: `skill` is the share of walks in which the
-oracle's advice is shown; in the others somebody is who reads nothing.
+A policy that is to be improved must fail often and succeed at times. In some cities and with some kinds of product all
+walks show the oracle's advice (`familiar`); with the others a share of them does (`skill`), and in the rest somebody
+walks who reads nothing. What is best of some candidates is told by the oracle everywhere.
 """
 
 import random
@@ -24,7 +25,7 @@ from bestofq.envs.webshop.products import Goal
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.recipes.pocket import booking_oracle
-from bestofq.recipes.pocket.examples import Example, Turn, after
+from bestofq.recipes.pocket.examples import Example, Turn, after, picking, words_before
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.recipes.pocket.visitors import hasty, hasty_guest, stray, stray_guest
 
@@ -42,7 +43,11 @@ class CompositeDemonstrations(Noun):
     )
     booking_seeds: tuple[int, ...] = Field(default=(1, 2, 3), description="booking sites; not the suite's own")
     noise: float = Field(default=0.2, ge=0, le=1, description="chance of a step that is not the oracle's")
-    skill: float = Field(default=1.0, ge=0, le=1, description="share of walks that show the oracle's advice")
+    familiar: float = Field(
+        default=0.0, ge=0, le=1, description="share of cities and of kinds of product in which all walks do"
+    )
+    skill: float = Field(default=1.0, ge=0, le=1, description="share of the other walks that show the oracle's advice")
+    pick_share: float = Field(default=0.0, ge=0, le=1, description="chance that a state also teaches picking")
     max_steps: int = 24
 
 
@@ -65,7 +70,9 @@ def walk_shop(
     def wander(seen: Observation) -> Action:
         return _typed(seen, stray(shop, env, oracle, seen, rng))
 
-    return _walk(config, env, task, plan_of(goal), expert, novice, wander, rng)
+    return _walk(
+        config, env, task, plan_of(goal), _first_of(config, oracle.type, expert, novice, rng), expert, wander, rng
+    )
 
 
 def walk_booking(
@@ -83,9 +90,18 @@ def walk_booking(
 
     def novice(seen: Observation) -> Advice:
         action = hasty_guest(seen, goal, oracle.restaurant.seatings)
-        return expert(seen) if action is None else Advice("this will do", action, "I went on.")
+        return expert(seen) if action is None else Advice("this will do", action, "went on")
 
-    return _walk(config, env, task, booking_plan(goal, suite), expert, novice, lambda seen: stray_guest(seen, rng), rng)
+    return _walk(
+        config,
+        env,
+        task,
+        booking_plan(goal, suite),
+        _first_of(config, oracle.restaurant.city, expert, novice, rng),
+        expert,
+        lambda seen: stray_guest(seen, rng),
+        rng,
+    )
 
 
 async def _walk(
@@ -93,23 +109,39 @@ async def _walk(
     env: Env,
     task: Task,
     plan: str,
+    advise: Advise,
     expert: Advise,
-    novice: Advise,
     wander: Callable[[Observation], Action],
     rng: random.Random,
 ) -> AsyncIterator[Example]:
-    advise = expert if rng.random() < config.skill else novice
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
         best = composed(state, advise(state.observation), plan)
-        yield (Turn(composite_prompt(state), composite_reply(best, first=not state.decisions)),)
+        words = words_before(best.action.mark, state.observation) if isinstance(best.action, Click) else ""
+        yield (Turn(composite_prompt(state), composite_reply(best, first=not state.decisions, words=words)),)
+        if config.pick_share and rng.random() < config.pick_share:
+            right = composed(state, expert(state.observation), plan)
+            others = (composed(state, Advice("", wander(state.observation), ""), plan) for _ in range(3))
+            listed = list({c.label: c for c in (best, *others, right)}.values())
+            if len(listed) > 1:
+                rng.shuffle(listed)
+                yield picking(state, listed, right)
         taken = best
         if rng.random() < config.noise:
-            taken = composed(state, Advice("try this", wander(state.observation), "I tried something."), plan)
+            taken = composed(state, Advice("try this", wander(state.observation), "tried"), plan)
         result = await env.step(taken.action)
         if result.terminated:
             return
         state = after(state, taken, result.observation)
+
+
+def _first_of(
+    config: CompositeDemonstrations, topic: str, expert: Advise, novice: Advise, rng: random.Random
+) -> Advise:
+    """Whose advice one walk shows."""
+    if random.Random(f"known-{topic}").random() < config.familiar:
+        return expert
+    return expert if rng.random() < config.skill else novice
 
 
 def composed(state: State, advice: Advice, plan: str) -> Candidate:
