@@ -23,6 +23,7 @@ from transformers.utils.logging import disable_progress_bar
 from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import SetupError
 from bestofq.models.batching import MicroBatcher
+from bestofq.models.beams import beam_search
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
 # where hardly a batch has the shape of another. A few serve as well; read when the first kernel is made.
@@ -36,10 +37,14 @@ SHIPPED = {"pocket": POCKET, "pocket-web": POCKET.parent / "pocket_web"}  # by n
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Draw replies to a prompt: the first greedy, the others sampled. `one_line`: a line break ends a reply too."""
+    """Draw replies to a prompt: the first greedy, the others sampled. `one_line`: a line break ends a reply too.
+
+    With `beams`, that many likeliest replies instead, by a beam search so wide.
+    """
 
     prompt: str
     draws: int = 1
+    beams: int = 0
     temperature: float = 1.0
     max_new_tokens: int = 64
     seed: int = 0
@@ -162,6 +167,9 @@ class LocalModel:
             ids[row, width - len(prompt) :] = torch.tensor(prompt)
         ids = ids.to(self.device)
         seen = torch.arange(width, device=self.device) >= (width - lengths)[:, None]  # [B, P] true where prompt
+        if requests[0].beams:
+            found = beam_search(self.model, ids, seen.long(), width=requests[0].beams, limit=limit)
+            return [self._generation(*row, len(prompt)) for *row, prompt in zip(*found, prompts, strict=True)]
         positions = (seen.long().cumsum(1) - 1).clamp(min=0)  # [B, P]
         out = self.model(
             input_ids=ids, attention_mask=seen.long(), position_ids=positions, use_cache=True, logits_to_keep=1
@@ -197,14 +205,20 @@ class LocalModel:
                 use_cache=True,
             )
             logits = out.logits.float()
-        return [self._generation(written[row], log_prob[row], alive[row], len(prompts[row])) for row in range(rows)]
+        branches = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
+        return [
+            self._generation(branches[row], log_prob[row].tolist(), len(prompts[row]), one_line=requests[row].one_line)
+            for row in range(rows)
+        ]
 
-    def _generation(self, tokens: Tensor, log_prob: Tensor, alive: Tensor, prompt_tokens: int) -> Generation:
-        branches = [[t for t in branch if t >= 0] for branch in tokens.tolist()]
+    def _generation(
+        self, branches: Sequence[list[int]], log_probs: Sequence[float], prompt_tokens: int, *, one_line: bool = False
+    ) -> Generation:
+        ends = {*self._ends.tolist(), *(self._breaks.tolist() if one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
         replies = (
-            Reply(text, p, tuple(branch), not cut)
-            for text, p, branch, cut in zip(texts, log_prob.tolist(), branches, alive.tolist(), strict=True)
+            Reply(text, p, tuple(branch), branch[-1] in ends)
+            for text, p, branch in zip(texts, log_probs, branches, strict=True)
         )
         return Generation(tuple(replies), prompt_tokens, sum(map(len, branches)))
 
@@ -266,9 +280,9 @@ def _preallocate(cache: Any, room: int) -> Any:
     return cache
 
 
-def _kind(request: Request) -> tuple[int, bool]:
+def _kind(request: Request) -> tuple[int, int, bool]:
     """What all requests of one batch share."""
-    return request.draws, request.one_line
+    return request.draws, request.beams, request.one_line
 
 
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:

@@ -163,9 +163,12 @@ class Parts:
         n = n or self.settings.n_candidates
         scorer: Scorer = ConstantScorer()
         selector: Selector = GreedySelector()
+        beams = 0
         match kind:
             case "prompting":
                 n = 1
+            case "beam":
+                n, beams = 1, self.settings.model.beams
             case "random":
                 selector = UniformSelector()
             case "explore":
@@ -178,7 +181,7 @@ class Parts:
                 raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
         return Agent(
             name=kind,
-            proposer=self.proposer(),
+            proposer=self.proposer(beams=beams),
             scorer=scorer,
             selector=selector,
             n_candidates=n,
@@ -205,7 +208,10 @@ class Parts:
     def values_scorer(self, values: ValueModel) -> QScorer:
         return QScorer(values, self.embedder, self.texts)
 
-    def proposer(self) -> Proposer:
+    def proposer(self, *, beams: int = 0) -> Proposer:
+        """`beams`: the likeliest replies instead of draws. ConfigError where an endpoint would have to find them."""
+        if beams and self.endpoint is not None:
+            raise ConfigError("the agent beam searches through a local model's tokens: leave chat and --base-url out")
         if self.prompted is None:
             assert self.endpoint is not None
             return ChatProposer(self.endpoint, by=self.settings.by, screenshots=self.settings.chat_screenshots)
@@ -216,6 +222,7 @@ class Parts:
             draws=chosen.draws,
             max_new_tokens=chosen.most_tokens,
             dialect=self.dialect,
+            beams=beams,
         )
 
     @property

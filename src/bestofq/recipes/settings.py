@@ -31,7 +31,7 @@ STEP_LIMITS: Mapping[SuiteName, int] = {
     "webvoyager": webvoyager.STEP_LIMIT,
 }
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
-AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior", "mcts"]
+AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior", "beam", "mcts"]
 
 
 class ModelSettings(Noun):
@@ -42,6 +42,7 @@ class ModelSettings(Noun):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
     draws: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
+    beams: int = Field(default=4, ge=2, description="width of the agent beam's search over one action (Agent Q, 4.1)")
     dialect: Literal["commands", "composite"] = Field(
         default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
     )

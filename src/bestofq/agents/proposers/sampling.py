@@ -30,7 +30,8 @@ class SamplingProposer:
 
     The model is drawn from `1 + (n - 1) · draws` times over one key-value cache; replies that are invalid or repeat an
     action are dropped, so that fewer than n candidates can remain where the model is sure. The
-    task's seed makes the draws: the same prompt and seed give the same candidates, whatever else runs.
+    task's seed makes the draws: the same prompt and seed give the same candidates, whatever else runs. With `beams` the
+    candidates are the likeliest replies of a beam search so wide instead, and nothing is drawn.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class SamplingProposer:
         draws: int = 4,
         max_new_tokens: int = 40,
         dialect: Dialect = COMMANDS,
+        beams: int = 0,
     ) -> None:
         self._model = model
         self._dialect = dialect
         self._temperature = temperature
         self._draws = draws
         self._max_new_tokens = max_new_tokens
+        self._beams = beams
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ReplyError when no draw is a valid action."""
@@ -54,7 +57,8 @@ class SamplingProposer:
         generation = await self._model.generate(
             Request(
                 prompt=self._dialect.prompt(state),
-                draws=1 + (n - 1) * self._draws,
+                draws=1 if self._beams else 1 + (n - 1) * self._draws,
+                beams=self._beams,
                 temperature=self._temperature,
                 max_new_tokens=self._max_new_tokens,
                 seed=state.task.seed,
