@@ -31,7 +31,7 @@ from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
 from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
-from bestofq.cli.experiment import dev_curve, run_experiment
+from bestofq.cli.experiment import dev_curve, run_experiment, run_study
 from bestofq.cli.judging import judge, say_stale, tasks_of
 from bestofq.cli.running import run as run_on_a_page
 from bestofq.cli.tasks import write_tasks
@@ -301,11 +301,18 @@ def experiment(
         "experiments/webshop-pocket"
     ),
     tasks: Annotated[int, typer.Option(min=2, help="Held-out test tasks.")] = 200,
-    runs: Annotated[int, typer.Option(min=1)] = 3,
+    runs: Annotated[int, typer.Option(min=1, help="Passes over them; with --agent-q, trained models.")] = 3,
+    agent_q: Annotated[
+        bool, typer.Option("--agent-q", help="Agent Q's comparison: RFT, DPO, search, and search trees' policies.")
+    ] = False,
 ) -> None:
     """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
     parts = parts_of(config, set_)
-    asyncio.run(run_experiment(parts, console, out=out, results=results, tasks=tasks, runs=runs))
+    if agent_q:
+        title = f"{parts.settings.suite.name}: held-out test tasks"
+        asyncio.run(run_study(parts, console, out=out, results=results, tasks=tasks, seeds=runs, title=title))
+    else:
+        asyncio.run(run_experiment(parts, console, out=out, results=results, tasks=tasks, runs=runs))
 
 
 @app.command()

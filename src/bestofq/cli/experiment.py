@@ -11,6 +11,7 @@ from rich.console import Console
 
 from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
+from bestofq.recipes.agent_q_study import ZERO, study
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
 from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
 from bestofq.recipes.parts import Parts
@@ -19,6 +20,7 @@ from bestofq.recipes.worlds import open_world
 from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
+from bestofq.reports.methods import calls_svg, method_table
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
 
@@ -79,11 +81,7 @@ async def run_experiment(
         collected = {run: _collected(store, run) for run in (SEED_RUN, *map(cycle_run, range(1, settings.cycles + 1)))}
         results.mkdir(parents=True, exist_ok=True)
         result: dict[str, object] = {
-            "command": "bestofq " + " ".join(sys.argv[1:]),
-            "seed": settings.seed,
-            "commit": commit(),
-            "machine": {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()},
-            "settings": settings.model_dump(mode="json"),
+            **_made_by(parts),
             "collected": collected,
             "dev_curve": [point.model_dump() for point in curve],
             "dev_prompting": base,
@@ -114,6 +112,51 @@ async def run_experiment(
         )
     console.print(table.to_rich("Held-out test tasks"))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
+
+
+async def run_study(
+    parts: Parts, console: Console, *, out: Path, results: Path, tasks: int, seeds: int, title: str
+) -> None:
+    """Agent Q's comparison (Figs. 3 and 6), as files that are committed."""
+    with Store.open(out) as store:
+        passes = await study(parts, store, out, console, tasks=tasks, seeds=seeds)
+        table = method_table(store, passes, baseline=ZERO, at_once=parts.settings.suite.at_once)
+        searches = search_rows(store)
+    results.mkdir(parents=True, exist_ok=True)
+    result = {**_made_by(parts), "searches": searches, "test": json.loads(table.model_dump_json())}
+    (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    (results / "table.md").write_text(table.to_markdown(), "utf-8")
+    (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
+    (results / "calls.svg").write_text(calls_svg(table), "utf-8")
+    console.print(table.to_rich(title))
+    console.print(f"written: {results / 'result.json'}")
+
+
+def search_rows(store: Store) -> dict[str, dict[str, float]]:
+    """What the searches on training tasks came to, by run."""
+    rows: dict[str, dict[str, float]] = {}
+    for run in store.runs():
+        trees = list(store.trees.all(run.name))
+        if trees:
+            rows[run.name] = {
+                "trees": len(trees),
+                "rollouts": sum(tree.visits[0] for tree in trees),
+                "nodes": sum(map(len, trees)),
+                "solved": sum(any(reward >= 1 for reward in tree.reward) for tree in trees),
+                "outcome": sum(tree.value[0] * tree.visits[0] for tree in trees)
+                / max(1, sum(tree.visits[0] for tree in trees)),
+            }
+    return rows
+
+
+def _made_by(parts: Parts) -> dict[str, object]:
+    return {
+        "command": "bestofq " + " ".join(sys.argv[1:]),
+        "seed": parts.settings.seed,
+        "commit": commit(),
+        "machine": {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()},
+        "settings": parts.settings.model_dump(mode="json"),
+    }
 
 
 def dev_curve(store: Store) -> list[CurvePoint]:

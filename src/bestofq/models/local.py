@@ -168,8 +168,8 @@ class LocalModel:
         ids = ids.to(self.device)
         seen = torch.arange(width, device=self.device) >= (width - lengths)[:, None]  # [B, P] true where prompt
         if requests[0].beams:
-            found = beam_search(self.model, ids, seen.long(), width=requests[0].beams, limit=limit)
-            return [self._generation(*row, len(prompt)) for *row, prompt in zip(*found, prompts, strict=True)]
+            found, likely = beam_search(self.model, ids, seen.long(), width=requests[0].beams, limit=limit)
+            return [self._generation(found[row], likely[row], len(prompts[row])) for row in range(rows)]
         positions = (seen.long().cumsum(1) - 1).clamp(min=0)  # [B, P]
         out = self.model(
             input_ids=ids, attention_mask=seen.long(), position_ids=positions, use_cache=True, logits_to_keep=1
@@ -205,9 +205,9 @@ class LocalModel:
                 use_cache=True,
             )
             logits = out.logits.float()
-        branches = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
+        drawn = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
         return [
-            self._generation(branches[row], log_prob[row].tolist(), len(prompts[row]), one_line=requests[row].one_line)
+            self._generation(drawn[row], log_prob[row].tolist(), len(prompts[row]), one_line=requests[row].one_line)
             for row in range(rows)
         ]
 

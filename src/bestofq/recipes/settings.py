@@ -127,6 +127,10 @@ class AgentQSettings(Noun):
     threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
     rounds: int = Field(default=1, ge=1, description="N of Algorithm 1: search, pairs, DPO")
     tasks: int = Field(default=100, ge=1, description="B of Algorithm 1: training tasks searched a round")
+    reference: Literal["base", "rft"] = Field(
+        default="base",
+        description="what DPO begins from in the comparison: the base model (4.1, WebShop), or RFT's (6.2, booking)",
+    )
     dpo: DPOConfig = DPOConfig()
     rft: RFTConfig = RFTConfig()
 

@@ -7,16 +7,17 @@ that includes `STYLE` itself. All texts are escaped.
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from math import ceil, log10
+from typing import Protocol
 
 from markupsafe import Markup
 
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
 from bestofq.reports.costs import AgentCost, CostTable
-from bestofq.reports.table import ResultTable
+from bestofq.reports.stats import Estimate, Interval
 
 STYLE = files("bestofq.reports").joinpath("templates/figure.css").read_text(encoding="utf-8")
-_WIDTH = 560
+WIDTH = 560
 
 
 class CurvePoint(Noun):
@@ -56,11 +57,11 @@ def learning_curve_svg(
         raise InputError("a learning curve of 0 points is asked for: give at least 1")
     height, left, right, top, bottom = 300, 46, 18, 34, 40
     levels = [y for p in points for y in (p.success, p.low, p.high) if y is not None]
-    floor, ceiling, gap = _axis([*levels, *([] if baseline is None else [baseline])])
+    floor, ceiling, gap = axis([*levels, *([] if baseline is None else [baseline])])
     last = max(max(p.episodes for p in points), 1)
 
     def x(episodes: int) -> float:
-        return round(left + (_WIDTH - left - right) * episodes / last, 1)
+        return round(left + (WIDTH - left - right) * episodes / last, 1)
 
     def y(rate: float) -> float:
         return round(top + (height - top - bottom) * (ceiling - rate) / (ceiling - floor), 1)
@@ -68,16 +69,16 @@ def learning_curve_svg(
     parts = []
     for tick in range(round((ceiling - floor) / gap) + 1):
         rate = floor + tick * gap
-        parts.append(_line(left, y(rate), _WIDTH - right, y(rate), "rule"))
-        parts.append(_text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
+        parts.append(line(left, y(rate), WIDTH - right, y(rate), "rule"))
+        parts.append(plot_text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
     step = _round_step(last / 5)
     for episodes in range(0, last + 1, step):
-        parts.append(_text(x(episodes), height - bottom + 18, f"{episodes:,}", "middle"))
-    parts.append(_text((left + _WIDTH - right) / 2, height - 4, "episodes in the training set", "middle"))
+        parts.append(plot_text(x(episodes), height - bottom + 18, f"{episodes:,}", "middle"))
+    parts.append(plot_text((left + WIDTH - right) / 2, height - 4, "episodes in the training set", "middle"))
     if baseline is not None:
-        parts.append(_line(left, y(baseline), _WIDTH - right, y(baseline), "base"))
+        parts.append(line(left, y(baseline), WIDTH - right, y(baseline), "base"))
         label = f"{baseline_name} {100 * baseline:.1f} %"
-        parts.append(_text(_WIDTH - right, y(baseline) + 16, label, "end baseline-text"))
+        parts.append(plot_text(WIDTH - right, y(baseline) + 16, label, "end baseline-text"))
     agents = list(dict.fromkeys(p.agent for p in points))
     for number, agent in enumerate(agents):
         style = f"s{number % 3}"
@@ -87,34 +88,54 @@ def learning_curve_svg(
             outline = [(at, up) for at, _, up in banded] + [(at, down) for at, down, _ in reversed(banded)]
             parts.append(_shape("polygon", outline, f"band {style}"))
         for at, down, up in banded if len(banded) == 1 else ():
-            parts.append(_line(at, down, at, up, "whisker"))
+            parts.append(line(at, down, at, up, "whisker"))
         parts.append(_shape("polyline", [(x(p.episodes), y(p.success)) for p in mine], f"line {style}"))
         for p in mine:
             circle = Markup('<circle cx="{}" cy="{}" r="3.4" class="{}"><title>{}</title></circle>')
             title = f"{agent}: {100 * p.success:.1f} % after {p.episodes:,} episodes"
             parts.append(circle.format(x(p.episodes), y(p.success), style, title))
         parts.append(Markup('<circle cx="{}" cy="12" r="4" class="{}"/>').format(left + 5 + 150 * number, style))
-        parts.append(_text(left + 14 + 150 * number, 16, agent, "name"))
-    return _svg(parts, height, "Learning curve: success against episodes in the training set", standalone)
+        parts.append(plot_text(left + 14 + 150 * number, 16, agent, "name"))
+    return svg(parts, height, "Learning curve: success against episodes in the training set", standalone)
 
 
-def success_bars_svg(table: ResultTable, *, standalone: bool = True) -> Markup:
+class Bar(Protocol):
+    """An agent's success in [0, 1], and its interval."""
+
+    @property
+    def agent(self) -> str: ...
+    @property
+    def success(self) -> Estimate: ...
+    @property
+    def interval(self) -> Interval: ...
+
+
+class Bars(Protocol):
+    """A table whose rows can be drawn as bars."""
+
+    @property
+    def rows(self) -> Sequence[Bar]: ...
+    @property
+    def baseline(self) -> str | None: ...
+
+
+def success_bars_svg(table: Bars, *, standalone: bool = True) -> Markup:
     """Success of each agent as a bar, with its 95 % interval over tasks as a whisker; the baseline in grey."""
     pitch, left, right = 34, 150, 68
-    wide = _WIDTH - left - right
+    wide = WIDTH - left - right
     parts = []
     for number, row in enumerate(table.rows):
         top = 6 + pitch * number
         mean, low, high = (left + wide * rate for rate in (row.success.mean, row.interval.low, row.interval.high))
-        parts.append(_text(left - 12, top + 15, _shortened(row.agent, 20), "end name"))
+        parts.append(plot_text(left - 12, top + 15, _shortened(row.agent, 20), "end name"))
         parts.append(_bar(left, top, wide, 20, "track"))
         parts.append(_bar(left, top, mean - left, 20, "bar plain" if row.agent == table.baseline else "bar"))
-        parts.append(_line(low, top + 10, high, top + 10, "whisker"))
-        parts += [_line(at, top + 6, at, top + 14, "whisker") for at in (low, high)]
-        parts.append(_text(_WIDTH - right + 12, top + 15, f"{100 * row.success.mean:.1f} %", "value"))
+        parts.append(line(low, top + 10, high, top + 10, "whisker"))
+        parts += [line(at, top + 6, at, top + 14, "whisker") for at in (low, high)]
+        parts.append(plot_text(WIDTH - right + 12, top + 15, f"{100 * row.success.mean:.1f} %", "value"))
     height = pitch * len(table.rows) + 20
-    parts.append(_text(left, height - 4, "whisker: 95 % interval over tasks", ""))
-    return _svg(parts, height, "Success rate of each agent", standalone)
+    parts.append(plot_text(left, height - 4, "whisker: 95 % interval over tasks", ""))
+    return svg(parts, height, "Success rate of each agent", standalone)
 
 
 def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup:
@@ -129,12 +150,12 @@ def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup
     parts, left = [], 0.0
     for number, (name, count, style) in enumerate(named):
         share = count / split.steps
-        parts.append(_bar(left, 4, _WIDTH * share, 26, style))
-        left += _WIDTH * share
+        parts.append(_bar(left, 4, WIDTH * share, 26, style))
+        left += WIDTH * share
         parts.append(_bar(number * 190, 44, 10, 10, style))
-        parts.append(_text(number * 190 + 16, 53, name, ""))
-        parts.append(_text(number * 190 + 16, 70, f"{100 * share:.1f} %  ({count:,} steps)", "value"))
-    return _svg(parts, 76, "Share of steps by what became of the good action", standalone)
+        parts.append(plot_text(number * 190 + 16, 53, name, ""))
+        parts.append(plot_text(number * 190 + 16, 70, f"{100 * share:.1f} %  ({count:,} steps)", "value"))
+    return svg(parts, 76, "Share of steps by what became of the good action", standalone)
 
 
 def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:
@@ -148,11 +169,11 @@ def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:
     def cost(row: AgentCost) -> float:
         return (row.total.usd if priced else row.total.tokens) / row.tasks
 
-    floor, ceiling, gap = _axis([row.success for row in costs.rows])
+    floor, ceiling, gap = axis([row.success for row in costs.rows])
     most = 1.15 * max(cost(row) for row in costs.rows) or 1.0
 
     def x(row: AgentCost) -> float:
-        return round(left + (_WIDTH - left - right) * cost(row) / most, 1)
+        return round(left + (WIDTH - left - right) * cost(row) / most, 1)
 
     def y(rate: float) -> float:
         return round(top + (height - top - bottom) * (ceiling - rate) / (ceiling - floor), 1)
@@ -160,27 +181,26 @@ def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:
     parts = []
     for tick in range(round((ceiling - floor) / gap) + 1):
         rate = floor + tick * gap
-        parts.append(_line(left, y(rate), _WIDTH - right, y(rate), "rule"))
-        parts.append(_text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
+        parts.append(line(left, y(rate), WIDTH - right, y(rate), "rule"))
+        parts.append(plot_text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
     for fifth in range(6):
-        at = left + (_WIDTH - left - right) * fifth / 5
-        parts.append(_text(at, height - bottom + 18, _amount(most * fifth / 5, priced), "middle"))
-    axis = "USD per task" if priced else "tokens per task (not every price is known)"
-    parts.append(_text((left + _WIDTH - right) / 2, height - 4, axis, "middle"))
+        at = left + (WIDTH - left - right) * fifth / 5
+        parts.append(plot_text(at, height - bottom + 18, _amount(most * fifth / 5, priced), "middle"))
+    unit = "USD per task" if priced else "tokens per task (not every price is known)"
+    parts.append(plot_text((left + WIDTH - right) / 2, height - 4, unit, "middle"))
     front = pareto_front([(cost(row), row.success) for row in costs.rows])
     parts.append(_shape("polyline", [(x(costs.rows[i]), y(costs.rows[i].success)) for i in front], "base front"))
     for number, row in enumerate(costs.rows):
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
-        circle = Markup('<circle cx="{}" cy="{}" r="4.5" class="{}"><title>{}</title></circle>')
-        title = f"{name}: {100 * row.success:.1f} % at {_amount(cost(row), priced)} {axis}"
-        parts.append(circle.format(x(row), y(row.success), "s1" if number in front else "s0", title))
-        late = x(row) > _WIDTH * 0.7
+        title = f"{name}: {100 * row.success:.1f} % at {_amount(cost(row), priced)} {unit}"
+        parts.append(dot(x(row), y(row.success), "s1" if number in front else "s0", title))
+        late = x(row) > WIDTH * 0.7
         parts.append(
-            _text(
+            plot_text(
                 x(row) + (-9 if late else 9), y(row.success) + 4, _shortened(name, 30), "end name" if late else "name"
             )
         )
-    return _svg(parts, height, "Success against the cost of a task", standalone)
+    return svg(parts, height, "Success against the cost of a task", standalone)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -197,7 +217,7 @@ def _amount(cost: float, priced: bool) -> str:
     return f"${cost:.2g}" if priced else f"{cost:,.0f}"
 
 
-def _axis(rates: Iterable[float]) -> tuple[float, float, float]:
+def axis(rates: Iterable[float]) -> tuple[float, float, float]:
     """Floor, ceiling and gap of the ruled lines: 0 to the first ruled line above all rates, at most 1."""
     top = max(*rates, 0.05)
     gap = 0.05 if top <= 0.25 else 0.1 if top <= 0.5 else 0.2
@@ -214,12 +234,17 @@ def _shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _text(x: float, y: float, text: str, style: str) -> Markup:
+def plot_text(x: float, y: float, text: str, style: str) -> Markup:
     return Markup('<text x="{:.1f}" y="{:.1f}" class="{}">{}</text>').format(x, y, style, text)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
+def line(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
     return Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" class="{}"/>').format(x1, y1, x2, y2, style)
+
+
+def dot(x: float, y: float, style: str, title: str) -> Markup:
+    circle = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="4.5" class="{}"><title>{}</title></circle>')
+    return circle.format(x, y, style, title)
 
 
 def _bar(x: float, y: float, width: float, height: float, style: str) -> Markup:
@@ -232,9 +257,9 @@ def _shape(kind: str, points: Iterable[tuple[float, float]], style: str) -> Mark
     return Markup("<{0} points='{1}' class='{2}'/>").format(Markup(kind), path, style)
 
 
-def _svg(parts: Iterable[Markup], height: float, title: str, standalone: bool) -> Markup:
+def svg(parts: Iterable[Markup], height: float, title: str, standalone: bool) -> Markup:
     style = Markup("<style>{}</style>").format(Markup(STYLE)) if standalone else Markup("")
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" class="figure" role="img" aria-label="{}">'
         "<title>{}</title>{}{}</svg>"
-    ).format(_WIDTH, height, title, title, style, Markup("").join(parts))
+    ).format(WIDTH, height, title, title, style, Markup("").join(parts))

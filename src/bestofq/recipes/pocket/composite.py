@@ -117,7 +117,8 @@ async def _walk(
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
         best = composed(state, advise(state.observation), plan)
-        words = words_before(best.action.mark, state.observation) if isinstance(best.action, Click) else ""
+        mark = best.action.mark if isinstance(best.action, Click) else None
+        words = words_before(mark, state.observation) if mark is not None else ""
         yield (Turn(composite_prompt(state), composite_reply(best, first=not state.decisions, words=words)),)
         if config.pick_share and rng.random() < config.pick_share:
             right = composed(state, expert(state.observation), plan)

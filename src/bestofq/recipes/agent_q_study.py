@@ -1,0 +1,146 @@
+"""Agent Q's comparison (arXiv 2408.07199, Figs. 3 and 6) on one suite, and what the paper does not have: a learned Q.
+
+For each training seed: search trees on training tasks of its own → RFT, trajectory DPO and Agent Q from them; once more
+without AI feedback (6.2's ablation). Then all policies on the same held-out tasks. No held-out reward reaches a policy
+or a Q-function; the searches at inference see the outcome of their own rollouts, as in the paper (5.1, 6.2), and the
+table says so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from bestofq.core.tree import SearchTree
+from bestofq.learning.value import ValueModel
+from bestofq.recipes import agent_q
+from bestofq.recipes.best_of_q import begin, collect, train
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentKind
+from bestofq.recipes.worlds import World, open_world
+from bestofq.store.store import Store
+
+VALUES_RUN = "values"
+ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
+REFERENCE_MCTS = "RFT + MCTS"
+AGENT_Q, UNFED, AGENT_Q_MCTS = "Agent Q", "Agent Q, no feedback", "Agent Q + MCTS"
+BEST_OF_Q, MCTS_Q = "Agent Q + learned Q", "MCTS, Q̂ learned"
+
+
+@dataclass(frozen=True)
+class Study:
+    """`tasks` held-out tasks and `seeds` trained models a method; what an earlier call finished is not done again."""
+
+    parts: Parts
+    world: World
+    store: Store
+    out: Path
+    console: Console
+    tasks: int
+    seeds: int
+
+    async def run(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The passes (run, agent) of each method over the held-out tasks."""
+        passes: dict[str, list[tuple[str, str]]] = {}
+
+        async def measure(method: str, policy: Parts, kind: AgentKind, values: ValueModel | None = None) -> None:
+            run = f"{method} {len(passes.setdefault(method, []))}"
+            await collect(
+                policy,
+                self.world,
+                self.store,
+                run,
+                kind,
+                self.console,
+                repeats=1,
+                values=values,
+                split="test",
+                limit=self.tasks,
+            )
+            passes[method].append((run, kind))
+
+        from_rft = self.parts.settings.agent_q.reference == "rft"
+        await measure(ZERO, self.parts, "prompting")
+        first: Parts | None = None
+        for seed in range(self.seeds):
+            trained = await self._train(seed)
+            for method, policy in trained.items():
+                await measure(method, policy, "prompting")
+            await measure(BEAM, trained[DPO], "beam")
+            await measure(AGENT_Q_MCTS, trained[AGENT_Q], "mcts")
+            if first is None:
+                first = trained[AGENT_Q]
+                if from_rft:
+                    await measure(REFERENCE_MCTS, trained[RFT], "mcts")
+        await measure(MCTS, self.parts, "mcts")
+        assert first is not None
+        values = await self._values(first)
+        await measure(BEST_OF_Q, first, "best-of-q", values)
+        await measure(MCTS_Q, fed_by(first, "q"), "mcts", values)
+        order = (ZERO, RFT, DPO, BEAM, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCTS, BEST_OF_Q, MCTS_Q)
+        return {method: passes[method] for method in order if method in passes}
+
+    async def _train(self, seed: int) -> dict[str, Parts]:
+        """The policies of one training seed, each of training tasks that no other seed sees."""
+        base, folder = seeded(self.parts, seed), self.out / f"seed-{seed}"
+        trees = await self._search(base, f"search {seed}", part=2 * seed)
+        rft = base.playing(agent_q.reinforce(base, trees, folder / "rft", self.console))
+        policy = base
+        if base.settings.agent_q.reference == "rft":  # 6.2: the others begin from the RFT model
+            policy = rft
+            trees = await self._search(policy, f"search rft {seed}", part=2 * seed + 1)
+        unfed = fed_by(policy, "none")
+        alone = await self._search(unfed, f"search no feedback {seed}", part=2 * seed + 1)
+        learned = {
+            DPO: (policy, list(agent_q.trajectory_pairs(policy, trees)), "dpo"),
+            UNFED: (unfed, list(agent_q.step_pairs(unfed, alone)), "no-feedback"),
+            AGENT_Q: (policy, list(agent_q.step_pairs(policy, trees)), "agent-q"),
+        }
+        policies = {RFT: rft}
+        for method, (begun, pairs, name) in learned.items():
+            agent_q.need_pairs(pairs, len(trees))
+            self.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
+            policies[method] = policy.playing(agent_q.tune(begun, pairs, folder / name, self.console))
+        return policies
+
+    async def _search(self, policy: Parts, run: str, *, part: int) -> list[SearchTree]:
+        await begin(policy, self.store, run, "train")
+        size = policy.settings.agent_q.tasks
+        tasks = await self.world.tasks("train", (part + 1) * size)
+        return await agent_q.search_tasks(policy, self.world, self.store, run, tasks[part * size :], self.console)
+
+    async def _values(self, policy: Parts) -> ValueModel:
+        """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
+        await collect(
+            policy,
+            self.world,
+            self.store,
+            VALUES_RUN,
+            "explore",
+            self.console,
+            repeats=policy.settings.seed_runs,
+        )
+        return train(policy, self.store, [VALUES_RUN], self.out / "q", self.console)
+
+
+async def study(
+    parts: Parts, store: Store, out: Path, console: Console, *, tasks: int, seeds: int
+) -> Mapping[str, list[tuple[str, str]]]:
+    """Trees, models and episodes in `store` and `out`; the passes (run, agent) of each method."""
+    async with open_world(parts) as world:
+        return await Study(parts, world, store, out, console, tasks, seeds).run()
+
+
+def seeded(parts: Parts, seed: int) -> Parts:
+    """The same with another seed, of the draws and of the training."""
+    chosen = parts.settings.agent_q
+    dpo, rft = (part.model_copy(update={"seed": seed}) for part in (chosen.dpo, chosen.rft))
+    learning = chosen.model_copy(update={"dpo": dpo, "rft": rft})
+    return Parts(parts.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+
+
+def fed_by(parts: Parts, feedback: str) -> Parts:
+    """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
+    update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
+    return Parts(parts.settings.model_copy(update={"agent_q": parts.settings.agent_q.model_copy(update=update)}))

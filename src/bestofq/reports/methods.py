@@ -1,0 +1,187 @@
+"""Methods side by side, each of several trained models (Agent Q, Figs. 3 and 6): success, steps, model calls, time."""
+
+from collections.abc import Mapping, Sequence
+from math import log10
+from typing import get_args
+
+import numpy as np
+from markupsafe import Markup
+from rich.table import Table
+
+from bestofq.core.decision import Role
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.figures import WIDTH, axis, dot, line, plot_text, svg
+from bestofq.reports.stats import Difference, Estimate, Interval
+from bestofq.reports.table import attempts_of, pipe_row, plus_minus
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+Passes = Sequence[tuple[str, str]]
+"""(run, agent) of each pass over the tasks: one a trained model."""
+
+
+class MethodRow(Noun):
+    """One method. Rates lie in [0, 1]; steps, calls, tokens and seconds are means over its finished episodes."""
+
+    agent: str  # the method's name
+    success: Estimate  # over its models
+    interval: Interval  # over other tasks
+    difference: Difference | None  # to the baseline; None for itself
+    tasks: int
+    steps: float
+    calls: dict[Role, float]
+    tokens_out: float
+    seconds: float  # from an episode's first look to its end, among others at once
+    passes: tuple[tuple[str, str], ...]
+
+    @property
+    def all_calls(self) -> float:
+        return sum(self.calls.values())
+
+
+class MethodTable(Noun):
+    """All methods, in the order asked for."""
+
+    rows: tuple[MethodRow, ...]
+    baseline: str
+    at_once: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        names = ("method", "success %", f"against {self.baseline} (95 %)", "models × tasks", "steps")
+        return (*names, "model calls", "of these to rank", "tokens written", "seconds")
+
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            (
+                row.agent,
+                f"{plus_minus(row.success, scale=100)} [{100 * row.interval.low:.1f}, {100 * row.interval.high:.1f}]",
+                "–"
+                if (d := row.difference) is None
+                else f"{100 * d.mean:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]",
+                f"{row.success.runs} × {row.tasks}",
+                f"{row.steps:.1f}",
+                f"{row.all_calls:.1f}",
+                f"{row.calls.get('critic', 0.0):.1f}",
+                f"{row.tokens_out:,.0f}",
+                f"{row.seconds:.0f}",
+            )
+            for row in self.rows
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about these numbers, one sentence each."""
+        return (
+            "±: standard error over trained models; in brackets the 95 % bootstrap interval over tasks.",
+            "Steps, calls, tokens and seconds are means an episode, what a search did included.",
+            f"Seconds are those an episode took among up to {self.at_once} at once: compare, do not quote.",
+        )
+
+    def to_rich(self, title: str | None = None) -> Table:
+        """For the terminal."""
+        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
+        for name in self.columns:
+            table.add_column(name, justify="left" if name == "method" else "right")
+        for cells in self.cells():
+            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
+        return table
+
+    def to_markdown(self) -> str:
+        """A GitHub table, its notes below; ends with a line break."""
+        lines = [pipe_row(self.columns), pipe_row(["---", *["--:"] * (len(self.columns) - 1)])]
+        lines += [pipe_row(cells) for cells in self.cells()]
+        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
+
+
+def method_table(
+    store: Store, methods: Mapping[str, Passes], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
+) -> MethodTable:
+    """A row for each method, its passes taken together. DataError where one has no finished episode."""
+    found = {name: _finished(store, name, passes) for name, passes in methods.items()}
+    against = attempts_of(found[baseline])
+    return MethodTable(
+        rows=tuple(
+            _row(
+                store,
+                name,
+                methods[name],
+                episodes,
+                None
+                if name == baseline
+                else stats.paired_difference(attempts_of(episodes), against, resamples=resamples),
+            )
+            for name, episodes in found.items()
+        ),
+        baseline=baseline,
+        at_once=at_once,
+    )
+
+
+def _finished(store: Store, name: str, passes: Passes) -> list[EpisodeSummary]:
+    found = [e for run, agent in passes for e in store.summaries(run=run, agent=agent, status="finished")]
+    if not attempts_of(found):
+        raise DataError(f"no episode of {name!r} is finished ({', '.join(run for run, _ in passes)})")
+    return found
+
+
+def _row(
+    store: Store, name: str, passes: Passes, episodes: Sequence[EpisodeSummary], difference: Difference | None
+) -> MethodRow:
+    attempts = attempts_of(episodes)
+    calls: dict[Role, int] = dict.fromkeys(get_args(Role), 0)
+    written = 0
+    for run, agent in passes:
+        for episode in store.episodes(run=run, agent=agent, status="finished"):
+            for used in (used for step in episode.steps for used in step.decision.usage):
+                calls[used.role] += used.calls
+                written += used.tokens_out
+    return MethodRow(
+        agent=name,
+        success=stats.success_rate(attempts),
+        interval=stats.success_interval(attempts),
+        difference=difference,
+        tasks=len({attempt.task for attempt in attempts}),
+        steps=float(np.mean([episode.steps for episode in episodes])),
+        calls={role: count / len(episodes) for role, count in calls.items() if count},
+        tokens_out=written / len(episodes),
+        seconds=float(np.mean([episode.seconds or 0.0 for episode in episodes])),
+        passes=tuple(passes),
+    )
+
+
+def calls_svg(table: MethodTable, *, standalone: bool = True) -> Markup:
+    """Success against model calls an episode, on a logarithmic axis, with 95 % whiskers over tasks."""
+    height, left, right, top, bottom = 340, 46, 18, 14, 40
+    floor, ceiling, gap = axis([row.interval.high for row in table.rows])
+    calls = [max(row.all_calls, 1.0) for row in table.rows]
+    low, high = log10(min(calls)) - 0.1, log10(max(calls)) + 0.5
+
+    def x(count: float) -> float:
+        return left + (WIDTH - left - right) * (log10(count) - low) / (high - low)
+
+    def y(rate: float) -> float:
+        return top + (height - top - bottom) * (ceiling - rate) / (ceiling - floor)
+
+    parts = []
+    for tick in range(round((ceiling - floor) / gap) + 1):
+        rate = floor + tick * gap
+        parts.append(line(left, y(rate), WIDTH - right, y(rate), "rule"))
+        parts.append(plot_text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
+    for number in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000):
+        if low <= log10(number) <= high:
+            parts.append(plot_text(x(number), height - bottom + 18, f"{number:,}", "middle"))
+    parts.append(plot_text((left + WIDTH - right) / 2, height - 4, "model calls per episode", "middle"))
+    taken: list[tuple[float, float]] = []
+    for row, count in sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean):
+        at, up = x(count), y(row.success.mean)
+        parts.append(line(at, y(row.interval.low), at, y(row.interval.high), "whisker"))
+        parts.append(dot(at, up, "s0" if row.agent == table.baseline else "s1", f"{row.agent}: {count:.0f} calls"))
+        label = float(up + 4)
+        while any(abs(label - other) < 14 and abs(at - there) < 170 for there, other in taken):
+            label += 3
+        taken.append((at, label))
+        parts.append(plot_text(at + 9, label, f"{row.agent} {100 * row.success.mean:.0f} %", "name"))
+    return svg(parts, height, "Success against model calls", standalone)
