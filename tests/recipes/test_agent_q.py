@@ -23,11 +23,13 @@ from bestofq.recipes.agent_q import (
     trajectory_pairs,
     tune,
 )
+from bestofq.recipes.agent_q_study import AGENT_Q, MCTS, ZERO, study
 from bestofq.recipes.benchmark import success_rate
 from bestofq.recipes.best_of_q import begin, collect
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import open_world
+from bestofq.reports.methods import calls_svg, method_table
 from bestofq.search.config import SearchConfig
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
@@ -181,3 +183,33 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
     assert not searched_tasks[0] & searched_tasks[1]
     assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
     assert first.model.revision != parts.model.revision
+
+
+async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(tmp_path: Path) -> None:
+    settings = parts_with(24, candidates=8).settings
+    changes: dict[str, dict[str, object]] = {
+        "agent_q": {"tasks": 3, "reference": "rft"},
+        "suite": {"train_tasks": 60},
+        "iql": {"steps": 20},
+    }
+    update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
+    parts = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
+    with Store.open(tmp_path / "store") as store:
+        passes = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=2)
+        episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
+        again = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=2)
+        assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
+        table = method_table(store, passes, baseline=ZERO, at_once=128, resamples=100)
+        tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]
+    assert passes == again
+    assert [len(passes[method]) for method in (ZERO, AGENT_Q, MCTS)] == [1, 2, 1]
+    assert {row.tasks for row in table.rows} == {5}
+    assert not tasks[0] & tasks[1]
+    assert not (tasks[0] | tasks[1]) & tasks[2]
+    rows = {row.agent: row for row in table.rows}
+    assert rows[MCTS].all_calls > 10 * rows[ZERO].all_calls
+    assert rows[MCTS].calls["critic"] > 0
+    assert rows[AGENT_Q].success.error is not None
+    assert rows[ZERO].difference is None
+    assert calls_svg(table).count("<circle") == len(table.rows)
+    assert f"| {ZERO} |" in table.to_markdown()

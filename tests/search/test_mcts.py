@@ -160,6 +160,14 @@ async def test_time_is_up_and_a_success_is_enough() -> None:
     search, _, _ = await search_of({"1111": 1.0}, depth=4, iterations=50, stop_at_success=True)
     await search.run()
     assert search.tree.visits[0] == 1
+    await search.run()  # known from before, too
+    assert search.tree.visits[0] == 1
+    search.start = 1  # below the first action, as an agent that goes on
+    await search.run()
+    assert search.tree.visits[0] == 1
+    search.tree.reward[-1] = 0.9
+    await search.run(2)
+    assert search.tree.visits[1] > 1
     slow, _, _ = await search_of({}, depth=4, iterations=10_000, seconds=0.01)
     slow._config = slow._config.model_copy(update={"seconds": 0.1})
     await asyncio.wait_for(slow.run(), 5)

@@ -137,10 +137,10 @@ def seeded(parts: Parts, seed: int) -> Parts:
     chosen = parts.settings.agent_q
     dpo, rft = (part.model_copy(update={"seed": seed}) for part in (chosen.dpo, chosen.rft))
     learning = chosen.model_copy(update={"dpo": dpo, "rft": rft})
-    return Parts(parts.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+    return type(parts)(parts.settings.model_copy(update={"seed": seed, "agent_q": learning}))
 
 
 def fed_by(parts: Parts, feedback: str) -> Parts:
     """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
     update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
-    return Parts(parts.settings.model_copy(update={"agent_q": parts.settings.agent_q.model_copy(update=update)}))
+    return type(parts)(parts.settings.model_copy(update={"agent_q": parts.settings.agent_q.model_copy(update=update)}))

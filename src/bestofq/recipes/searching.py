@@ -14,9 +14,9 @@ from bestofq.search.config import SearchConfig
 from bestofq.search.scorer import TreeScorer
 
 
-def search_config(parts: Parts, world: World) -> SearchConfig:
-    """The configured search, no deeper than the suite's episodes; in a sandbox where the world is one."""
-    chosen = parts.settings.agent_q.search
+def search_config(parts: Parts, world: World, chosen: SearchConfig | None = None) -> SearchConfig:
+    """`chosen` or the configured search, no deeper than the suite's episodes; in a sandbox where the world is one."""
+    chosen = chosen or parts.settings.agent_q.search
     depth = min(chosen.depth, parts.settings.suite.steps)
     return chosen.model_copy(update={"depth": depth, "sandboxed": chosen.sandboxed or world.sandboxed})
 
@@ -40,11 +40,12 @@ def ranker(parts: Parts, values: ValueModel | None) -> Scorer | None:
 @asynccontextmanager
 async def searching_agent(parts: Parts, world: World, values: ValueModel | None) -> AsyncIterator[Agent]:
     """An agent whose scorer is a search; its environments are closed when the context ends."""
+    config = search_config(parts, world, parts.settings.agent_q.inference)
     scorer = TreeScorer(
         world.make_env,
         proposer=parts.proposer(),
         ranker=ranker(parts, values),
-        config=search_config(parts, world),
+        config=config,
         irreversible=world.irreversible,
     )
     try:
@@ -53,7 +54,7 @@ async def searching_agent(parts: Parts, world: World, values: ValueModel | None)
             proposer=parts.proposer(),
             scorer=scorer,
             selector=GreedySelector(),
-            n_candidates=parts.settings.agent_q.search.candidates,
+            n_candidates=config.candidates,
         )
     finally:
         await scorer.close()

@@ -66,7 +66,7 @@ class Search:
         """
         left = self._config.iterations if iterations is None else iterations
         deadline = time.monotonic() + self._config.seconds if self._config.seconds else None
-        success = False
+        success = self._config.stop_at_success and self.tree.solved(self.start)
 
         async def work() -> None:
             nonlocal left, success

@@ -66,6 +66,16 @@ class GrowingTree:
             path.append(above)
         return path[::-1]
 
+    def solved(self, node: int) -> bool:
+        """Whether an episode with full reward ends at the node or below it."""
+        below = [False] * len(self.parent)
+        below[node] = True
+        for n in range(node, len(self.parent)):  # parents come before their children
+            below[n] = below[n] or (n > node and below[self.parent[n]])
+            if below[n] and self.ending[n] == "ended" and self.reward[n] >= 1:
+                return True
+        return False
+
     # ---- selection
 
     def ucb1(self, parent: int, exploration: float) -> list[float]:
