@@ -1,32 +1,36 @@
 """Search at inference: a scorer like any other."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from branch_world import TASK, RestoringEnv, both_doors
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
+from bestofq.core.actions import Click
 from bestofq.core.decision import Decision, State
+from bestofq.core.protocols import Proposer
 from bestofq.search.config import SearchConfig
-from bestofq.search.scorer import TreeScorer
+from bestofq.search.scorer import FoundProposer, TreeScorer
 
 REWARDS = {"2121": 1.0}
 
 
-def world() -> tuple[TreeScorer, list[str]]:
+def world(*, stop_at_success: bool = False) -> tuple[TreeScorer, list[str]]:
     steps: list[str] = []
 
     async def make_env() -> RestoringEnv:
         return RestoringEnv(REWARDS, depth=4, steps=steps)
 
-    config = SearchConfig(iterations=30, candidates=2, depth=4)
+    config = SearchConfig(iterations=30, candidates=2, depth=4, stop_at_success=stop_at_success)
     return TreeScorer(make_env, proposer=ScriptedProposer(both_doors), ranker=None, config=config), steps
 
 
-async def play(scorer: TreeScorer) -> tuple[str, list[Decision]]:
+async def play(scorer: TreeScorer, proposer: Proposer | None = None) -> tuple[str, list[Decision]]:
     agent = Agent(
         name="mcts",
-        proposer=ScriptedProposer(both_doors),
+        proposer=proposer or ScriptedProposer(both_doors),
         scorer=scorer,
         selector=GreedySelector(),
         n_candidates=2,
@@ -49,6 +53,22 @@ async def test_an_agent_that_searches_finds_the_way_that_its_proposer_would_not(
     assert [d.chosen for d in decisions] == [1, 0, 1, 0]
     assert all(0 <= score <= 1.001 for d in decisions for score in d.scores)
     assert (decisions[-1].state_value or 0.0) > 0.5
+    await scorer.close()
+
+
+async def test_an_agent_follows_what_its_search_found_without_asking_the_model_again() -> None:
+    scorer, steps = world(stop_at_success=True)
+    asked: list[int] = []
+
+    def doors(state: State, n: int) -> Sequence[str]:
+        asked.append(len(state.decisions))
+        return both_doors(state, n)
+
+    way, decisions = await play(scorer, FoundProposer(scorer, ScriptedProposer(doors)))
+    assert way == "2121"
+    assert asked == [0]
+    assert steps.index("2121") == len(steps) - 1  # nothing was searched after the success
+    assert all(d.candidates[d.chosen].action == Click(mark=int(mark)) for d, mark in zip(decisions, way, strict=True))
     await scorer.close()
 
 

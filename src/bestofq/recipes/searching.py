@@ -11,7 +11,7 @@ from bestofq.learning.value import ValueModel
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.worlds import World
 from bestofq.search.config import SearchConfig
-from bestofq.search.scorer import TreeScorer
+from bestofq.search.scorer import FoundProposer, TreeScorer
 
 
 def search_config(parts: Parts, world: World, chosen: SearchConfig | None = None) -> SearchConfig:
@@ -51,7 +51,7 @@ async def searching_agent(parts: Parts, world: World, values: ValueModel | None)
     try:
         yield Agent(
             name="mcts",
-            proposer=parts.proposer(),
+            proposer=FoundProposer(scorer, parts.proposer()),
             scorer=scorer,
             selector=GreedySelector(),
             n_candidates=config.candidates,

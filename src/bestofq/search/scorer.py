@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from bestofq.core.decision import Candidate, Scores, State
+from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.protocols import Env, Proposer, Scorer
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Irreversible, Search
@@ -51,12 +51,25 @@ class TreeScorer:
         search, tree = kept.search, kept.search.tree
         search.usage.clear()
         search.start = node
-        if not tree.expanded[node]:
-            await search.offer(node, state, candidates)
-        await search.run(self._config.iterations - tree.visits[node])
+        if not self._enough(tree, node):
+            if not tree.expanded[node]:
+                await search.offer(node, state, candidates)
+            await search.run(self._config.iterations - tree.visits[node])
         children = [tree.child(node, candidate) for candidate in candidates]
         values = tuple(tree.value[child] + 1e-6 * (tree.prior[child] or 0.0) for child in children)
         return Scores(values=values, state_value=tree.value[node], usage=tuple(search.usage))
+
+    def found(self, state: State) -> tuple[Candidate, ...]:
+        """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
+        kept = self._kept.get((state.task.id, state.task.seed))
+        node = None if kept is None else _node_of(kept, state)
+        if kept is None or node is None or not self._enough(kept.search.tree, node):
+            return ()
+        tree = kept.search.tree
+        return tuple(c for n in tree.children[node] if tree.visits[n] and (c := tree.candidate[n]) is not None)
+
+    def _enough(self, tree: GrowingTree, node: int) -> bool:
+        return self._config.stop_at_success and tree.solved(node)
 
     async def close(self) -> None:
         """Close the environments of all trees."""
@@ -88,6 +101,19 @@ class TreeScorer:
             irreversible=self._irreversible,
         )
         return _Kept(search, places, state)
+
+
+class FoundProposer:
+    """Offers what a search has found, where that is enough; elsewhere asks another proposer, the model."""
+
+    def __init__(self, scorer: TreeScorer, proposer: Proposer) -> None:
+        self._scorer = scorer
+        self._proposer = proposer
+
+    async def propose(self, state: State, n: int) -> Proposal:
+        if found := self._scorer.found(state):
+            return Proposal(candidates=found, usage=())
+        return await self._proposer.propose(state, n)
 
 
 def _node_of(kept: _Kept, state: State) -> int | None:
