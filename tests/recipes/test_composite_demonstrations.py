@@ -1,7 +1,9 @@
 """What the pocket model is taught in Agent Q's format can be read back, and leads to the goal."""
 
 import random
+import re
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pytest
 
@@ -20,8 +22,8 @@ ANY = Observation(
 )
 
 
-async def walks(suite: str, skill: float, count: int = 12) -> list[list[Example]]:
-    config = CompositeDemonstrations(noise=0.0, skill=skill)
+async def walks(suite: str, skill: float, count: int = 12, **more: float) -> list[list[Example]]:
+    config = CompositeDemonstrations(noise=0.0, skill=skill, **more)
     rng = random.Random(0)
     found: list[AsyncIterator[Example]] = []
     if suite == "booking":
@@ -51,6 +53,37 @@ async def test_the_expert_ends_where_the_goal_is_and_the_novice_gets_there_soone
     expert, novice = await walks(suite, 1.0), await walks(suite, 0.0)
     assert all(last in walk[-1][0].prompt for walk in expert)
     assert sum(map(len, novice)) < sum(map(len, expert))
+
+
+@pytest.mark.parametrize("suite", ["booking", "webshop"])
+async def test_everybody_is_an_expert_with_what_is_familiar(suite: str) -> None:
+    assert await walks(suite, 0.0, familiar=1.0) == await walks(suite, 1.0)
+    lengths = [sum(map(len, await walks(suite, 0.0, familiar=share))) for share in (0.0, 0.4, 1.0)]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) == 3
+
+
+@pytest.mark.parametrize("suite", ["booking", "webshop"])
+async def test_what_is_picked_is_what_the_expert_would_do(suite: str) -> None:
+    """Of a novice's walk: where the prompt before a choice shows haste, the choice is another."""
+    corrected = 0
+    for walk in await walks(suite, 0.0, pick_share=1.0):
+        for (acted,), (picked,) in pairwise(walk):
+            if not picked.prompt.endswith("best:") or acted.prompt.endswith("best:"):
+                continue
+            listed = re.findall(r"^\d+\. (.*)$", picked.prompt.rpartition("candidates:\n")[2], re.MULTILINE)
+            best = listed[int(picked.reply) - 1]
+            if "will do" in acted.reply and "CLICK Find a table" in acted.reply:
+                corrected += "Find a table" not in best
+            assert len(set(listed)) == len(listed) > 1
+    assert suite != "booking" or corrected > 0
+
+
+async def test_clicks_say_the_words_before_their_mark() -> None:
+    for walk in await walks("booking", 1.0, count=4):
+        for ((prompt, reply),) in walk:
+            if named := re.search(r"COMMANDS: CLICK (.+) (\[\d+\])", reply):
+                assert f"{named[1]} {named[2]}" in prompt
 
 
 def test_a_command_cut_off_is_none() -> None:
