@@ -84,7 +84,25 @@ def test_a_command_alone_may_name_any_mark() -> None:
 
 
 def test_a_click_may_say_what_it_is_on() -> None:
-    assert parse_action("click extra [large] [7]") == Click(mark=7)
-    assert parse_action("click [7]") == Click(mark=7)
+    """The words count where they stand before exactly one mark; else the number does."""
+    lines = "color: black [1] royal blue [2] blue [3]\nDeep royal blue [4]\nOther\nmore [5] more [6]"
+    names = ("black", "royal blue", "blue", "Deep royal blue", "more", "more")
+    links = tuple(Element(mark=i, role="link", name=name) for i, name in enumerate(names, 1))
+    page = Observation(url="http://shop/", title="", text=lines, elements=links)
+
+    def clicked(command: str) -> int | None:
+        action = parse_reply(command, page).action
+        assert isinstance(action, Click)
+        return action.mark
+
+    assert clicked("click royal blue [6]") == 2
+    assert clicked("click blue [99]") == 3
+    assert clicked("click Deep royal blue [1]") == 4
+    assert clicked("click color: black [2]") == 1
+    assert clicked("click more [6]") == 6  # two have these words
+    assert clicked("click green [5]") == 5  # none has
+    assert clicked("click [3]") == 3
+    with pytest.raises(ReplyError, match="names mark 9"):
+        parse_reply("click green [9]", page)
     with pytest.raises(ReplyError, match="no command"):
-        parse_action("clicking [7]")
+        parse_reply("clicking blue [3]", page)

@@ -8,13 +8,13 @@
 
 One command a step, of CLICK [7], TYPE [3] "text", SUBMIT [3], CLEAR [3], SCROLL DOWN, GOTO url, ASK USER HELP
 "question", or NONE with STATUS: DONE, which ends the episode with the explanation as the answer. A click may say what
-it is on, as the page does before the mark: CLICK May 22 [7]. Only the mark counts. The history h_t is all composite
+it is on, as the page does before the mark: CLICK May 22 [7] (`parse.grounded`). The history h_t is all composite
 actions so far and the current page alone, not the pages before.
 """
 
 import re
 
-from bestofq.agents.parse import MARK, Commands, check_mark, read_command
+from bestofq.agents.parse import MARK, Commands, check_mark, grounded, read_command
 from bestofq.agents.prompting import render
 from bestofq.core.actions import (
     Action,
@@ -35,7 +35,7 @@ from bestofq.core.observation import Observation
 TEMPLATES = ("composite",)
 
 _COMMANDS: Commands = (
-    (re.compile(rf"CLICK(?: .*)?{MARK}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf"CLICK{MARK}"), lambda mark: Click(mark=int(mark))),
     (re.compile(rf'TYPE{MARK} "(.*)"'), lambda mark, text: Write(mark=int(mark), text=text)),
     (re.compile(rf"SUBMIT{MARK}"), lambda mark: Submit(mark=int(mark))),
     (re.compile(rf"CLEAR{MARK}"), lambda mark: Clear(mark=int(mark))),
@@ -69,12 +69,12 @@ def composite_prompt(state: State) -> str:
 
 
 def composite_reply(candidate: Candidate, *, first: bool, words: str = "") -> str:
-    """The candidate as a model writes it after the prompt: the inverse of `parse_composite`. `words`, each with its
-    space, stand before a click's mark."""
+    """The candidate as a model writes it after the prompt: the inverse of `parse_composite`. `words` stand before a
+    click's mark."""
     plan = f" {candidate.plan}\nTHOUGHT:" if first else ""
     command = "NONE" if isinstance(candidate.action, Answer) else command_text(candidate.action)
-    if isinstance(candidate.action, Click):
-        command = command.replace("[", f"{words}[")
+    if words and isinstance(candidate.action, Click):
+        command = command.replace("[", f"{words} [")
     return (
         f"{plan} {candidate.thought}\nCOMMANDS: {command}\nEXPLANATION: {candidate.explanation}\n"
         f"STATUS: {candidate.status.upper()}"
@@ -88,7 +88,11 @@ def parse_composite(reply: str, observation: Observation, log_prob: float | None
     if found is None:
         raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")
     plan, thought, command, explanation, status = (" ".join((part or "").split()) for part in found.groups())
-    action = Answer(text=explanation) if command == "NONE" and status == "DONE" else parse_command(command)
+    action = (
+        Answer(text=explanation)
+        if command == "NONE" and status == "DONE"
+        else parse_command(grounded(command, observation))
+    )
     check_mark(action, command, observation)
     return Candidate(
         action=action,

@@ -5,7 +5,9 @@ A reply is a thought (any number of lines, or none) and a last line with one com
     click [7]   write [1] "text"   write [1] "text" enter   submit [3]   clear [3]   scroll down   goto URL
     back   refresh   restart   wait 2   answer "text"   ask "text"
 
-A click may say what it is on, as the page does before the mark: `click extra large [7]`. Only the mark counts.
+A click may say what it is on, as the page does before the mark: `click extra large [7]`. Where those words stand before
+exactly one mark of the page it is on that one, whatever number is given: small models copy words more surely than they
+look up numbers. Else the number counts.
 Texts stand between the first and the last quotation mark of the line, so that they may hold quotation marks themselves.
 """
 
@@ -37,8 +39,9 @@ from bestofq.core.observation import Observation
 
 MARK = r" \[(\d{1,9})\]"
 Commands = Sequence[tuple[re.Pattern[str], Callable[..., Action]]]
+_NAMED = re.compile(r"(click|CLICK) (.*) \[(\d{1,9})\]")
 _COMMANDS: Commands = (
-    (re.compile(rf"click(?: .*)?{MARK}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf"click{MARK}"), lambda mark: Click(mark=int(mark))),
     (
         re.compile(rf'write{MARK} "(.*)"( enter)?'),
         lambda mark, text, enter: Write(mark=int(mark), text=text, enter=enter is not None),
@@ -72,6 +75,23 @@ def read_command(command: str, commands: Commands, expected: str) -> Action:
     raise ReplyError(f"{command!r} is no command: expected {expected}")
 
 
+def grounded(command: str, observation: Observation) -> str:
+    """A click that says what it is on, on the one mark that has these words before it, or on its own number where none
+    or several have; any other command as it is."""
+    found = _NAMED.fullmatch(command)
+    if found is None:
+        return command
+    click, words, mark = found.groups()
+    fitting = [e.mark for e in observation.elements if words_before(e.mark, observation) == words.strip()]
+    return f"{click} [{fitting[0] if len(fitting) == 1 else mark}]"
+
+
+def words_before(mark: int, observation: Observation, most: int = 3) -> str:
+    """The last words before a mark on its line of the page; none where another mark stands right before it."""
+    before = observation.text.partition(f"[{mark}]")[0].rpartition("\n")[2].rpartition("]")[2].split()
+    return " ".join(before[-most:])
+
+
 def check_mark(action: Action, command: str, observation: Observation) -> None:
     """ReplyError when the action is on a mark that is not on the page."""
     if isinstance(action, Targeted) and all(element.mark != action.mark for element in observation.elements):
@@ -81,7 +101,7 @@ def check_mark(action: Action, command: str, observation: Observation) -> None:
 def parse_reply(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
     """The candidate of a whole reply. ReplyError when its last line is no command, or names a mark not on the page."""
     thought, _, command = reply.strip().rpartition("\n")
-    action = parse_action(command.strip())
+    action = parse_action(grounded(command.strip(), observation))
     check_mark(action, command, observation)
     return Candidate(
         action=action,

@@ -87,7 +87,7 @@ def train_on_successes(
             gradient_accumulation_steps=config.accumulate,
             gradient_checkpointing=config.gradient_checkpointing,
             bf16=config.bf16,
-            use_cpu=config.cpu,
+            use_cpu=config.cpu or not torch.cuda.is_available(),  # else bf16 is refused
             save_steps=config.checkpoint_every,
             save_total_limit=1,
             logging_steps=1,

@@ -32,7 +32,11 @@ for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
 
 Precision = Literal["auto", "float32", "bfloat16"]
 POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the package
-SHIPPED = {"pocket": POCKET, "pocket-web": POCKET.parent / "pocket_web"}  # by name; the second knows MiniWoB++ too
+SHIPPED = {
+    "pocket": POCKET,
+    "pocket-web": POCKET.parent / "pocket_web",  # knows MiniWoB++ too
+    "pocket-agentq": POCKET.parent / "pocket_agentq",  # writes Agent Q's format, in the shop and on the booking site
+}  # by name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from pydantic import Field
 
 from bestofq.agents.composite import composite_prompt, composite_reply
+from bestofq.agents.parse import words_before
 from bestofq.core.actions import Action, Click, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun
@@ -25,7 +26,7 @@ from bestofq.envs.webshop.products import Goal
 from bestofq.envs.webshop.suite import Suite
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.recipes.pocket import booking_oracle
-from bestofq.recipes.pocket.examples import Example, Turn, after, picking, words_before
+from bestofq.recipes.pocket.examples import Example, Turn, after, picking
 from bestofq.recipes.pocket.oracle import Oracle
 from bestofq.recipes.pocket.visitors import hasty, hasty_guest, stray, stray_guest
 

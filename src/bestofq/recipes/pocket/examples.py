@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bestofq.agents.parse import words_before
 from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question, state_text
 from bestofq.core.actions import Action, Click, action_text
 from bestofq.core.decision import Candidate, Decision, State
@@ -29,23 +30,17 @@ def proposing(state: State, best: Candidate, *, named: bool = False) -> Example:
     mark is what follows them on the page, which a small model finds far more easily."""
     command = action_text(best.action)
     if named and isinstance(best.action, Click) and best.action.mark is not None:
-        command = f"click {words_before(best.action.mark, state.observation)}[{best.action.mark}]"
+        words = words_before(best.action.mark, state.observation)
+        command = f"click {words} [{best.action.mark}]" if words else command
     return (Turn(propose_prompt(state), f" {best.thought}\n{command}"),)
 
 
 def looking_up(state: State, marks: Sequence[int]) -> Example:
     """The marks of a page, each after the words that stand before it: a drill in finding them."""
     page = state.observation
-    asked = [(mark, f"click {words}") for mark in marks if (words := words_before(mark, page).strip())]
+    asked = [(mark, f"click {words}") for mark in marks if (words := words_before(mark, page))]
     heads = [f"{state_text(state)}marks:\n", *("\n" for _ in asked[1:])]
     return tuple(Turn(head + words, f" [{mark}]") for head, (mark, words) in zip(heads, asked, strict=False))
-
-
-def words_before(mark: int, observation: Observation, most: int = 3) -> str:
-    """The last words before a mark on its line of the page, each followed by a space; none where another mark stands
-    right before it."""
-    before = observation.text.partition(f"[{mark}]")[0].rpartition("\n")[2].rpartition("]")[2].split()
-    return "".join(f"{word} " for word in before[-most:])
 
 
 def picking(state: State, listed: Sequence[Candidate], best: Candidate) -> Example:
