@@ -79,6 +79,7 @@ async def test_task_answer_and_the_last_distinct_screenshots() -> None:
     assert "Find a soup" in text
     assert "Leek soup" in text
     assert "text three" not in text
+    assert "did 0" not in text
     assert [url.partition(",")[2] for url in pictures] == ["dHdv", "dGhyZWU="]  # two, three
     assert server.requests[0]["temperature"] == 0.0
     schema = server.requests[0]["response_format"]["json_schema"]["schema"]

@@ -5,14 +5,18 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from bestofq.cli.main import run
 from bestofq.models.faults import Fault, FaultServer
 from bestofq.reports.html import write_report
 from bestofq.store.store import Store
 
+Within = Callable[..., Awaitable[tuple[int, str]]]
 KEY = "sk-this-must-never-be-written-down"
 
 
@@ -49,6 +53,27 @@ async def bestofq(folder: Path, *arguments: str) -> tuple[int, str]:
     return process.returncode, said.decode()
 
 
+@pytest.fixture
+def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Within:
+    """The same in a thread of this process, which has imported already what the command needs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def call() -> int:
+        with pytest.raises(SystemExit) as end:
+            run()
+        assert isinstance(end.value.code, int)
+        return end.value.code
+
+    async def command(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["bestofq", *arguments])
+        code = await asyncio.to_thread(call)
+        said = capfd.readouterr()
+        return code, said.out + said.err
+
+    return command
+
+
 def written(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
@@ -72,7 +97,7 @@ async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
     assert KEY not in said
 
 
-async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_path: Path) -> None:
+async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_path: Path, within: Within) -> None:
     """The endpoint writes the key into thoughts, refusals and errors; the store's rows are packed, so they are read."""
 
     def echoing(request: Mapping[str, Any]) -> str:
@@ -82,7 +107,7 @@ async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_pat
     async with FaultServer(echoing, shares, echo=True, seed=5) as server:
         where = ("--model", "m", "--base-url", server.base_url, "--set", "chat.backoff=0.01")
         what = ("--agents", "prompting", "--tasks", "4", "--runs", "1", "--out", "result.json")
-        code, said = await bestofq(tmp_path, "eval", *where, *what)
+        code, said = await within("eval", *where, *what)
         assert code == 0, said
     with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
         episodes = "".join(episode.model_dump_json() for episode in store.episodes(run="eval"))
@@ -94,18 +119,16 @@ async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_pat
     assert KEY.encode() not in written(tmp_path)
 
 
-async def test_a_refused_key_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+async def test_a_refused_key_ends_the_run_with_a_sentence(within: Within) -> None:
     async with FaultServer(shopper, {"401": 1.0}) as server:
-        code, said = await bestofq(
-            tmp_path, "eval", "--model", "m", "--base-url", server.base_url, "--agents", "prompting"
-        )
+        code, said = await within("eval", "--model", "m", "--base-url", server.base_url, "--agents", "prompting")
     assert code == 2
     assert "OPENAI_API_KEY" in said
     assert "Traceback" not in said
     assert KEY not in said
 
 
-async def test_an_endpoint_needs_a_model(tmp_path: Path) -> None:
-    code, said = await bestofq(tmp_path, "eval", "--base-url", "http://127.0.0.1:9/v1")
+async def test_an_endpoint_needs_a_model(within: Within) -> None:
+    code, said = await within("eval", "--base-url", "http://127.0.0.1:9/v1")
     assert code == 2
     assert "--model" in said

@@ -1,5 +1,6 @@
 """Every environment that can be put back: the rest of an episode is the same each time it is played from there."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack
@@ -16,10 +17,12 @@ from bestofq.envs.booking.suite import Suite as Booking
 from bestofq.envs.booking.text import TextEnv as BookingText
 from bestofq.envs.booking.web import BookingEnv
 from bestofq.envs.webshop import site as shop_site
+from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv as ShopText
 from bestofq.envs.webshop.web import WebShopEnv
+from bestofq.recipes.pocket.booking_oracle import BookingOracle
 
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
 BOOKING = Booking()
@@ -90,33 +93,74 @@ async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float 
     return results
 
 
+async def explored(env: Env, task: Task, rng: random.Random) -> list[Node]:
+    """Three states of one episode, and a way on from each."""
+    assert isinstance(env, Restores)
+    nodes = []
+    seen, ended = await env.reset(task, seed=0), False
+    for _ in range(3):
+        for _ in range(4):
+            before, here = await env.save(), told(seen)
+            result = await env.step(random_action(seen, rng))
+            if result.terminated:
+                seen = await env.restore(before)
+                assert told(seen) == here
+            else:
+                seen = result.observation
+        node = Node(saved=await env.save(), seen=told(seen), actions=[], results=[])
+        while len(node.actions) < 5 and not ended:
+            node.actions.append(random_action(seen, rng))
+            result = await env.step(node.actions[-1])
+            seen, ended = result.observation, result.terminated
+            node.results.append((told(seen), result.reward, ended))
+        nodes.append(node)
+        seen, ended = await env.restore(node.saved), False
+    return nodes
+
+
 async def test_the_rest_is_the_same_each_time(world: tuple[Env, Env, list[Task]]) -> None:
     env, twin, tasks = world
-    assert isinstance(env, Restores)
-    assert isinstance(twin, Restores)
     rng = random.Random(11)
-    nodes = []
-    for task in tasks[:2]:
-        seen, ended = await env.reset(task, seed=0), False
-        for _ in range(3):
-            for _ in range(4):
-                before, here = await env.save(), told(seen)
-                result = await env.step(random_action(seen, rng))
-                if result.terminated:
-                    seen = await env.restore(before)
-                    assert told(seen) == here
-                else:
-                    seen = result.observation
-            node = Node(saved=await env.save(), seen=told(seen), actions=[], results=[])
-            while len(node.actions) < 5 and not ended:
-                node.actions.append(random_action(seen, rng))
-                result = await env.step(node.actions[-1])
-                seen, ended = result.observation, result.terminated
-                node.results.append((told(seen), result.reward, ended))
-            nodes.append(node)
-            seen, ended = await env.restore(node.saved), False
-    await twin.reset(tasks[0], seed=0)
-    for number, node in enumerate([*rng.sample(nodes, len(nodes)), *rng.sample(nodes, 2)]):
-        one = (env, twin)[number % 2]  # what one saved is good in the other
-        assert told(await one.restore(node.saved)) == node.seen
-        assert await play(one, node.actions) == node.results
+    both = zip((env, twin), tasks[:2], (11, 12), strict=True)
+    found = await asyncio.gather(*(explored(one, task, random.Random(seed)) for one, task, seed in both))
+    nodes = [node for some in found for node in some]
+
+    async def check(one: Env, some: Iterable[Node]) -> None:
+        assert isinstance(one, Restores)
+        for node in some:
+            assert told(await one.restore(node.saved)) == node.seen
+            assert await play(one, node.actions) == node.results
+
+    order = [*rng.sample(nodes, len(nodes)), *rng.sample(nodes, 2)]
+    await asyncio.gather(check(env, order[::2]), check(twin, order[1::2]))  # what one saved is good in the other
+
+
+async def to_the_brink(env: Env, task: Task) -> tuple[Observation, Action]:
+    """Where one more action places the order, and that action."""
+    seen = await env.reset(task, seed=0)
+    if task.suite == "webshop":
+        seen = (await env.step(Write(mark=1, text="mouse", enter=True))).observation
+        seen = (await env.step(Click(mark=next(e.mark for e in seen.elements if "$" in e.name)))).observation
+        return seen, Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY)))
+    oracle = BookingOracle(BOOKING, task.id)
+    assert isinstance(env, BookingText | BookingEnv)
+    while not BOOKING.irreversible(seen, action := oracle.advise(env, seen).action):
+        seen = (await env.step(action)).observation
+    return seen, action
+
+
+async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(
+    world: tuple[Env, Env, list[Task]],
+) -> None:
+    env, fresh, tasks = world  # the second was never reset
+    assert isinstance(env, Restores)
+    assert isinstance(fresh, Restores)
+    seen, order = await to_the_brink(env, tasks[0])
+    saved = await env.save()
+    anew = await play(env, [Refresh()])
+    assert told(await fresh.restore(saved)) == told(await env.restore(saved)) == told(seen)
+    assert (await env.step(order)).terminated
+    assert await play(fresh, [Refresh()]) == anew
+    await env.close()
+    assert told(await fresh.restore(saved)) == told(seen)
+    assert (await fresh.step(order)).terminated

@@ -1,6 +1,9 @@
 """Collects episodes in the line world; writes what was acknowledged to a log, so that a killer can compare.
 
 usage: python kill_child.py STORE LOG EPISODES
+
+Each line on stdin asks for one more process, which is forked from this one before it opens anything, so that what they
+all import is imported once. Its id is said on stdout, and its exit status (negative: the signal) once it has ended.
 """
 
 import asyncio
@@ -48,4 +51,12 @@ async def main(folder: Path, log: Path, episodes: int) -> None:
         await run_many(tasks, make_env, line_agent(), store=store, run="killed", concurrency=4, step_limit=12, seed=7)
 
 
-asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))
+store, log, episodes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+for _ in sys.stdin:
+    if (child := os.fork()) == 0:
+        asyncio.run(main(store, log, episodes))
+        os._exit(0)
+    sys.stdout.write(f"{child}\n")
+    sys.stdout.flush()
+    sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
+    sys.stdout.flush()

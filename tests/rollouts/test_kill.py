@@ -20,34 +20,58 @@ def lines(log: Path) -> list[list[str]]:
     return [line.split() for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def start(folder: Path, log: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, str(CHILD), str(folder), str(log), str(EPISODES)])
+class Children:
+    """Processes that collect, one after another; see `kill_child.py`."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        command = [sys.executable, str(CHILD), str(folder), str(log), str(EPISODES)]
+        self._parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def start(self) -> int:
+        """The id of the next one."""
+        assert self._parent.stdin is not None
+        self._parent.stdin.write("start\n")
+        self._parent.stdin.flush()
+        return self._said()
+
+    def status(self) -> int:
+        """How it ended: its exit code, or the signal's number below 0."""
+        return self._said()
+
+    def close(self) -> None:
+        self._parent.communicate()
+
+    def _said(self) -> int:
+        assert self._parent.stdout is not None
+        return int(self._parent.stdout.readline())
 
 
-def wait_for_more(log: Path, before: int, child: subprocess.Popen[bytes]) -> None:
+def wait_for_more(log: Path, before: int) -> None:
     """Until the child has opened its store and acknowledged something."""
-    while child.poll() is None and len(lines(log)) <= before:
+    until = time.monotonic() + 60
+    while len(lines(log)) <= before:
+        assert time.monotonic() < until
         time.sleep(0.005)
 
 
 def test_twenty_kills(tmp_path: Path) -> None:
     folder, log = tmp_path / "store", tmp_path / "log"
     moments = random.Random(0)
-    killed = 0
+    children = Children(folder, log)
     for number in range(KILLS):
         before = len(lines(log))
-        child = start(folder, log)
-        if number % 5:  # the others are killed while they start or open the store
-            wait_for_more(log, before, child)
+        child = children.start()
+        if number % 5:  # the others are killed while they open the store
+            wait_for_more(log, before)
             time.sleep(moments.uniform(0.0, 0.08))
         else:
-            time.sleep(moments.uniform(0.0, 0.5))
-        killed += child.poll() is None
-        os.kill(child.pid, signal.SIGKILL)
-        child.wait()
-    assert killed == KILLS
+            time.sleep(moments.uniform(0.0, 0.1))
+        os.kill(child, signal.SIGKILL)
+        assert children.status() == -signal.SIGKILL
     assert sum(what == "finish" for what, *_ in lines(log)) < EPISODES, "nothing was left for the last child"
-    assert start(folder, log).wait(timeout=60) == 0
+    children.start()
+    assert children.status() == 0
+    children.close()
 
     said = lines(log)
     task_of = {rest[0]: rest[1] for what, *rest in said if what == "begin"}

@@ -98,6 +98,7 @@ async def test_a_page_that_is_not_found_again_closes_its_branch() -> None:
     )
     await search.run()
     assert places.costs.diverged > 0
+    assert search.tree.visits[0] == 8  # what came to nothing does not count
     assert "closed" in search.tree.ending
     chosen = {search.tree.seen[p.chosen].url for p in node_pairs(search.tree.frozen(), alpha=1, threshold=0.1)}
     assert "branch://22" not in chosen

@@ -33,6 +33,7 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
 
 TEMPLATES = ("composite",)
+CHAT_TEMPLATES = ("composite_system", "composite_user")  # what a chat endpoint reads instead
 
 _COMMANDS: Commands = (
     (re.compile(rf"CLICK{MARK}"), lambda mark: Click(mark=int(mark))),
@@ -65,6 +66,32 @@ def composite_prompt(state: State) -> str:
         page=seen.text,
         notices=seen.notices,
         error=seen.error,
+    )
+
+
+def composite_system(*, first: bool) -> str:
+    """The system prompt for one composite action of a chat model: the form, and the seven commands; with a plan on the
+    first step."""
+    return render("composite_system", first=first)
+
+
+def composite_user(state: State, history: int, pictures: int = 0) -> str:
+    """Task, plan, the last `history` composite actions, and the page; `pictures` stand after it."""
+    taken = [decision.candidate for decision in state.decisions]
+    seen = state.observation
+    return render(
+        "composite_user",
+        goal=state.task.goal,
+        plan=taken[0].plan if taken else "",
+        history=taken[len(taken) - history :],
+        skipped=len(taken) - history,
+        title=seen.title,
+        url=seen.url,
+        tabs=seen.tabs,
+        page=seen.text,
+        notices=seen.notices,
+        error=seen.error,
+        pictures=pictures,
     )
 
 

@@ -132,13 +132,14 @@ def picker_system(state: State, candidates: Sequence[Candidate]) -> str:
     return _template("picker_system").render(step=len(state.decisions) + 1, candidates=candidates)
 
 
-def judge_system(*, pictures: bool) -> str:
+def judge_system(*, pictures: int) -> str:
     """The system prompt of a judge (what He et al. 2024 ask of theirs, in our words, and two classes more)."""
     return _template("judge_system").render(pictures=pictures)
 
 
 def judge_user(goal: str, answer: str | None, history: Sequence[str], final: Observation, pictures: int) -> str:
-    """Task and answer, and what shows the rest: so many pictures, or without any the actions and the last page."""
+    """Task and answer, and what shows the rest: so many pictures, or where there is one the `history` and that, or
+    without any the history and the last page."""
     return _template("judge_user").render(
         goal=goal,
         answer=answer,

@@ -1,8 +1,9 @@
 """`bestofq search`, `pairs` and `tune`: Agent Q's steps one by one (Algorithm 1)."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.table import Table
 
 from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
 from bestofq.core.errors import InputError
-from bestofq.core.tree import SearchTree
+from bestofq.core.tree import SearchTree, Way, WayBack
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.worlds import open_world
@@ -96,20 +97,30 @@ def tune(
 def _summary(trees: list[SearchTree], title: str) -> Table:
     rollouts = sum(tree.visits[0] for tree in trees)
     solved = sum(any(reward >= 1 for reward in tree.reward) for tree in trees)
-    calls = {role: sum(u.calls for tree in trees for u in tree.usage if u.role == role) for role in _ROLES}
-    table = Table(title=title)
-    for name in ("trees", "rollouts", "nodes", "solved in a rollout", "mean outcome", "proposals", "feedback"):
-        table.add_column(name, justify="right")
     outcome = sum(tree.value[0] * tree.visits[0] for tree in trees) / max(1, rollouts)
-    table.add_row(
-        str(len(trees)),
-        f"{rollouts:,}",
-        f"{sum(map(len, trees)):,}",
-        f"{100 * solved / max(1, len(trees)):.1f} %",
-        f"{outcome:.3f}",
-        *(f"{calls[role]:,}" for role in _ROLES),
-    )
+    calls = {role: sum(u.calls for tree in trees for u in tree.usage if u.role == role) for role in _ROLES}
+    ways = {way: [back for tree in trees for back in tree.back if back.way == way] for way in get_args(Way)}
+    rows = {
+        "trees": f"{len(trees):,}",
+        "rollouts": f"{rollouts:,}",
+        "nodes": f"{sum(map(len, trees)):,}",
+        "solved in a rollout": f"{100 * solved / max(1, len(trees)):.1f} %",
+        "mean outcome": f"{outcome:.3f}",
+        **{name: f"{calls[role]:,}" for role, name in _ROLES.items()},
+        **{f"back to a page: {way}": _cost(back) for way, back in ways.items()},
+    }
+    table = Table(title=title, show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for row in rows.items():
+        table.add_row(*row)
     return table
 
 
-_ROLES = ("proposer", "critic")
+def _cost(back: Sequence[WayBack]) -> str:
+    """How often a search came back to a page this way, and what that took on average."""
+    count = sum(one.count for one in back)
+    return f"{count:,} × {1000 * sum(one.seconds for one in back) / max(1, count):.1f} ms"
+
+
+_ROLES = {"proposer": "proposals", "critic": "feedback"}

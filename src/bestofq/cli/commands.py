@@ -40,7 +40,6 @@ from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.parts import shipped_q
-from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
 from bestofq.recipes.ranking import ranking_of
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import cost_table
@@ -322,4 +321,9 @@ def pocket(
     set_: Set = None,
 ) -> None:
     """Make the pocket model from nothing: demonstrations, tokenizer, training."""
+    from bestofq.recipes.pocket.pocket import (
+        PocketConfig,
+        make_pocket_model,
+    )  # takes a second that others need not wait
+
     make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)

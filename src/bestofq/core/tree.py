@@ -13,6 +13,18 @@ Ending = Literal["open", "ended", "held", "closed"]
 search does not carry out, valued by feedback alone; closed: it could not be reached again, or nothing was proposed."""
 
 
+Way = Literal["stayed", "restored", "replayed"]
+"""How a search came back to a page: it was there, put what the environment had saved, or carried its actions out."""
+
+
+class WayBack(Noun):
+    """What one way back to pages took."""
+
+    way: Way
+    count: int
+    seconds: float
+
+
 class SearchTree(Noun):
     """M nodes, parents before children, as flat columns. What is counted of a node is of the edge into it: Q(h, a) and
     N(h, a) (Agent Q, 5.1). A node without visits was proposed and never carried out."""
@@ -30,6 +42,7 @@ class SearchTree(Noun):
     page: tuple[int, ...]  # [M] index of what is seen there in `pages`; -1 where nobody has been
     pages: tuple[Observation, ...]
     usage: tuple[Usage, ...] = Field(default=(), description="of all proposals and feedback, by role")
+    back: tuple[WayBack, ...] = Field(default=(), description="to pages where rollouts began, by way")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -28,6 +28,14 @@ class SavedPage:
     task: Task
     place: Place
 
+    def moved(self, old: str, new: str) -> "SavedPage":
+        """The same on pages whose addresses begin with `new` instead of `old`."""
+        start = self.task.start_url.replace(old, new, 1)
+        pages = tuple(url.replace(old, new, 1) for url in self.place.pages)
+        return SavedPage(
+            task=self.task.model_copy(update={"start_url": start}), place=self.place.model_copy(update={"pages": pages})
+        )
+
 
 class WebEnv:
     """`core.protocols.Env` over a browser.

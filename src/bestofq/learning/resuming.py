@@ -6,19 +6,15 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from torch import nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
-from torch.distributed.checkpoint.state_dict_loader import load
-from torch.distributed.checkpoint.state_dict_saver import save
 from torch.optim import Optimizer
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
-
-OPTIONS = StateDictOptions(ignore_frozen_params=True, strict=False)
 
 
 def fingerprint(data: Iterable[Noun], settings: str) -> str:
@@ -55,9 +51,12 @@ class Resumable:
         if accelerator.is_main_process:
             shutil.rmtree(part, ignore_errors=True)
         accelerator.wait_for_everyone()
-        weights, state = get_state_dict(model, optimizer, options=OPTIONS)
+        states, options = _states()
+        weights, state = states.get_state_dict(model, optimizer, options=options)
         with _alone():
-            save({"model": weights, "optimizer": state}, checkpoint_id=part)
+            import_module("torch.distributed.checkpoint").save(
+                {"model": weights, "optimizer": state}, checkpoint_id=part
+            )
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
             before = self._steps()
@@ -70,16 +69,17 @@ class Resumable:
         accelerator.wait_for_everyone()
         step = max(self._steps(), default=0)
         if step:
-            weights, state = get_state_dict(model, optimizer, options=OPTIONS)
+            states, options = _states()
+            weights, state = states.get_state_dict(model, optimizer, options=options)
             both: dict[str, Any] = {"model": weights, "optimizer": state}
             with _alone():
-                load(both, checkpoint_id=self.folder / f"step-{step}")
-            set_state_dict(
+                import_module("torch.distributed.checkpoint").load(both, checkpoint_id=self.folder / f"step-{step}")
+            states.set_state_dict(
                 model,
                 optimizer,
                 model_state_dict=both["model"],
                 optim_state_dict=both["optimizer"],
-                options=OPTIONS,
+                options=options,
             )
         return step
 
@@ -90,6 +90,12 @@ class Resumable:
 
     def _steps(self) -> list[int]:
         return [int(path.name.removeprefix("step-")) for path in self.folder.glob("step-*")]
+
+
+def _states() -> tuple[Any, Any]:
+    """PyTorch's module of state dicts, which takes a second to import, and what of a model is kept."""
+    states = import_module("torch.distributed.checkpoint.state_dict")
+    return states, states.StateDictOptions(ignore_frozen_params=True, strict=False)
 
 
 @contextmanager

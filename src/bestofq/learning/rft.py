@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+import transformers  # its trainer takes a second to import: it is named where it is used
 from pydantic import Field
-from transformers import PrinterCallback, TrainerCallback
-from transformers.trainer_utils import get_last_checkpoint
 
 from bestofq.core.errors import DataError
 from bestofq.core.extras import extra
@@ -102,10 +101,12 @@ def train_on_successes(
             args=arguments,
             train_dataset=datasets.Dataset.from_dict(rows),
             processing_class=tokenizer,
-            callbacks=[_Report(report)],
+            callbacks=[_telling(report)],
         )
-    trainer.remove_callback(PrinterCallback)
-    last = get_last_checkpoint(out / "checkpoints") if (out / "checkpoints").is_dir() else None
+    trainer.remove_callback(transformers.PrinterCallback)
+    last = (
+        transformers.trainer_utils.get_last_checkpoint(out / "checkpoints") if (out / "checkpoints").is_dir() else None
+    )
     with renames_ignored():
         trainer.train(resume_from_checkpoint=last)
     if config.lora is None:
@@ -116,11 +117,13 @@ def train_on_successes(
     return out / "model"
 
 
-class _Report(TrainerCallback):  # type: ignore[misc]
-    def __init__(self, report: Callable[[RFTProgress], None]) -> None:
-        self.report = report
+def _telling(report: Callable[[RFTProgress], None]) -> Any:
+    """A callback of the trainer's."""
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
-        if logs and "loss" in logs:
-            norm, lr = float(logs["grad_norm"]), logs["learning_rate"]
-            self.report(RFTProgress(state.global_step, state.max_steps, float(logs["loss"]), norm, lr))
+    class Telling(transformers.TrainerCallback):  # type: ignore[misc]
+        def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **_: Any) -> None:
+            if logs and "loss" in logs:
+                norm, lr = float(logs["grad_norm"]), logs["learning_rate"]
+                report(RFTProgress(state.global_step, state.max_steps, float(logs["loss"]), norm, lr))
+
+    return Telling()

@@ -14,10 +14,9 @@ from itertools import accumulate
 from typing import Any
 
 import torch
+import transformers  # its attention takes a second to import: it is named where it is used
 from torch import Tensor
 from torch.nn import functional
-from transformers import AttentionInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 SHAREABLE = {"full_attention", "sliding_attention"}  # what a layer may be called in a model's configuration
 
@@ -75,6 +74,7 @@ def shared_prefix(model: Any) -> Iterator[None]:
     """Within, `model` (not wrapped; under PEFT its adapters may be there) takes rows of shared prompts only."""
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
     before = inner.config._attn_implementation
+    transformers.AttentionInterface.register(NAME, _attend)
     inner.set_attn_implementation(NAME)
     try:
         yield
@@ -135,6 +135,7 @@ def _attend(
     """Attention of a row of nodes; query, key, value [1, heads, T, D], returns [1, T, heads, D]."""
     if layout is None or softcap is not None or s_aux is not None:
         raise ValueError("attention with shared prompts needs a layout, and knows no soft caps and no sinks")
+    attend = transformers.integrations.sdpa_attention.sdpa_attention_forward
     parts = []
     for index, span in enumerate(layout.spans):
         prompt, replies, both = (
@@ -147,11 +148,8 @@ def _attend(
         ):
             if of.start < of.stop:
                 q, k, v = query[:, :, of], key[:, :, to], value[:, :, to]
-                parts.append(sdpa_attention_forward(module, q, k, v, mask, dropout=dropout, scaling=scaling)[0])
+                parts.append(attend(module, q, k, v, mask, dropout=dropout, scaling=scaling)[0])
     return torch.cat(parts, dim=1), None
-
-
-AttentionInterface.register(NAME, _attend)
 
 
 def _shared(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tensor:

@@ -140,11 +140,11 @@ class ChatReply:
             usd=self.usd,
         )
 
-    def repair(self, problem: str) -> tuple[Message, Message]:
-        """The turns that ask for another reply because of what was wrong with this one."""
+    def repair(self, problem: str, how: str = "with JSON only") -> tuple[Message, Message]:
+        """The turns that ask for another reply because of what was wrong with this one; `how` it should be."""
         return (
             Message(role="assistant", text=self.text or "(nothing)"),
-            Message(role="user", text=f"That cannot be used: {problem}. Reply again, with JSON only."),
+            Message(role="user", text=f"That cannot be used: {problem}. Reply again, {how}."),
         )
 
     def json(self) -> Any:

@@ -119,17 +119,20 @@ async def _search(
             config=config,
             irreversible=world.irreversible,
         )
-        search.usage += kept.usage if kept is not None else ()
+        if kept is not None:
+            search.usage += kept.usage
+            for before in kept.back:
+                places.costs.add(before.way, before.count, before.seconds)
         for _ in range(tree.visits[0]):
             advance()
 
         async def keep(_: float) -> None:
             advance()
             search.usage[:] = merge_usage(search.usage)
-            await store.trees.save(run, tree.frozen(search.usage))
+            await store.trees.save(run, tree.frozen(search.usage, places.costs.frozen()))
 
         await search.run(config.iterations - tree.visits[0], keep)
-        return tree.frozen(search.usage)
+        return tree.frozen(search.usage, places.costs.frozen())
     finally:
         await places.close()
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.composite import TEMPLATES
+from bestofq.agents.composite import CHAT_TEMPLATES, TEMPLATES
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.localizers.fallback import FallbackLocalizer
@@ -14,6 +14,7 @@ from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
 from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.proposers.composite_chat import CompositeChatProposer
 from bestofq.agents.proposers.sampling import COMMANDS, COMPOSITE, Dialect, SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.feedback import FeedbackScorer
@@ -85,9 +86,8 @@ class Parts:
     @property
     def prompts(self) -> str:
         """Hash of the prompts that the proposer reads."""
-        if not self._pocket_prompts:
-            return prompt_hash(CHAT)
-        return prompt_hash(LOCAL if self.settings.model.dialect == "commands" else (*LOCAL, *TEMPLATES))
+        own, composite = (LOCAL, TEMPLATES) if self._pocket_prompts else (CHAT, CHAT_TEMPLATES)
+        return prompt_hash(own if self.settings.model.dialect == "commands" else (*own, *composite))
 
     @property
     def _pocket_prompts(self) -> bool:
@@ -214,7 +214,12 @@ class Parts:
             raise ConfigError("the agent beam searches through a local model's tokens: leave chat and --base-url out")
         if self.prompted is None:
             assert self.endpoint is not None
-            return ChatProposer(self.endpoint, by=self.settings.by, screenshots=self.settings.chat_screenshots)
+            by, shots = self.settings.by, self.settings.chat_screenshots
+            if self.settings.model.dialect == "commands":
+                return ChatProposer(self.endpoint, by=by, screenshots=shots)
+            if by != "mark":
+                raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
+            return CompositeChatProposer(self.endpoint, screenshots=shots)
         chosen = self.settings.model
         return SamplingProposer(
             self.prompted,

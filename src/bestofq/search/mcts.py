@@ -59,7 +59,8 @@ class Search:
         self._failures = 0
 
     async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
-        """So many more rollouts (the configured number unless given), fewer where time is up or a success is enough.
+        """So many more rollouts (the configured number unless given), fewer where time is up, a success is enough or
+        every branch is closed.
 
         `report` hears of each one's outcome before the next begins in its place. InfraError after three in a row that
         the machinery broke.
@@ -76,6 +77,7 @@ class Search:
                 left -= 1
                 outcome = await self._iterate()
                 if outcome is None:
+                    left += 1  # a branch was closed, or the machinery broke: nothing counts that visits do not show
                     continue
                 success = success or (self._config.stop_at_success and outcome >= 1)
                 if report is not None:
@@ -178,10 +180,8 @@ class Search:
     async def _outcome(self, path: list[int]) -> float:
         """R of the episode that `path` begins; what it passes through is added to `path` and to the tree."""
         tree, leaf = self.tree, path[-1]
-        if tree.ending[leaf] == "held":
-            return tree.prior[leaf] or 0.0
-        if tree.ending[leaf] == "ended":
-            return self._worth(tree.reward[leaf])
+        if tree.ending[leaf] in ("held", "ended"):
+            return self._brought(leaf)
         arrived = self._arriving[leaf] = asyncio.Event()
         try:
             async with self._places.borrow() as place:
@@ -196,13 +196,13 @@ class Search:
                         return 0.0
                     self._walk(path, node)
                     if tree.ending[node] == "held":
-                        return tree.prior[node] or 0.0
+                        return self._brought(node)
                     await self._arrive(node, await place.env.step(self._action(node)))
                     await self._places.save(place, node)
         finally:
             arrived.set()
             self._arriving.pop(leaf, None)
-        return self._worth(tree.reward[path[-1]])
+        return self._brought(path[-1])
 
     async def _next(self, node: int) -> int | None:
         """Where the policy's own first choice leads; None where it has none, which ends the episode in failure."""
@@ -230,7 +230,11 @@ class Search:
             tree.ending[node] = "ended"
             tree.reward[node] = (result.reward or 0.0) if result.terminated else 0.0
 
-    def _worth(self, reward: float) -> float:
+    def _brought(self, node: int) -> float:
+        """R of a rollout that ends at the node: what feedback says of an action that is held, else its reward."""
+        if self.tree.ending[node] == "held":
+            return self.tree.prior[node] or 0.0
+        reward = self.tree.reward[node]
         return reward if self._config.outcome == "reward" else float(reward >= 1.0)
 
     # ---- where nodes are

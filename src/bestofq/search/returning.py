@@ -5,14 +5,15 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import get_args
 
 from bestofq.core.actions import Action
 from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Restores
+from bestofq.core.tree import Way, WayBack
 
-Way = Literal["stayed", "restored", "replayed"]
+WAYS: tuple[Way, ...] = get_args(Way)
 ALIKE = 0.9  # share of elements that two looks at one page have in common, at least
 
 
@@ -24,9 +25,17 @@ class DivergedError(BestOfQError):
 class Costs:
     """Ways back so far: how many, and the seconds they took."""
 
-    count: dict[Way, int] = field(default_factory=lambda: {"stayed": 0, "restored": 0, "replayed": 0})
-    seconds: dict[Way, float] = field(default_factory=lambda: {"stayed": 0.0, "restored": 0.0, "replayed": 0.0})
+    count: dict[Way, int] = field(default_factory=lambda: dict.fromkeys(WAYS, 0))
+    seconds: dict[Way, float] = field(default_factory=lambda: dict.fromkeys(WAYS, 0.0))
     diverged: int = 0
+
+    def add(self, way: Way, count: int, seconds: float) -> None:
+        self.count[way] += count
+        self.seconds[way] += seconds
+
+    def frozen(self) -> tuple[WayBack, ...]:
+        """As a tree keeps them."""
+        return tuple(WayBack(way=way, count=self.count[way], seconds=round(self.seconds[way], 4)) for way in WAYS)
 
 
 def same_page(before: Observation, now: Observation) -> bool:
@@ -89,7 +98,8 @@ class Places:
 
         DivergedError where it now shows another page. The environment's own errors otherwise.
         """
-        started, way = time.perf_counter(), "stayed"
+        started = time.perf_counter()
+        way: Way = "stayed"
         if place.at == node and seen is not None:
             observation = seen
         elif isinstance(place.env, Restores) and node in self._saved:
@@ -99,8 +109,7 @@ class Places:
             way = "replayed"
             observation = await self._replay(place.env, actions)
             await self.save(place, node)
-        self.costs.count[way] += 1  # type: ignore[index]
-        self.costs.seconds[way] += time.perf_counter() - started  # type: ignore[index]
+        self.costs.add(way, 1, time.perf_counter() - started)
         if seen is not None and not same_page(seen, observation):
             self.costs.diverged += 1
             place.at = None

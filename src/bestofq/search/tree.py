@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bestofq.core.decision import Candidate, Usage
 from bestofq.core.observation import Observation, Task
-from bestofq.core.tree import Ending, SearchTree
+from bestofq.core.tree import Ending, SearchTree, WayBack
 
 
 class GrowingTree:
@@ -132,7 +132,7 @@ class GrowingTree:
 
     # ---- as a noun
 
-    def frozen(self, usage: Sequence[Usage] = ()) -> SearchTree:
+    def frozen(self, usage: Sequence[Usage] = (), back: Sequence[WayBack] = ()) -> SearchTree:
         pages: dict[Observation, int] = {}
         page = tuple(-1 if seen is None else pages.setdefault(seen, len(pages)) for seen in self.seen)
         return SearchTree(
@@ -149,6 +149,7 @@ class GrowingTree:
             page=page,
             pages=tuple(pages),
             usage=tuple(usage),
+            back=tuple(back),
         )
 
     @classmethod

@@ -1,5 +1,6 @@
 """One site, two worlds: in Chromium and as text it says and does the same, word for word."""
 
+import asyncio
 import random
 
 from bestofq.browser.browser import Browser
@@ -18,7 +19,7 @@ from bestofq.core.actions import (
     Write,
 )
 from bestofq.core.decision import StepResult
-from bestofq.core.observation import Observation
+from bestofq.core.observation import Observation, Task
 from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.site import serve
 from bestofq.envs.booking.suite import Suite
@@ -100,21 +101,26 @@ async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same() -> Non
 
 
 async def test_random_walks_find_no_difference() -> None:
-    suite, rng = Suite(), random.Random(5)
+    suite = Suite()
     ended = 0
-    async with serve(suite) as site, Browser.launch() as browser:
-        web, text = BookingEnv(site, browser), TextEnv(suite)
-        for task in suite.tasks("test", EPISODES):
-            oracle = BookingOracle(suite, task.id)
-            seen = await text.reset(task, seed=0)
-            same(seen, await web.reset(task, seed=0))
-            for _ in range(STEPS):
-                helped = rng.random() < 0.75  # else hardly a walk would come to a details form
-                action = oracle.advise(text, seen).action if helped else random_action(seen, rng)
-                result = await both(web, text, action)
-                seen = result.observation
-                if result.terminated:
-                    ended += 1
-                    break
+
+    async def walk(web: BookingEnv, text: TextEnv, task: Task, rng: random.Random) -> None:
+        nonlocal ended
+        oracle = BookingOracle(suite, task.id)
+        seen = await text.reset(task, seed=0)
+        same(seen, await web.reset(task, seed=0))
+        for _ in range(STEPS):
+            helped = rng.random() < 0.75  # else hardly a walk would come to a details form
+            action = oracle.advise(text, seen).action if helped else random_action(seen, rng)
+            result = await both(web, text, action)
+            seen = result.observation
+            if result.terminated:
+                ended += 1
+                break
         await web.close()
+
+    async with serve(suite) as site, Browser.launch() as browser:
+        tasks = enumerate(suite.tasks("test", EPISODES))  # side by side
+        walks = (walk(BookingEnv(site, browser), TextEnv(suite), task, random.Random(n)) for n, task in tasks)
+        await asyncio.gather(*walks)
     assert ended >= 1

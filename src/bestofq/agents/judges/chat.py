@@ -1,4 +1,5 @@
-"""A chat model as the judge, in WebVoyager's setting: task, answer and last screenshots (He et al. 2024)."""
+"""A chat model as the judge, in WebVoyager's setting: task, answer and last screenshots (He et al. 2024); or in Agent
+Q's: the last screenshot alone, with what was done (Fig. 5)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,7 +7,7 @@ from typing import Any
 
 from bestofq.agents.prompting import JUDGE, judge_system, judge_user, prompt_hash
 from bestofq.agents.usage import merge_usage
-from bestofq.core.actions import Answer
+from bestofq.core.actions import Answer, AskUser
 from bestofq.core.decision import TOLD, Episode, Outcome, Usage, Verdict
 from bestofq.core.errors import ContextError, ReplyError
 from bestofq.core.observation import Observation, Screenshot
@@ -26,10 +27,10 @@ _SCHEMA: Mapping[str, Any] = {
 class ChatJudge:
     """`Judge` over a chat endpoint, at temperature 0.
 
-    It sees the last `screenshots` distinct pictures that carry their bytes; where there are none (or `screenshots` is
-    0, for a model without eyes) the actions and the text of the last page. A reply that holds no verdict gets one
-    repair turn, and is `unparseable` then. What is too long for the model is asked again with half the pictures, then
-    without, then with half the text, and so on.
+    It sees the last `screenshots` distinct pictures that carry their bytes; where that is one, the actions with it;
+    where there are none (or `screenshots` is 0, for a model without eyes) the actions and the text of the last page. A
+    reply that holds no verdict gets one repair turn, and is `unparseable` then. What is too long for the model is asked
+    again with half the pictures, then without, then with half the text, and so on.
     """
 
     model: ChatModel
@@ -94,13 +95,13 @@ class _Ask:
         text = judge_user(
             self.episode.task.goal,
             last.text if isinstance(last, Answer) else None,
-            [step.decision.candidate.label for step in steps],
+            _done(self.episode) if len(self.pictures) < 2 else (),
             final.model_copy(update={"text": final.text[: self.characters]}),
             len(self.pictures),
         )
         return ChatRequest(
             messages=(
-                Message(role="system", text=judge_system(pictures=bool(self.pictures))),
+                Message(role="system", text=judge_system(pictures=len(self.pictures))),
                 Message(role="user", text=text, screenshots=self.pictures),
                 *tail,
             ),
@@ -128,6 +129,18 @@ def _pictures(episode: Episode, most: int) -> tuple[Screenshot, ...]:
         if shot is not None and shot.data and (not found or found[-1].sha256 != shot.sha256):
             found.append(shot)
     return tuple(found[-most:]) if most else ()
+
+
+def _done(episode: Episode) -> list[str]:
+    """The actions, a question with what its user replied."""
+    lines = []
+    for step, after in zip(
+        episode.steps, (*(step.observation for step in episode.steps[1:]), episode.final), strict=True
+    ):
+        candidate = step.decision.candidate
+        replied = after.notices if after and isinstance(candidate.action, AskUser) else ()
+        lines.append(" ".join((candidate.label, *replied)))
+    return lines
 
 
 def _read(reply: ChatReply) -> tuple[Outcome, str]:

@@ -75,14 +75,15 @@ class BookingEnv:
         return Saved(task=self._task, root=self._root, page=await self._web.save_page(), visit=visit)
 
     async def restore(self, saved: object) -> Observation:
-        """Put the site's record back, then the page; what it then records by itself is the same again."""
+        """Put the site's record back, then the page: in a visit of its own, whoever saved them. What the site then
+        records by itself is the same again."""
         assert isinstance(saved, Saved)
-        if saved.root != self._root:
-            self._leave()
-        self._task, self._root = saved.task, saved.root
-        self._site.put(saved.root, saved.visit)
-        seen = await self._web.restore_page(saved.page)
-        self._site.put(saved.root, saved.visit)
+        if self._task is None:
+            await self.reset(saved.task, seed=0)
+        self._task = saved.task
+        self._site.put(self._root, saved.visit)
+        seen = await self._web.restore_page(saved.page.moved(saved.root, self._root))
+        self._site.put(self._root, saved.visit)
         return self._relative(seen)
 
     async def close(self) -> None:

@@ -56,12 +56,13 @@ class WebShopEnv:
         return Saved(page=await self._web.save_page(), url=self._url, visit=replace(self._visit))
 
     async def restore(self, saved: object) -> Observation:
-        """Put the site's record back, then the page."""
+        """Put the site's record back, then the page: in a visit of its own, whoever saved them."""
         assert isinstance(saved, Saved)
-        if saved.url != self._url:
-            self._leave()
-        self._url, self._visit = saved.url, self._site.reopen_visit(saved.url, saved.visit)
-        return _relative(await self._web.restore_page(saved.page))
+        if self._url is None:
+            await self.reset(saved.visit.task, seed=0)
+        assert self._url is not None
+        self._visit = self._site.reopen_visit(self._url, saved.visit)
+        return _relative(await self._web.restore_page(saved.page.moved(saved.url, self._url)))
 
     async def close(self) -> None:
         self._leave()

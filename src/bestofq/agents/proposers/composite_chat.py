@@ -1,0 +1,66 @@
+"""Agent Q's composite action by a chat endpoint (3.1, Fig. 2): K replies, each a whole action."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from bestofq.agents.composite import composite_system, composite_user, parse_composite
+from bestofq.agents.proposers.asking import Ask, Asking
+from bestofq.core.decision import Candidate, Proposal, State
+from bestofq.core.errors import ReplyError
+from bestofq.models.chat import ChatModel, ChatReply
+from bestofq.models.images import Picture
+
+
+@dataclass
+class CompositeChatProposer:
+    """`Proposer` over a chat endpoint that is asked for one composite action, K times: greedily first, then at its
+    temperature. Repeated actions are dropped, so that fewer than K can remain.
+
+    What cannot be read and what is too long is dealt with as `Asking` says. The history is all composite actions so far
+    (3.1); pictures of pages are shown beside the text where `screenshots` are taken.
+    """
+
+    model: ChatModel
+    screenshots: int = 1  # the last so many, the current one among them
+    history: int = 30  # past actions shown, the last ones
+    no_ops: int = field(default=0, init=False)
+
+    async def propose(self, state: State, n: int) -> Proposal:
+        """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop."""
+
+        def read(replies: Sequence[ChatReply], _: Picture | None) -> Sequence[Candidate]:
+            return _distinct([choice.text for reply in replies for choice in reply.choices], state)[:n]
+
+        ask = await Ask.about(
+            state,
+            self.model,
+            screenshots=self.screenshots,
+            history=self.history,
+            system=lambda _: composite_system(first=not state.decisions),
+            user=lambda history, pictures: composite_user(state, history, pictures),
+        )
+        asking = Asking(self.model, replace(ask, repair="in the form that was asked for, with nothing around it"), read)
+        proposal = await asking.propose(samples=n)
+        self.no_ops += asking.idle
+        return proposal
+
+
+def _distinct(replies: Sequence[str], state: State) -> list[Candidate]:
+    """The valid candidates with distinct actions. ReplyError with the first complaint when there is none."""
+    found: dict[str, Candidate] = {}
+    complaints = []
+    for reply in replies:
+        try:
+            candidate = parse_composite(_bare(reply), state.observation)
+        except ReplyError as error:
+            complaints.append(str(error))
+        else:
+            found.setdefault(candidate.label, candidate)
+    if not found:
+        raise ReplyError(complaints[0] if complaints else "the reply was empty")
+    return list(found.values())
+
+
+def _bare(reply: str) -> str:
+    """Without the empty lines and the fence that chat models put around and between what they are asked for."""
+    return "\n".join(line.strip() for line in reply.splitlines() if line.strip() and not line.startswith("```"))

@@ -1,0 +1,147 @@
+"""Agent Q's composite actions from a chat endpoint, over real HTTP on loopback."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.proposers.composite_chat import CompositeChatProposer
+from bestofq.core.actions import Answer, Click, Write
+from bestofq.core.decision import Decision, State
+from bestofq.core.errors import ConfigError, ContextError
+from bestofq.core.observation import Element, Observation, Screenshot, Task
+from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.faults import FaultServer
+from bestofq.recipes.agent_q import search_tasks
+from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
+from bestofq.recipes.worlds import open_world
+from bestofq.search.config import SearchConfig
+from bestofq.store.store import Store
+
+PAGE = Observation(
+    url="http://tables/",
+    title="Tables",
+    text="City [1]\nFind a table [2]",
+    elements=(Element(mark=1, role="textbox", name="City"), Element(mark=2, role="button", name="Find a table")),
+)
+STATE = State(task=Task(id="t", suite="s", goal="a table for 2", start_url="http://tables/", seed=5), observation=PAGE)
+COMMANDS = ("CLICK [", "TYPE [", "SUBMIT [", "CLEAR [", "SCROLL ", "GOTO ", "ASK USER HELP ")
+
+
+def said(command: str, *, plan: bool = False, status: str = "CONTINUE") -> str:
+    first = "PLAN:\n1. the city\n2. the table\n" if plan else ""
+    return f"{first}THOUGHT: it is so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: {status}"
+
+
+def endpoint(server: FaultServer) -> ChatModel:
+    return ChatModel(ChatConfig(model="any", base_url=server.base_url, temperature=0.9, backoff=0.001))
+
+
+async def test_k_replies_the_first_greedy_are_the_distinct_candidates() -> None:
+    replies = iter([said('TYPE [1] "Rome"', plan=True), said("CLICK [2]"), said("CLICK [9]"), said("CLICK [2]")])
+    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
+        offered = await CompositeChatProposer(model).propose(STATE, 4)
+    first, second = offered.candidates
+    assert (first.action, second.action) == (Write(mark=1, text="Rome"), Click(mark=2))
+    assert (first.plan, first.thought, first.explanation) == ("1. the city 2. the table", "it is so", "then")
+    assert [(used.role, used.calls, used.tokens_in) for used in offered.usage] == [("proposer", 4, 400)]
+    assert [request["temperature"] for request in server.requests] == [0.0, 0.9, 0.9, 0.9]
+    assert len({request["seed"] for request in server.requests}) == 4
+    system, user = (message["content"] for message in server.requests[0]["messages"])
+    assert "PLAN:" in system
+    assert all(command in system for command in COMMANDS)
+    assert "Task: a table for 2\n" in user
+    assert "response_format" not in server.requests[0]
+
+
+async def test_later_steps_show_plan_and_composite_history_and_ask_for_no_plan() -> None:
+    replies = iter([said("CLICK [2]", plan=True), f"```\n\n{said('NONE', status='DONE')}\n```"])
+    shot = Screenshot(sha256="0" * 64, media_type="image/jpeg", width=8, height=8, data=b"jpeg")
+    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
+        proposer = CompositeChatProposer(model)
+        taken = (await proposer.propose(STATE, 1)).candidates
+        after = STATE.model_copy(
+            update={
+                "decisions": (Decision(candidates=taken, scores=(0.0,), chosen=0),),
+                "observation": PAGE.model_copy(update={"screenshot": shot}),
+            }
+        )
+        [answered] = (await proposer.propose(after, 1)).candidates
+    assert (answered.action, answered.status) == (Answer(text="then"), "done")
+    system, user = (message["content"] for message in server.requests[1]["messages"])
+    assert "PLAN:" not in system
+    assert "Plan: 1. the city 2. the table" in user[0]["text"]
+    assert "1. click button Find a table | it is so | then" in user[0]["text"]
+    assert user[1]["type"] == "image_url"
+
+
+async def test_replies_without_an_action_get_a_repair_turn_then_a_fresh_one_then_a_no_op() -> None:
+    replies = iter(["Sure!", said("CLICK [9]"), said("CLICK [2]")])
+    async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
+        offered = await CompositeChatProposer(model).propose(STATE, 1)
+    assert offered.candidates[0].action == Click(mark=2)
+    assert [len(request["messages"]) for request in server.requests] == [2, 4, 2]
+    assert "is not thought, COMMANDS" in server.requests[1]["messages"][-1]["content"]
+    assert "JSON" not in server.requests[1]["messages"][-1]["content"]
+    async with FaultServer(lambda _: "Sure!") as server, endpoint(server) as model:
+        proposer = CompositeChatProposer(model)
+        offered = await proposer.propose(STATE, 2)
+    assert (offered.candidates[0].label, proposer.no_ops, offered.usage[0].calls) == ("wait 1", 1, 4)
+
+
+async def test_too_long_a_history_is_shown_in_part_and_never_sent_again() -> None:
+    async with FaultServer(lambda _: said("CLICK [2]")) as server, endpoint(server) as model:
+        taken = (await CompositeChatProposer(model).propose(STATE, 1)).candidates
+    done = Decision(candidates=taken, scores=(0.0,), chosen=0)
+    state = STATE.model_copy(update={"decisions": (done,) * 16})
+    async with FaultServer(lambda _: said("CLICK [2]"), takes=0) as server, endpoint(server) as model:
+        with pytest.raises(ContextError):
+            await CompositeChatProposer(model).propose(state, 1)
+    shown = [request["messages"][1]["content"].count(taken[0].label) for request in server.requests]
+    assert shown == [16, 8, 4, 2, 1, 0]
+
+
+def buyer(request: Mapping[str, Any]) -> str:
+    """Types the task's words, searches, opens a result, buys; ranks the first highest."""
+    system, user = (message["content"] for message in request["messages"])
+    if '"best"' in system:
+        return json.dumps({"best": 1})
+    for words in ("Buy Now", r"\n\$"):
+        if marks := re.findall(rf"{words}.*\[(\d+)\]", user):
+            return said(f"CLICK [{marks[int(request['seed']) % len(marks)]}]")
+    if 'Search: ""' in user:
+        return said('TYPE [1] "lamp"', plan=True)
+    return said("CLICK [2]")
+
+
+async def test_the_setting_chooses_it_and_a_search_through_the_endpoint_buys(tmp_path: Path) -> None:
+    async with FaultServer(buyer, {"500": 0.1}, seed=2) as server:
+        settings = BestOfQSettings(
+            chat=ChatConfig(model="any", base_url=server.base_url, backoff=0.001),
+            model=ModelSettings(dialect="composite"),
+            agent_q=AgentQSettings(search=SearchConfig(iterations=3, candidates=2)),
+        )
+        parts = Parts(settings)
+        assert isinstance(parts.proposer(), CompositeChatProposer)
+        plain = Parts(settings.model_copy(update={"model": ModelSettings()}))
+        assert isinstance(plain.proposer(), ChatProposer)
+        assert parts.prompts != plain.prompts
+        with pytest.raises(ConfigError, match="names elements by marks, not by point"):
+            Parts(settings.model_copy(update={"by": "point"})).proposer()
+        async with open_world(parts) as world:
+            with Store.open(tmp_path) as store:
+                await begin(parts, store, "search", "train")
+                tasks = await world.tasks("train", 1)
+                [tree] = await search_tasks(parts, world, store, "search", tasks, Console(quiet=True))
+    assert tree.visits[0] == 3
+    assert "ended" in tree.ending
+    bought = tree.path(tree.ending.index("ended"))[1:]
+    assert [tree.candidate[node].explanation for node in bought] == ["then"] * 4  # type: ignore[union-attr]
+    assert {used.role for used in tree.usage} == {"proposer", "critic"}

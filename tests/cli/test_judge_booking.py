@@ -1,0 +1,101 @@
+"""`bestofq judge --against-env` on reservations made in Chromium, by last screenshot and history (Agent Q, Fig. 5)."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scripted import ScriptedProposer
+from bestofq.agents.selectors import GreedySelector
+from bestofq.browser.browser import Browser
+from bestofq.cli.commands import app
+from bestofq.core.actions import Write, action_text
+from bestofq.core.decision import Provenance, State
+from bestofq.core.observation import Task
+from bestofq.core.protocols import Env
+from bestofq.envs.booking.site import serve
+from bestofq.envs.booking.suite import Suite
+from bestofq.envs.booking.text import TextEnv
+from bestofq.envs.booking.web import BookingEnv
+from bestofq.models.faults import FaultServer
+from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from bestofq.reports.agreement import Agreement
+from bestofq.rollouts.runner import run_many
+from bestofq.store.store import Store
+
+STRANGER = "Sam Elsewhere"
+
+
+async def way(suite: Suite, task: Task, *, name: str | None) -> list[str]:
+    """The oracle's commands from start to reservation; under another name where one is given."""
+    env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
+    seen, ended, commands = await env.reset(task, seed=0), False, list[str]()
+    while not ended:
+        action = oracle.advise(env, seen).action
+        result = await env.step(action)
+        if isinstance(action, Write) and action.text == oracle.goal.name and name is not None:
+            action = action.model_copy(update={"text": name})
+        commands.append(action_text(action))
+        seen, ended = result.observation, result.terminated
+    return commands
+
+
+async def reserved(folder: Path) -> None:
+    """Four reservations in Chromium, one of them for somebody else."""
+    suite = Suite()
+    tasks = suite.tasks("dev", 4)
+    ways = {t.id: await way(suite, t, name=STRANGER if t == tasks[2] else None) for t in tasks}
+
+    def replies(state: State, _: int) -> list[str]:
+        return [ways[state.task.id][len(state.decisions)]]
+
+    agent = Agent(name="guest", proposer=ScriptedProposer(replies), scorer=ConstantScorer(), selector=GreedySelector())
+    async with serve(suite) as site, Browser.launch() as browser:
+
+        async def make_env() -> Env:
+            return BookingEnv(site, browser, screenshots=True)
+
+        with Store.open(folder) as store:
+            await store.begin_run("tables", {}, Provenance(version="test"))
+            await run_many(tasks, make_env, agent, store=store, run="tables", step_limit=30, concurrency=4)
+            assert sorted(summary.reward for summary in store.summaries(run="tables")) == [0, 1, 1, 1]
+
+
+def strict(request: Mapping[str, Any]) -> str:
+    """Compares the name given with the one in the task; insists on what Fig. 5 shows."""
+    text, *pictures = request["messages"][1]["content"]
+    assert [part["type"] for part in pictures] == ["image_url"]
+    task, _, history = text["text"].partition("What the agent did:")
+    assert "click button Complete reservation" in history
+    assert "/done" in history
+    if asked := re.search(r'ask "Which seating.*', history):
+        assert "The user replied: " in asked[0]
+    [name] = re.findall(r'write textbox Name "(.*)"', history)
+    return json.dumps({"reason": f"it was for {name}", "verdict": "success" if name in task else "failure"})
+
+
+def lenient(_: Mapping[str, Any]) -> str:
+    return json.dumps({"reason": "it says confirmed", "verdict": "success"})
+
+
+async def test_judges_agree_with_the_sites_records_as_well_as_they_judge(tmp_path: Path) -> None:
+    await reserved(tmp_path / "runs")
+    found = {}
+    for judge in (strict, lenient):
+        out = tmp_path / f"{judge.__name__}.json"
+        async with FaultServer(judge, {"500": 0.1}, seed=1) as server:
+            command = ["judge", "--store", str(tmp_path / "runs"), "--run", "tables", "--model", judge.__name__]
+            more = ["--base-url", server.base_url, "--against-env", "--screenshots", "1", "--out", str(out)]
+            done = await asyncio.to_thread(CliRunner().invoke, app, [*command, *more], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        assert "Cohen's κ" in done.output
+        found[judge] = Agreement.model_validate_json(out.read_text("utf-8"))
+    assert [agreement.compared for agreement in found.values()] == [4, 4]
+    assert (found[strict].accuracy.value, found[strict].kappa.value) == (1.0, 1.0)
+    assert (found[lenient].accuracy.value, found[lenient].precision.value) == (0.75, 0.75)

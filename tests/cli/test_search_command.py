@@ -1,0 +1,114 @@
+"""`bestofq search` as a user meets it: killed in the middle, it goes on from the rollouts that were stored."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.core.tree import SearchTree
+from bestofq.models.faults import FaultServer
+from bestofq.search.returning import WAYS
+from bestofq.store.store import Store
+
+TASKS, ROLLOUTS = 3, 8
+
+
+def shopper(request: Mapping[str, Any]) -> str:
+    """Searches for words of the task, opens one of the results, chooses options or buys; ranks the last highest."""
+    system, user, *_ = (message["content"] for message in request["messages"])
+    if '"best"' in system:
+        return json.dumps({"best": len(re.findall(r"^\d+\. ", system, re.MULTILINE))})
+    page = user.rpartition("Current page: ")[2]
+    marks = [int(mark) for mark in re.findall(r"\[(\d+)\]", page)]
+    if "[1]" in page and "Search: " in page:
+        words = re.findall(r"[a-z]{5,}", user)[:6]
+        actions = [{"type": "write", "element": 1, "text": word, "enter": True} for word in words]
+    elif "Buy Now" in page:
+        actions = [{"type": "click", "element": mark} for mark in marks[2:]]
+    else:
+        actions = [{"type": "click", "element": mark} for mark in reversed(marks)]
+    return json.dumps({"candidates": [{"thought": "so", "note": "", "action": action} for action in actions]})
+
+
+def arguments(folder: Path, server: FaultServer) -> list[str]:
+    settings = {
+        "chat.model": "m",
+        "chat.base_url": server.base_url,
+        "suite.seed": "3",
+        "agent_q.search.iterations": str(ROLLOUTS),
+        "agent_q.search.candidates": "3",
+    }
+    chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    return ["search", "webshop", "--store", str(folder), "--tasks", str(TASKS), *chosen]
+
+
+async def search(folder: Path, server: FaultServer) -> tuple[list[SearchTree], str]:
+    """The command in this process, to its end: the trees, and what it said."""
+    done = await asyncio.to_thread(CliRunner().invoke, app, arguments(folder, server), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return stored(folder), done.output
+
+
+def stored(folder: Path) -> list[SearchTree]:
+    with Store.open(folder) as store:
+        return list(store.trees.all("search"))
+
+
+async def killed(folder: Path, server: FaultServer, requests: int) -> None:
+    """The command in a process of its own, ended by kill -9 after so many requests to its model."""
+    until = len(server.requests) + requests
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bestofq.cli.main", *arguments(folder, server)),
+        env={**os.environ, "OPENAI_API_KEY": "none"},
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    while len(server.requests) < until:
+        assert process.returncode is None
+        await asyncio.sleep(0.001)
+    process.kill()
+    assert await process.wait() == -signal.SIGKILL
+
+
+def calls(trees: list[SearchTree]) -> int:
+    return sum(used.calls for tree in trees for used in tree.usage)
+
+
+def ways(trees: list[SearchTree]) -> list[int]:
+    """How often the search came back to a page, by way."""
+    return [sum(back.count for tree in trees for back in tree.back if back.way == way) for way in WAYS]
+
+
+def grown(trees: list[SearchTree]) -> list[SearchTree]:
+    """All of them but what they took."""
+    return [tree.model_copy(update={"usage": (), "back": ()}) for tree in trees]
+
+
+async def test_killed_in_the_middle_it_ends_in_the_trees_of_one_go_and_does_no_stored_rollout_twice(
+    tmp_path: Path,
+) -> None:
+    async with FaultServer(shopper) as server:
+        whole, said = await search(tmp_path / "once", server)
+        assert [tree.visits[0] for tree in whole] == [ROLLOUTS] * TASKS
+        assert calls(whole) == len(server.requests)
+        await killed(tmp_path / "killed", server, len(server.requests) // 2)
+        kept = stored(tmp_path / "killed")
+        assert 0 < sum(tree.visits[0] for tree in kept) < TASKS * ROLLOUTS
+        before = len(server.requests)
+        again, _ = await search(tmp_path / "killed", server)
+        assert len(server.requests) - before == calls(again) - calls(kept)
+        assert calls(again) == calls(whole)
+        assert grown(again) == grown(whole)
+        before = len(server.requests)
+        assert (await search(tmp_path / "killed", server))[0] == again
+        assert len(server.requests) == before
+    for way, of_one_go, of_all in zip(WAYS, ways(whole), ways(again), strict=True):
+        assert re.search(rf"back to a page: {way} +│ +{of_one_go} × \d+\.\d ms", said)
+        assert of_all >= of_one_go if way == "replayed" else of_all > 0  # each process begins by going to the root

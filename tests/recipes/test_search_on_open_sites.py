@@ -1,0 +1,121 @@
+"""Search on a site as anybody's open page, in Chromium: what cannot be taken back is valued and never done."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bestofq.browser.browser import Browser
+from bestofq.core.observation import Split, Task
+from bestofq.core.protocols import Env
+from bestofq.core.tree import SearchTree
+from bestofq.envs.booking import site as booking
+from bestofq.envs.booking.pages import COMPLETE, DETAILS
+from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.web import WebEnv
+from bestofq.envs.webshop import site as webshop
+from bestofq.envs.webshop.pages import BUY
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.models.local import Request, TextModel
+from bestofq.models.scripted import ScriptedModel
+from bestofq.recipes.agent_q import search_tasks
+from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentQSettings, BestOfQSettings
+from bestofq.recipes.worlds import World
+from bestofq.search.config import SearchConfig
+from bestofq.store.store import Store
+
+Ordered = Callable[[], bool]
+"""Whether the site's own record holds an order."""
+
+
+def customer(request: Request) -> Sequence[str]:
+    """In the shop: searches, opens a result, buys. At the tables: takes the first of all there is, gives its name and
+    completes, or tries to complete before. Of several actions the first listed is best."""
+    if request.prompt.endswith("best:"):
+        return [" 1"]
+    page = request.prompt.rpartition("page:\n")[2].rpartition("goal: ")[0]
+
+    def on(words: str) -> list[str]:
+        return [f"click [{mark}]" for mark in re.findall(rf"{words}.*?\[(\d+)\]", page)]
+
+    if orders := [*on(BUY), *on(COMPLETE)]:
+        fields = ((name, re.search(rf'{name}: "(.*?)" \[(\d+)\]', page)) for name in DETAILS)
+        empty = [f'write [{found[2]}] "ann@example.com"' for _, found in fields if found and not found[1]]
+        return [*empty[:1], *orders]
+    if "Search: " in page and "Restaurant" not in page:
+        return ['write [1] "lamp" enter', 'write [1] "mug" enter']
+    ways = (on(r"\$"), on("Find a table"), on(r"\d+:\d\d [AP]M"), on(r"sit\?\n"))
+    links = [f"click [{mark}]" for mark in re.findall(r"\[(\d+)\] \w+, \$", page)]
+    return (links or next((some for some in ways if some), []))[:3]
+
+
+class Scripted(Parts):
+    @cached_property
+    def prompted(self) -> TextModel:
+        return ScriptedModel(customer)
+
+
+@asynccontextmanager
+async def shop() -> AsyncIterator[tuple[Task, Ordered]]:
+    suite = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
+    async with webshop.serve(suite) as site:
+        task = suite.tasks("train")[0]
+        url, visit = site.open_visit(task)
+        yield task.model_copy(update={"start_url": url}), lambda: visit.bought is not None
+
+
+@asynccontextmanager
+async def tables() -> AsyncIterator[tuple[Task, Ordered]]:
+    suite = Booking()
+    async with booking.serve(suite) as site:
+        task = suite.tasks("train", 1)[0]
+        root = site.open_visit(task)
+        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visit(root).reservation is not None
+
+
+async def searched(task: Task, browser: Browser, folder: Path, *, sandboxed: bool) -> SearchTree:
+    """The recipe's search from an open page, with no knowledge of the site."""
+
+    async def make_env() -> Env:
+        return WebEnv(browser, screenshots=False)
+
+    async def tasks(split: Split, limit: int | None) -> list[Task]:
+        return [task]
+
+    search = SearchConfig(iterations=5, candidates=2, depth=12)
+    parts = Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
+    world = World(make_env, tasks, sandboxed=sandboxed)
+    with Store.open(folder) as store:
+        await begin(parts, store, "search", "train")
+        [tree] = await search_tasks(parts, world, store, "search", [task], Console(quiet=True))
+    return tree
+
+
+@pytest.mark.parametrize("served", [shop, tables])
+async def test_no_order_is_placed_though_ordering_is_weighed(
+    served: Callable[[], AsyncIterator[tuple[Task, Ordered]]], tmp_path: Path
+) -> None:
+    async with Browser.launch() as browser:
+        async with served() as (task, ordered):  # type: ignore[attr-defined]
+            tree = await searched(task, browser, tmp_path / "open", sandboxed=False)
+            assert not ordered()
+        held = [node for node, ending in enumerate(tree.ending) if ending == "held" and tree.visits[node]]
+        assert held
+        for node in held:
+            candidate = tree.candidate[node]
+            assert candidate is not None
+            assert BUY in candidate.label or COMPLETE in candidate.label
+            assert tree.page[node] == -1
+            assert tree.value[node] == tree.prior[node]
+        assert max(tree.value[node] for node in held) > 0
+        async with served() as (task, ordered):  # type: ignore[attr-defined]
+            tree = await searched(task, browser, tmp_path / "sandbox", sandboxed=True)
+            assert ordered()
+        assert "held" not in tree.ending
