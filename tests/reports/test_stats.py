@@ -90,6 +90,14 @@ def test_the_seed_decides_the_interval() -> None:
     assert stats.paired_difference(ours, theirs, seed=1) == stats.paired_difference(ours, theirs, seed=1)
 
 
+def test_tasks_that_all_came_out_alike_do_not_feign_certainty() -> None:
+    assert stats.success_interval(attempts("000", "000")).low == 0.0
+    assert stats.success_interval(attempts("000")).high == pytest.approx(0.7076, abs=1e-4)  # 1 - 0.025 ** (1 / 3)
+    assert stats.success_interval(attempts("1")).low == pytest.approx(0.025)
+    assert stats.success_interval(attempts("1")).high == 1.0
+    assert stats.success_interval(attempts("10", "01")).low == 0.5  # each task half of the time: alike, and known so
+
+
 def test_the_interval_is_the_normal_one_for_many_tasks() -> None:
     found = stats.success_interval(attempts("10" * 300))  # 6,000,000 draws: made in parts
     half = 1.96 * 0.5 / sqrt(600)

@@ -21,6 +21,7 @@ HISTORY = 8  # past actions shown, the last ones
 LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
 CHAT = ("candidates_system", "candidates_user", "picker_system", "localizer")  # what a chat endpoint reads
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
+GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
 TASKS = ("tasks_system", "tasks_user")  # what a writer of tasks reads
 By = Literal["mark", "words", "point"]  # how a chat model names an element
 
@@ -149,6 +150,16 @@ def judge_user(goal: str, answer: str | None, history: Sequence[str], final: Obs
         url=final.url,
         page=final.text,
     )
+
+
+def golden_system() -> str:
+    """The system prompt for finding the golden step among candidates (what Fig. 10 asks for, in our words)."""
+    return render("golden_system")
+
+
+def golden_user(goal: str, golden: Candidate, candidates: Sequence[Candidate]) -> str:
+    """The golden step and the candidates, each with its thought and note; candidates are numbered from 0."""
+    return render("golden_user", goal=goal, golden=golden, candidates=candidates)
 
 
 def tasks_system(*, seed_site: str, site: str, url: str, today: date, first: date, last: date) -> str:

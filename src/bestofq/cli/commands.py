@@ -31,8 +31,11 @@ from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
 from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
-from bestofq.cli.experiment import dev_curve, run_experiment, run_study
+from bestofq.cli.experiment import run_experiment, run_study
+from bestofq.cli.golden import golden
 from bestofq.cli.judging import judge, say_stale, tasks_of
+from bestofq.cli.reporting import compare as compare_runs
+from bestofq.cli.reporting import report
 from bestofq.cli.running import run as run_on_a_page
 from bestofq.cli.tasks import write_tasks
 from bestofq.core.errors import InputError
@@ -40,11 +43,12 @@ from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.parts import shipped_q
-from bestofq.recipes.ranking import ranking_of
+from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import cost_table
 from bestofq.reports.domains import domain_table
-from bestofq.reports.html import write_report
+from bestofq.reports.origin import origins
+from bestofq.reports.recall import recall, recall_sheet
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
 
@@ -65,6 +69,9 @@ app.command()(embed)
 app.command()(search)
 app.command()(pairs)
 app.command()(tune)
+app.command()(report)
+app.command()(golden)
+app.command("compare")(compare_runs)
 
 
 @app.command()
@@ -250,7 +257,9 @@ def rank(
     """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
     parts = parts_of(config, set_)
     with Store.open(store, read_only=True) as opened:
-        rows = ranking_of(parts, opened.episodes(run=run, agent=agent))
+        steps = list(oracle_steps(parts, opened.episodes(run=run, agent=agent)))
+        made = origins(opened, opened.summaries(run=run, agent=agent))
+    rows = by_kind(steps)
     if not rows:
         raise InputError(
             f"no oracle knows what is right in the steps of {agent} in {run} on {parts.settings.suite.name}"
@@ -276,19 +285,7 @@ def rank(
             f"{row.contested}: " + " / ".join(f"{100 * share:.0f}" for share in contested),
         )
     console.print(table)
-
-
-@app.command()
-def report(
-    store: Folder = RUNS,
-    out: Annotated[Path, typer.Option(help="The HTML file.")] = RUNS / "report.html",
-    run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="The agent others are compared with.")] = None,
-) -> None:
-    """Write one self-contained HTML file: table, charts, learning curve, replayable episodes."""
-    with Store.open(store, read_only=True) as opened:
-        write_report(opened, out, title="Best-of-Q", runs=run, baseline=baseline, curve=dev_curve(opened))
-    console.print(f"written: {out}")
+    console.print(recall_sheet([recall(agent, steps)], made, rater="the suite's oracle").to_rich())
 
 
 @app.command()

@@ -2,7 +2,6 @@
 
 import json
 import platform
-import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -15,16 +14,19 @@ from bestofq.recipes.agent_q_study import ZERO, study
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
 from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.provenance import commit
 from bestofq.recipes.ranking import Ranking, ranking_of
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.methods import calls_svg, method_table
-from bestofq.reports.table import result_table
+from bestofq.reports.stats import success_interval
+from bestofq.reports.table import attempts_of, result_table
 from bestofq.store.store import Store
 
 TEST = "test"
+DEV_BASE = "dev-base"
 
 
 async def run_experiment(
@@ -52,7 +54,7 @@ async def run_experiment(
                 parts,
                 world,
                 store,
-                "dev-base",
+                DEV_BASE,
                 console,
                 agents=["prompting"],
                 values=None,
@@ -74,7 +76,7 @@ async def run_experiment(
             )
         curve = dev_curve(store)
         table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
-        base = success_rate(store.summaries(run="dev-base", agent="prompting"))
+        base = success_rate(store.summaries(run=DEV_BASE, agent="prompting"))
         ranks = {
             agent: ranking_of(parts, store.episodes(run=TEST, agent=agent)) for agent in AGENTS if agent != "prompting"
         }
@@ -164,15 +166,25 @@ def dev_curve(store: Store) -> list[CurvePoint]:
     made, on the training tasks of the next cycle. Empty for a store without the recipe's runs."""
     names = {run.name for run in store.runs()}
     points: list[CurvePoint] = []
-    seen = 0
+    seen = won = 0
     for cycle in range(len(names)):
-        seen += len(store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN))
+        learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
+        seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
         measured = next((name for name in (_dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
         episodes = store.summaries(run=measured, agent="best-of-q", status="finished") if measured else []
         if not episodes:
             break
-        points.append(CurvePoint(episodes=seen, success=success_rate(episodes)))
+        bounds = success_interval(attempts_of(episodes))
+        points.append(
+            CurvePoint(episodes=seen, successes=won, success=success_rate(episodes), low=bounds.low, high=bounds.high)
+        )
     return points
+
+
+def dev_base(store: Store) -> tuple[str, float] | None:
+    """Prompting on the curve's dev tasks, and its success; None where no such pass was made."""
+    episodes = store.summaries(run=DEV_BASE, agent="prompting")
+    return ("prompting", success_rate(episodes)) if episodes else None
 
 
 def _dev_run(cycle: int) -> str:
@@ -199,12 +211,3 @@ def _collected(store: Store, run: str) -> dict[str, float]:
         "success": success_rate(episodes),
         "transitions": sum(episode.steps for episode in episodes),
     }
-
-
-def commit() -> str | None:
-    """The checkout's commit, where there is one."""
-    try:
-        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=False)
-    except OSError:
-        return None
-    return found.stdout.strip() or None

@@ -140,6 +140,7 @@ class Provenance(Noun):
     prompt_hash: str = ""
     seed: int = 0
     started_at: str = Field(default="", description="ISO 8601, UTC")
+    command: str = Field(default="", description="what was typed to begin it; empty: not known")
 
 
 class Episode(Noun):

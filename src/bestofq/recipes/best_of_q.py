@@ -7,7 +7,6 @@ from pathlib import Path
 from pydantic import JsonValue
 from rich.console import Console
 
-from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InputError
@@ -18,6 +17,7 @@ from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
@@ -103,9 +103,9 @@ async def _agent(
 
 async def begin(parts: Parts, store: Store, run: str, split: Split) -> Provenance:
     """Begin a run, or go on with it; DataError when it was begun with other settings."""
-    provenance = _provenance(parts)
-    await store.begin_run(run, _run_config(parts, split), provenance)
-    return provenance
+    made = current_provenance(prompts=parts.prompts, seed=parts.settings.seed)
+    await store.begin_run(run, _run_config(parts, split), made)
+    return made
 
 
 def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:
@@ -182,7 +182,3 @@ def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
         judge = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
         kept["judge"] = {**judge, "screenshots": parts.settings.judge_screenshots}
     return {**kept, "split": split}
-
-
-def _provenance(parts: Parts) -> Provenance:
-    return Provenance(version=__version__, prompt_hash=parts.prompts, seed=parts.settings.seed)

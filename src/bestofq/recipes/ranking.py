@@ -6,8 +6,9 @@ that acts may import it or the oracle.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,32 +41,34 @@ class Ranking:
     contested_chance: float
 
 
+class OracleStep(NamedTuple):
+    """A step whose candidates an oracle has rated."""
+
+    kind: str  # of page or task
+    task: tuple[str, str]  # suite and id
+    good: tuple[bool, ...]
+    chosen: int
+
+
 def ranking_of(parts: Parts, episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
     """Of the settings' suite; empty where no oracle knows it."""
+    return by_kind(oracle_steps(parts, episodes))
+
+
+def oracle_steps(parts: Parts, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
+    """The steps of the settings' suite that its oracle can rate; none where no oracle knows it."""
     match parts.settings.suite.name:
         case "webshop":
-            return ranking(episodes, parts.suite)
+            return _webshop(episodes, parts.suite)
         case "miniwob":
-            return ranking_miniwob(episodes)
+            return _miniwob(episodes)
         case "booking" | "webvoyager":
-            return {}
+            return iter(())
 
 
 def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
     """By kind of page (start, results, item, detail), and `all`."""
-    rows: dict[str, list[tuple[bool, bool, bool, float]]] = defaultdict(list)
-    for episode in episodes:
-        shop = suite.shop(episode.task.split)
-        oracle = Oracle(suite, suite.goal(episode.task.id))
-        for step in episode.steps:
-            view = from_url(step.observation.url, shop.catalogue)
-            if view is None:
-                raise DataError(f"{step.observation.url} of episode {episode.id} is no page of this suite's shop")
-            right = [is_right(oracle, shop, view, step.observation, c.action) for c in step.decision.candidates]
-            row = _row(step.decision, right)
-            for kind in (type(view).__name__.lower(), "all"):
-                rows[kind].append(row)
-    return _summaries(rows)
+    return by_kind(_webshop(episodes, suite))
 
 
 def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
@@ -74,7 +77,22 @@ def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
     Left out are tasks without a solver and states in which it knows nothing to do. Some solvers count past actions, so
     that after a needless one what they advise can be wrong; another right action is counted as wrong.
     """
-    rows: dict[str, list[tuple[bool, bool, bool, float]]] = defaultdict(list)
+    return by_kind(_miniwob(episodes))
+
+
+def _webshop(episodes: Iterable[Episode], suite: Suite) -> Iterator[OracleStep]:
+    for episode in episodes:
+        shop = suite.shop(episode.task.split)
+        oracle = Oracle(suite, suite.goal(episode.task.id))
+        for step in episode.steps:
+            view = from_url(step.observation.url, shop.catalogue)
+            if view is None:
+                raise DataError(f"{step.observation.url} of episode {episode.id} is no page of this suite's shop")
+            right = [is_right(oracle, shop, view, step.observation, c.action) for c in step.decision.candidates]
+            yield _rated(type(view).__name__.lower(), episode, step.decision, right)
+
+
+def _miniwob(episodes: Iterable[Episode]) -> Iterator[OracleStep]:
     for episode in episodes:
         name = episode.task.id.partition("/")[0]
         if name not in SOLVERS:
@@ -85,10 +103,7 @@ def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
             except Unsolved:
                 continue
             label = action_text(advice.action, step.observation.elements)
-            row = _row(step.decision, [c.label == label for c in step.decision.candidates])
-            for kind in (name, "all"):
-                rows[kind].append(row)
-    return _summaries(rows)
+            yield _rated(name, episode, step.decision, [c.label == label for c in step.decision.candidates])
 
 
 async def rescored(episodes: Iterable[Episode], scorer: Scorer, *, at_once: int = 64) -> list[Episode]:
@@ -147,11 +162,18 @@ def _right_click(oracle: Oracle, shop: Shop, view: View, name: str) -> bool:
             return False
 
 
-def _row(decision: Decision, right: Sequence[bool]) -> tuple[bool, bool, bool, float]:
-    return any(right), right[decision.chosen], right[0], sum(right) / len(right)
+def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:
+    task = (episode.task.suite, episode.task.id)
+    return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
 
 
-def _summaries(rows: Mapping[str, Sequence[tuple[bool, bool, bool, float]]]) -> Mapping[str, Ranking]:
+def by_kind(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
+    """A `Ranking` of each kind of page or task, and of `all`."""
+    rows: dict[str, list[tuple[bool, bool, bool, float]]] = defaultdict(list)
+    for step in steps:
+        row = any(step.good), step.good[step.chosen], step.good[0], sum(step.good) / len(step.good)
+        for kind in (step.kind, "all"):
+            rows[kind].append(row)
     return {kind: _summary(np.array(values, dtype=np.float64)) for kind, values in sorted(rows.items())}
 
 

@@ -10,16 +10,9 @@ from bestofq.core.decision import TOLD, Outcome, Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.stats import Doubles, Interval
+from bestofq.reports.stats import Doubles, Measure, share
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-
-class Measure(Noun):
-    """A share or a coefficient with its interval; None where it is undefined (0 of 0)."""
-
-    value: float | None
-    interval: Interval | None
 
 
 class Truth(Noun):
@@ -120,11 +113,7 @@ def compare(
     counts = np.array(list(cells.values()), dtype=np.float64).reshape(-1, 4)  # [T, 4]
 
     def measure(statistic: Callable[[Doubles], Doubles]) -> Measure:
-        value = float(statistic(counts.sum(axis=0, keepdims=True))[0])
-        if np.isnan(value):
-            return Measure(value=None, interval=None)
-        interval = stats.clustered_interval(counts, statistic, resamples=resamples, seed=seed)
-        return Measure(value=value, interval=interval)
+        return stats.measure(counts, statistic, resamples=resamples, seed=seed)
 
     return Agreement(
         judge=judge,
@@ -139,15 +128,15 @@ def compare(
 
 
 def _accuracy(counts: Doubles) -> Doubles:
-    return _share(counts[..., 0] + counts[..., 3], counts.sum(axis=-1))
+    return share(counts[..., 0] + counts[..., 3], counts.sum(axis=-1))
 
 
 def _precision(counts: Doubles) -> Doubles:
-    return _share(counts[..., 0], counts[..., 0] + counts[..., 1])
+    return share(counts[..., 0], counts[..., 0] + counts[..., 1])
 
 
 def _recall(counts: Doubles) -> Doubles:
-    return _share(counts[..., 0], counts[..., 0] + counts[..., 2])
+    return share(counts[..., 0], counts[..., 0] + counts[..., 2])
 
 
 def cohens_kappa(counts: Doubles) -> Doubles:
@@ -158,9 +147,4 @@ def cohens_kappa(counts: Doubles) -> Doubles:
     true_yes, false_yes, false_no, true_no = np.moveaxis(counts, -1, 0)
     total = counts.sum(axis=-1)
     chance = (true_yes + false_yes) * (true_yes + false_no) + (false_no + true_no) * (false_yes + true_no)
-    return _share((true_yes + true_no) * total - chance, total**2 - chance)
-
-
-def _share(part: Doubles, whole: Doubles) -> Doubles:
-    """part / whole, NaN where the whole is 0."""
-    return np.asarray(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole != 0))
+    return share((true_yes + true_no) * total - chance, total**2 - chance)

@@ -6,7 +6,7 @@ is not known makes each sum it is part of unknown: the known part is shown as `â
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import get_args
 
 from rich.table import Table
@@ -14,6 +14,8 @@ from rich.table import Table
 from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.stats import Attempt, Interval
 from bestofq.reports.table import pipe_row
 from bestofq.store.records import Status
 from bestofq.store.store import Store
@@ -60,6 +62,7 @@ class AgentCost(Noun):
     successes: int
     lost: int  # cut or interrupted: paid for, and no task done
     roles: dict[Role, Spent]
+    interval: Interval | None = None  # of success, over tasks
 
     @property
     def total(self) -> Spent:
@@ -159,26 +162,31 @@ def cost_table(
         raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
     rows: list[AgentCost] = []
     for run in known if runs is None else dict.fromkeys(runs):
-        ended: dict[str, list[bool]] = {}  # by agent: of each finished episode, whether it succeeded
+        ended: dict[str, dict[Hashable, list[bool]]] = {}  # by agent and task: whether each finished episode succeeded
         lost: Counter[str] = Counter()
         decisions: dict[str, dict[Role, Spent]] = {}
         for status in _PAID:
             for episode in store.episodes(run=run, suite=suite, split=split, status=status):
                 if status == "finished":
-                    ended.setdefault(episode.agent, []).append(episode.verdict.outcome == "success")
+                    tasks = ended.setdefault(episode.agent, {})
+                    task = (episode.task.suite, episode.task.id)
+                    tasks.setdefault(task, []).append(episode.verdict.outcome == "success")
                 else:
                     lost[episode.agent] += 1
                 spent = decisions.setdefault(episode.agent, {})
                 for used in (used for step in episode.steps for used in step.decision.usage):
-                    spent[used.role] = spent.get(used.role, Spent()) + _spent(used, prices or {})
+                    spent[used.role] = spent.get(used.role, Spent()) + spent_on(used, prices or {})
         rows += [
             AgentCost(
                 run=run,
                 agent=agent,
-                tasks=len(ended[agent]),
-                successes=sum(ended[agent]),
+                tasks=sum(map(len, ended[agent].values())),
+                successes=sum(map(sum, ended[agent].values())),
                 lost=lost[agent],
                 roles={role: decisions[agent][role] for role in get_args(Role) if role in decisions[agent]},
+                interval=stats.success_interval(
+                    [Attempt(task, n, won, 0) for task, tries in ended[agent].items() for n, won in enumerate(tries)]
+                ),
             )
             for agent in agents or ended
             if agent in ended
@@ -189,7 +197,8 @@ def cost_table(
     return CostTable(rows=tuple(rows))
 
 
-def _spent(used: Usage, prices: Prices) -> Spent:
+def spent_on(used: Usage, prices: Prices) -> Spent:
+    """One role's usage at a step, priced by `prices` where the store has no price."""
     tokens, usd = used.tokens_in + used.tokens_out, used.usd
     if usd is None and used.role in prices:
         usd_in, usd_out = prices[used.role]

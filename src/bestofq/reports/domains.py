@@ -10,7 +10,7 @@ from bestofq.core.decision import Outcome, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.stats import Estimate
+from bestofq.reports.stats import Estimate, Interval
 from bestofq.reports.table import (
     attempts_of,
     counted,
@@ -32,6 +32,7 @@ class DomainCell(Noun):
     success: Estimate | None
     tasks: int
     outcomes: dict[Outcome, int]
+    interval: Interval | None = None  # of success, over the domain's tasks
 
     @property
     def counted(self) -> int:
@@ -163,6 +164,7 @@ def _cell(episodes: Sequence[EpisodeSummary], cut: int) -> DomainCell:
     return DomainCell(
         success=stats.success_rate(attempts) if attempts else None,
         tasks=len({attempt.task for attempt in attempts}),
+        interval=stats.success_interval(attempts) if attempts else None,
         outcomes={name: count for name, count in found.items() if count},
     )
 

@@ -29,7 +29,7 @@ from bestofq.reports.table import ResultTable, result_table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
-_TEMPLATES = Environment(
+TEMPLATES = Environment(
     loader=PackageLoader("bestofq.reports"),
     autoescape=True,
     undefined=StrictUndefined,
@@ -53,13 +53,15 @@ def write_report(
     prices: Prices | None = None,
     max_episodes: int = 40,
     max_picture_bytes: int = 12_000_000,
+    pictures: str | None = None,
 ) -> Path:
     """Write the report of `runs` (None: all) to `path`, made with its folder, and return it.
 
     The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised. At most
     `max_episodes` episodes can be replayed, with at most `max_picture_bytes` of pictures; the others are listed, and
-    the file says so. `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4),
-    `prices` what tokens cost that have no price in the store.
+    the file says so. With `pictures`, the name of a folder beside the file, all pictures are put there instead.
+    `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4), `prices` what tokens
+    cost that have no price in the store.
     """
     table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
     costs = cost_table(
@@ -72,7 +74,7 @@ def write_report(
     )
     listed = _listed(store, table, suite, split)
     replayed = choose(listed, max_episodes)
-    shelf = Shelf(store.screenshots, max_picture_bytes)
+    shelf = Shelf(store.screenshots, max_picture_bytes, folder=path.parent / pictures if pictures else None)
     replays: dict[str, JsonValue] = {e.id: replay(store.episode(e.id), shelf) for e in replayed}
     data: dict[str, JsonValue] = {
         **_index(listed),
@@ -80,9 +82,9 @@ def write_report(
         "pages": shelf.pages,
         "pictures": shelf.pictures,
     }
-    style = Markup(_source("report.css") + STYLE)
+    style, style_hash = style_of("report.css")
     script = Markup(_source("report.js"))
-    page = _TEMPLATES.get_template("report.html.jinja").render(
+    page = TEMPLATES.get_template("report.html.jinja").render(
         title=title,
         table=table,
         bars=success_bars_svg(table, standalone=False),
@@ -96,8 +98,9 @@ def write_report(
         pictures_lost=shelf.lost,
         style=style,
         script=script,
-        style_hash=_hash(style),
+        style_hash=style_hash,
         script_hash=_hash(script),
+        image_sources="data:" if pictures is None else "data: file: 'self'",
         data=embedded_json(data),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,9 +156,15 @@ def _curve(curve: Sequence[CurvePoint] | None, table: ResultTable) -> Markup | N
 
 
 def _source(name: str) -> str:
-    loader = _TEMPLATES.loader
+    loader = TEMPLATES.loader
     assert loader is not None
-    return loader.get_source(_TEMPLATES, name)[0]
+    return loader.get_source(TEMPLATES, name)[0]
+
+
+def style_of(name: str) -> tuple[Markup, str]:
+    """A page's style with the figures', and its hash for the page's policy."""
+    style = Markup(_source(name) + STYLE)
+    return style, _hash(style)
 
 
 def _hash(text: str) -> str:

@@ -12,8 +12,8 @@ from bestofq.core.decision import Role
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.figures import WIDTH, axis, dot, line, plot_text, svg
 from bestofq.reports.stats import Difference, Estimate, Interval
+from bestofq.reports.svg import Plot, axis, dot, line, svg, text
 from bestofq.reports.table import attempts_of, pipe_row, plus_minus
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -154,34 +154,22 @@ def _row(
 
 def calls_svg(table: MethodTable, *, standalone: bool = True) -> Markup:
     """Success against model calls an episode, on a logarithmic axis, with 95 % whiskers over tasks."""
-    height, left, right, top, bottom = 340, 46, 18, 14, 40
     floor, ceiling, gap = axis([row.interval.high for row in table.rows])
     calls = [max(row.all_calls, 1.0) for row in table.rows]
-    low, high = log10(min(calls)) - 0.1, log10(max(calls)) + 0.5
-
-    def x(count: float) -> float:
-        return left + (WIDTH - left - right) * (log10(count) - low) / (high - low)
-
-    def y(rate: float) -> float:
-        return top + (height - top - bottom) * (ceiling - rate) / (ceiling - floor)
-
-    parts = []
-    for tick in range(round((ceiling - floor) / gap) + 1):
-        rate = floor + tick * gap
-        parts.append(line(left, y(rate), WIDTH - right, y(rate), "rule"))
-        parts.append(plot_text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
-    for number in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000):
-        if low <= log10(number) <= high:
-            parts.append(plot_text(x(number), height - bottom + 18, f"{number:,}", "middle"))
-    parts.append(plot_text((left + WIDTH - right) / 2, height - 4, "model calls per episode", "middle"))
+    plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=(floor, ceiling), height=340, top=14)
+    rates = [floor + tick * gap for tick in range(round((ceiling - floor) / gap) + 1)]
+    parts = plot.rows((rate, f"{100 * rate:.0f} %") for rate in rates)
+    counts = [n * 10**power for power in range(4) for n in (1, 2, 5)]
+    ticks = [(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]]
+    parts += plot.columns(ticks, "model calls per episode")
     taken: list[tuple[float, float]] = []
     for row, count in sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean):
-        at, up = x(count), y(row.success.mean)
-        parts.append(line(at, y(row.interval.low), at, y(row.interval.high), "whisker"))
+        at, up = plot.at_x(log10(count)), plot.at_y(row.success.mean)
+        parts.append(line(at, plot.at_y(row.interval.low), at, plot.at_y(row.interval.high), "whisker"))
         parts.append(dot(at, up, "s0" if row.agent == table.baseline else "s1", f"{row.agent}: {count:.0f} calls"))
         label = float(up + 4)
         while any(abs(label - other) < 14 and abs(at - there) < 170 for there, other in taken):
             label += 3
         taken.append((at, label))
-        parts.append(plot_text(at + 9, label, f"{row.agent} {100 * row.success.mean:.0f} %", "name"))
-    return svg(parts, height, "Success against model calls", standalone)
+        parts.append(text(at + 9, label, f"{row.agent} {100 * row.success.mean:.0f} %", "name"))
+    return svg(parts, plot.height, "Success against model calls", standalone)

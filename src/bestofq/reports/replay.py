@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -24,6 +25,7 @@ class Shelf:
 
     screenshots: Screenshots
     budget: int
+    folder: Path | None = None  # where pictures are put as files, none left out; None: they go into the page
     pages: list[JsonValue] = field(default_factory=list)
     pictures: list[JsonValue] = field(default_factory=list)
     left_out: int = 0
@@ -60,6 +62,12 @@ class Shelf:
         except DataError:  # a store copied without its pictures still makes a report, which says so
             self.lost += 1
             return None
+        if self.folder is not None:
+            name = f"{screenshot.sha256}.{screenshot.media_type.partition('/')[2]}"
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_bytes(data)
+            self.pictures.append(f"{self.folder.name}/{name}")
+            return len(self.pictures) - 1
         if len(data) > self.budget:
             self.left_out += 1
             return None

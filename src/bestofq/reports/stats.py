@@ -5,8 +5,8 @@ the SAME tasks would differ; the bootstrap intervals say how much OTHER tasks wo
 runs that are all alike: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from math import sqrt
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from math import comb, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,13 @@ class Interval(Noun):
 
     low: float
     high: float
+
+
+class Measure(Noun):
+    """A number with its interval; None where it is undefined (0 of 0)."""
+
+    value: float | None
+    interval: Interval | None = None
 
 
 class Difference(Noun):
@@ -97,12 +104,84 @@ def task_variance(attempts: Sequence[Attempt]) -> float | None:
     return float(np.mean([np.var(task, ddof=1) for task in by_task])) if by_task else None
 
 
+def pass_at(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+    """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
+
+    Per task 1 − C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021).
+    """
+    return _mean_over_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k), resamples, seed)
+
+
+def pass_variance(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+    """The "mean of variances" of pass@k (Fig. 9) over the tasks done 2k times or more; k = 1: `task_variance`.
+
+    A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n runs:
+    C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1.
+    """
+
+    def variance(runs: int, lost: int) -> float:
+        return comb(lost, k) / comb(runs, k) - comb(lost, 2 * k) / comb(runs, 2 * k)
+
+    return _mean_over_tasks(attempts, 2 * k, variance, resamples, seed)
+
+
+Tally = Mapping[Hashable, tuple[float, float]]
+"""By task, a part and the whole that it is of: `ratio` adds both up."""
+
+
+def ratio(counts: Tally, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+    """Sum of the first by sum of the second over tasks, with its interval over tasks; undefined where that is 0."""
+    table = np.array([*counts.values()], dtype=np.float64).reshape(-1, 2)  # [T, 2]
+    return measure(table, lambda sums: share(sums[..., 0], sums[..., 1]), resamples=resamples, seed=seed)
+
+
+def paired_ratio(ours: Tally, theirs: Tally, *, resamples: int = RESAMPLES, seed: int = 0) -> Difference | None:
+    """Ratio of `ours` minus that of `theirs` over the tasks of both, with its interval: both keep the same drawn tasks.
+
+    None where they have no task in common, or a whole is 0.
+    """
+    common = [task for task in ours if task in theirs]
+    if not common:
+        return None
+    table = np.array([(*ours[task], *theirs[task]) for task in common], dtype=np.float64)  # [T, 4]
+
+    def difference(sums: Doubles) -> Doubles:
+        return share(sums[..., 0], sums[..., 1]) - share(sums[..., 2], sums[..., 3])
+
+    found = measure(table, difference, resamples=resamples, seed=seed)
+    if found.value is None or found.interval is None:
+        return None
+    return Difference(mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(common))
+
+
+def measure(
+    counts: Doubles, statistic: Callable[[Doubles], Doubles], *, resamples: int = RESAMPLES, seed: int = 0
+) -> Measure:
+    """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`."""
+    if len(counts) == 0 or np.isnan(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
+        return Measure(value=None)
+    interval = clustered_interval(counts, statistic, resamples=resamples, seed=seed)
+    return Measure(value=float(value), interval=interval)
+
+
+def share(part: Doubles, whole: Doubles) -> Doubles:
+    """part / whole, NaN where the whole is 0."""
+    return np.asarray(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole != 0))
+
+
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The interval of an agent's success over other tasks: tasks resampled, runs averaged within each."""
+    """The interval of an agent's success over other tasks: tasks resampled, runs averaged within each.
+
+    Where every one of the T tasks succeeded always, or never did, all resamples are alike and would feign certainty:
+    the bound is then the exact one of T equal draws, 1 − 0.025^(1/T) away (Clopper and Pearson 1934).
+    """
     rates = np.array([np.mean([a.success for a in task]) for task in _by_task(attempts).values()])  # [T]
     if len(rates) == 0:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
-    return _percentiles(_resampled_means(rates, resamples, np.random.default_rng(seed)))
+    if rates.min() == rates.max() and rates[0] in (0, 1):
+        away = 1 - ((1 - LEVEL) / 2) ** (1 / len(rates))
+        return Interval(low=0.0, high=away) if rates[0] == 0 else Interval(low=1 - away, high=1.0)
+    return percentiles(_resampled_means(rates, resamples, np.random.default_rng(seed)))
 
 
 def paired_difference(
@@ -138,7 +217,7 @@ def paired_difference(
         )
     else:
         means = _resampled_means(d, resamples, rng)
-    interval = _percentiles(means)
+    interval = percentiles(means)
     return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(common))
 
 
@@ -150,10 +229,26 @@ def clustered_interval(
 
     Resamples in which it is undefined are passed over. None where it is defined in none.
     """
-    rng = np.random.default_rng(seed)
-    values = np.concatenate([statistic(counts[i].sum(axis=1)) for i in _draws(len(counts), resamples, rng)])
+    values = statistic(resampled(counts, resamples, np.random.default_rng(seed)))
     defined = values[~np.isnan(values)]
-    return _percentiles(defined) if len(defined) else None
+    return percentiles(defined) if len(defined) else None
+
+
+def resampled(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:
+    """Sums [resamples, K] of as many rows [T, K], drawn with replacement."""
+    return np.concatenate([counts[i].sum(axis=1) for i in _draws(len(counts), resamples, rng)])
+
+
+def _mean_over_tasks(
+    attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float], resamples: int, seed: int
+) -> Measure:
+    """The mean of `of_task` (runs, failures) over the tasks done `least` times or more."""
+    tasks = [[not a.success for a in task] for task in _by_task(attempts).values() if len(task) >= least]
+    if not tasks:
+        return Measure(value=None)
+    values = np.array([of_task(len(lost), sum(lost)) for lost in tasks])  # [T]
+    interval = percentiles(_resampled_means(values, resamples, np.random.default_rng(seed)))
+    return Measure(value=float(values.mean()), interval=interval)
 
 
 def _by_run(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
@@ -191,6 +286,7 @@ def _draws(count: int, resamples: int, rng: np.random.Generator) -> Iterator[NDA
         yield rng.integers(count, size=(min(at_once, resamples - start), count))
 
 
-def _percentiles(means: Doubles) -> Interval:
+def percentiles(means: Doubles) -> Interval:
+    """The interval between the outer percentiles at `LEVEL`."""
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(low=float(low), high=float(high))

@@ -1,0 +1,82 @@
+"""A chat model says whether a golden step is among candidates, in meaning (Best-of-Q, 4.5, H, Fig. 10)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bestofq.agents.prompting import GOLDEN, golden_system, golden_user, prompt_hash
+from bestofq.core.decision import Candidate, Usage
+from bestofq.core.errors import ReplyError
+from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
+
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "rationale": {"type": "string"},
+        "contained": {"type": "boolean"},
+        "matched_index": {"type": ["integer", "null"]},
+    },
+    "required": ["rationale", "contained", "matched_index"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """Which candidate means what the golden step does; `read` is False where no reply could be read."""
+
+    index: int | None
+    rationale: str
+    read: bool = True
+    usage: tuple[Usage, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenMatcher:
+    """Asks at temperature 0. Candidates that say the same as the golden step are found without asking."""
+
+    model: ChatModel
+
+    @property
+    def name(self) -> str:
+        """The model and the prompts' hash."""
+        return f"{self.model.name}, prompt {prompt_hash(GOLDEN)[:8]}"
+
+    async def match(self, goal: str, golden: Candidate, candidates: Sequence[Candidate]) -> Match:
+        """ModelError when the endpoint gives no reply. A reply that cannot be read gets one repair turn."""
+        labels = [candidate.label for candidate in candidates]
+        if golden.label in labels:
+            return Match(index=labels.index(golden.label), rationale="it says the same")
+        messages: tuple[Message, ...] = (
+            Message(role="system", text=golden_system()),
+            Message(role="user", text=golden_user(goal, golden, candidates)),
+        )
+        usage: list[Usage] = []
+        problem = ""
+        for _ in range(2):
+            reply = await self.model.reply(
+                ChatRequest(messages=messages, schema=_SCHEMA, name="match", temperature=0.0)
+            )
+            usage.append(reply.usage("judge"))
+            try:
+                index, rationale = _read(reply, len(candidates))
+            except ReplyError as error:
+                problem = str(error)
+                messages = (*messages, *reply.repair(problem))
+            else:
+                return Match(index=index, rationale=rationale, usage=tuple(usage))
+        return Match(index=None, rationale=problem, read=False, usage=tuple(usage))
+
+
+def _read(reply: ChatReply, count: int) -> tuple[int | None, str]:
+    """The matched index and why. ReplyError in words that help the model mend it."""
+    data = reply.json()
+    if not isinstance(data, dict) or not isinstance(data.get("contained"), bool):
+        raise ReplyError('"contained" must be true or false')
+    rationale = " ".join(str(data.get("rationale", "")).split())
+    if not data["contained"]:
+        return None, rationale
+    index = data.get("matched_index")
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
+        raise ReplyError(f'"matched_index" is {index!r}: it must be a whole number from 0 to {count - 1}')
+    return index, rationale

@@ -1,0 +1,85 @@
+"""`bestofq golden`: where an agent's steps go wrong, by a model and one golden episode a task (Fig. 3 and 10)."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bestofq.agents.judges.golden import GoldenMatcher
+from bestofq.cli.choices import RUNS, Folder
+from bestofq.cli.config import load_config
+from bestofq.cli.spending import spending
+from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.recipes.bars import bar
+from bestofq.recipes.golden import GoldenFindings, golden_findings
+from bestofq.reports.figures import failure_split_svg
+from bestofq.reports.origin import origins
+from bestofq.reports.recall import recall, recall_sheet
+from bestofq.store.store import Store
+
+console = Console()
+
+
+def golden(
+    model: Annotated[str, typer.Option(help="Who compares: the endpoint's name for it.")],
+    run: Annotated[str, typer.Option(help="The run to analyse.")],
+    agent: Annotated[str, typer.Option(help="Whose steps.")] = "best-of-q",
+    store: Folder = RUNS,
+    base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible endpoint, with its /v1.")] = None,
+    golden_agent: Annotated[str | None, typer.Option(help="Whose successes are golden; none: anyone's.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Successful episodes too, not failures alone.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the endpoint, a=b.")] = None,
+    out: Annotated[Path | None, typer.Option(help="JSON file for every step and what was said of it.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3).")] = None,
+) -> None:
+    """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
+    given = [f"model={model}", *([f"base_url={base_url}"] if base_url else []), *(set_ or ())]
+    config = load_config(ChatConfig, None, given)
+
+    async def work(opened: Store) -> tuple[GoldenFindings, str]:
+        async with ChatModel(config) as chat:
+            matcher = GoldenMatcher(model=chat)
+            with bar(console) as progress:
+                line = progress.add_task("episodes", total=limit)
+                found = await golden_findings(
+                    opened,
+                    matcher,
+                    run=run,
+                    agent=agent,
+                    golden_agent=golden_agent,
+                    failures=not all_,
+                    limit=limit,
+                    on_episode=lambda: progress.advance(line),
+                )
+            return found, matcher.name
+
+    with Store.open(store, read_only=True) as opened:
+        found, name = asyncio.run(work(opened))
+        made = origins(opened, opened.summaries(run=run, agent=agent))
+    rows = [recall(agent, found.steps)]
+    console.print(recall_sheet(rows, made, rater=f"{name}, against one golden episode a task").to_rich())
+    console.print(
+        f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
+        f"{found.unread} steps left out, no reply about them could be read"
+    )
+    for said in spending("the model", found.usage):
+        console.print(said)
+    if out is not None:
+        result = {
+            "matcher": name,
+            "recall": rows[0].model_dump(mode="json"),
+            "without_golden": found.without_golden,
+            "unread": found.unread,
+            "steps": [step.model_dump(mode="json") for step in found.steps],
+        }
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        console.print(f"written: {out}")
+    if svg is not None and found.steps:
+        svg.parent.mkdir(parents=True, exist_ok=True)
+        svg.write_text(failure_split_svg(rows[0].split), "utf-8")
+        console.print(f"written: {svg}")

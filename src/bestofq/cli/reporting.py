@@ -1,0 +1,227 @@
+"""`bestofq report` and `bestofq compare`: what stored runs say, as pages, tables and figures."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from rich.console import Console
+
+from bestofq.cli.choices import RUNS, Config, Folder, Set, parts_of
+from bestofq.cli.experiment import dev_base, dev_curve
+from bestofq.core.decision import Role
+from bestofq.core.errors import InputError
+from bestofq.recipes.ranking import OracleStep, oracle_steps
+from bestofq.reports.by_setting import by_setting, setting_sheet
+from bestofq.reports.charts import bars_svg
+from bestofq.reports.folder import gather, write_folder
+from bestofq.reports.html import write_report
+from bestofq.reports.judged import JudgeError, judge_error
+from bestofq.reports.sheet import write_sheets
+from bestofq.reports.stats import Measure
+from bestofq.store.store import Store
+
+console = Console()
+Where = Annotated[Path | None, typer.Argument(help="Folder of the episodes; none: --store.")]
+Csv = Annotated[Path | None, typer.Option(help="Folder for the tables as CSV, unrounded.")]
+Json = Annotated[Path | None, typer.Option(help="Folder for the tables as JSON, unrounded.")]
+Latex = Annotated[Path | None, typer.Option(help="Folder for the tables as LaTeX (booktabs).")]
+
+
+def report(
+    where: Where = None,
+    store: Folder = RUNS,
+    out: Annotated[Path | None, typer.Option(help="One HTML file with table, charts and episodes.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Folder: all tables and figures, opens from disk.")] = None,
+    csv: Csv = None,
+    json: Json = None,
+    latex: Latex = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Print it: agents, domains, reliability, …; all; may be given again.")
+    ] = None,
+    run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Agents to show; none: all.")] = None,
+    split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="The agent others are compared with.")] = None,
+    discount: Annotated[float, typer.Option(min=0, max=1, help="Of the outcome that Q is compared with.")] = 1.0,
+    episode: Annotated[
+        list[str] | None, typer.Option(help="Whose values to draw (Fig. 12); none: a telling pair.")
+    ] = None,
+    price: Annotated[
+        list[str] | None, typer.Option(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")
+    ] = None,
+    oracle: Annotated[
+        bool, typer.Option("--oracle", help="Recall and regret by the suite's oracle, not by siblings.")
+    ] = False,
+    judge: Annotated[str | None, typer.Option(help="A judge whose error is put into the success it told.")] = None,
+    judge_run: Annotated[str | None, typer.Option(help="Run with its verdicts beside the environment's.")] = None,
+    judge_store: Annotated[Path | None, typer.Option(help="Where that run is; none: the same store.")] = None,
+    config: Config = None,
+    set_: Set = None,
+) -> None:
+    """Tables and figures with intervals from stored runs: a page, a folder, CSV, JSON, LaTeX, or the terminal."""
+    folder = where or store
+    prices = dict(map(_price, price or ()))
+    with Store.open(folder, read_only=True) as opened:
+        curve, level = dev_curve(opened), dev_base(opened)
+        if out is not None or not (html or csv or json or latex or table):
+            written = write_report(
+                opened,
+                out or RUNS / "report.html",
+                title="Best-of-Q",
+                runs=run,
+                agents=agent,
+                split=split,
+                baseline=baseline,
+                curve=curve,
+                prices=prices,
+            )
+            console.print(f"written: {written}")
+        if not (html or csv or json or latex or table):
+            return
+        rated: dict[str, list[OracleStep]] | None = None
+        if oracle:
+            rated = _rated(opened, config, set_, run, agent, split)
+        error = None if judge is None else _judge_error(opened, judge_store, judge_run, judge)
+        if html is not None:
+            written = write_folder(
+                opened,
+                html,
+                title="Best-of-Q",
+                runs=run,
+                agents=agent,
+                split=split,
+                baseline=baseline,
+                curve=curve,
+                curve_baseline=level,
+                prices=prices,
+                discount=discount,
+                rated=rated,
+                error=error,
+                shown=episode or (),
+            )
+            console.print(f"written: {written}")
+        if not (csv or json or latex or table):
+            return
+        found, _ = gather(
+            opened,
+            runs=run,
+            agents=agent,
+            split=split,
+            baseline=baseline,
+            curve=curve,
+            curve_baseline=level,
+            prices=prices,
+            discount=discount,
+            rated=rated,
+            error=error,
+            shown=episode or (),
+        )
+    names = [sheet.name for sheet in found.sheets]
+    if unknown := [name for name in table or () if name not in (*names, "all")]:
+        raise InputError(f"there is no table {unknown[0]!r} of these runs: there are {', '.join(names)}")
+    for sheet in found.sheets:
+        if table and (sheet.name in table or "all" in table):
+            console.print(sheet.to_rich())
+    for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex")):
+        if to is not None:
+            console.print(f"written: {len(write_sheets(found.sheets, to, [ending]))} tables in {to}")
+
+
+def compare(
+    stores: Annotated[list[Path], typer.Argument(help="Folders of episodes, one or several.")],
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="store, run, agent, suite, split, N, or a setting such as epsilon, model.path; may be given again."
+        ),
+    ] = None,
+    run: Annotated[list[str] | None, typer.Option(help="Only these runs.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
+    split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Row to compare with: 'test, prompting'; none: the first.")
+    ] = None,
+    reference: Annotated[list[str] | None, typer.Option(help="NAME=PERCENT, a line in the picture: human=50.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
+    csv: Csv = None,
+    json: Json = None,
+    latex: Latex = None,
+) -> None:
+    """Success by a setting, over one store or several: any ablation (Best-of-Q, Tables 3, 4, 10, 11, 12)."""
+    keys = by or ["store", "run", "agent"]
+    opened: dict[str, Store] = {}
+    try:
+        for path in stores:
+            opened[str(path)] = Store.open(path, read_only=True)
+        rows = by_setting(opened, keys, runs=run, agents=agent, split=split, baseline=baseline)
+    finally:
+        for one in opened.values():
+            one.close()
+    sheet = setting_sheet(rows, keys)
+    console.print(sheet.to_rich())
+    if svg is not None:
+        drawn = bars_svg(
+            [(row.name, Measure(value=row.success.mean, interval=row.interval)) for row in rows],
+            title=sheet.title,
+            references=list(map(_reference, reference or ())),
+        )
+        svg.parent.mkdir(parents=True, exist_ok=True)
+        svg.write_text(drawn, "utf-8")
+        console.print(f"written: {svg}")
+    for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex")):
+        if to is not None:
+            console.print(f"written: {write_sheets([sheet], to, [ending])[0]}")
+
+
+def _rated(
+    store: Store,
+    config: Path | None,
+    settings: list[str] | None,
+    runs: list[str] | None,
+    agents: list[str] | None,
+    split: str | None,
+) -> dict[str, list[OracleStep]]:
+    """By agent. InputError where no oracle knows the suite."""
+    parts = parts_of(config, settings)
+    names = runs or [record.name for record in store.runs()]
+    theirs = agents or sorted({e.agent for name in names for e in store.summaries(run=name, split=split)})
+    found = {
+        agent: [
+            step for name in names for step in oracle_steps(parts, store.episodes(run=name, agent=agent, split=split))
+        ]
+        for agent in theirs
+    }
+    if not any(found.values()):
+        raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")
+    return found
+
+
+def _judge_error(here: Store, store: Path | None, run: str | None, judge: str) -> JudgeError:
+    if run is None:
+        raise InputError("--judge needs --judge-run, the run in which `bestofq judge --against-env` measured it")
+    if store is None:
+        return judge_error(here, run, judge)
+    with Store.open(store, read_only=True) as opened:
+        return judge_error(opened, run, judge)
+
+
+def _price(given: str) -> tuple[Role, tuple[float, float]]:
+    name, _, amounts = given.partition("=")
+    roles: tuple[Role, ...] = get_args(Role)
+    for role in roles:
+        if role == name:
+            try:
+                usd_in, usd_out = map(float, amounts.split(","))
+            except ValueError:
+                break
+            return role, (usd_in, usd_out)
+    raise InputError(f"--price {shlex.quote(given)} is not ROLE=IN,OUT with a role of {', '.join(roles)}")
+
+
+def _reference(given: str) -> tuple[str, float]:
+    name, _, percent = given.rpartition("=")
+    try:
+        return name, float(percent) / 100
+    except ValueError as error:
+        raise InputError(f"--reference {shlex.quote(given)} is not NAME=PERCENT") from error

@@ -1,0 +1,138 @@
+"""Failure analysis without an oracle: was the golden step among the candidates (Best-of-Q, 4.5, Fig. 3 and 10)?
+
+A golden episode is the shortest successful one of the same task. The paper does not say which of its steps an agent's
+step is held against. Here: the one taken on the same page; on a page that the golden episode never saw, the first of
+its steps that the agent has not done yet. One golden episode knows one way only: others that lead to the goal count as
+not proposed, as in the paper.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bestofq.agents.judges.golden import GoldenMatcher
+from bestofq.core.decision import Episode, Usage
+from bestofq.core.errors import InputError
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Observation
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+
+class GoldenStep(Noun):
+    """A step held against the golden one: `good` marks the candidate that means it, if any."""
+
+    episode: str
+    step: int
+    golden_episode: str
+    golden: str  # what was right, in words
+    task: tuple[str, str]
+    good: tuple[bool, ...]
+    chosen: int
+    rationale: str
+
+
+@dataclass(kw_only=True)
+class GoldenFindings:
+    """What an agent's episodes showed."""
+
+    steps: list[GoldenStep] = field(default_factory=list)
+    episodes: int = 0
+    without_golden: int = 0  # episodes of tasks that nobody solved
+    unread: int = 0  # steps about which no reply could be read
+    usage: list[Usage] = field(default_factory=list)
+
+
+async def golden_findings(
+    store: Store,
+    matcher: GoldenMatcher,
+    *,
+    run: str,
+    agent: str,
+    golden_agent: str | None = None,
+    failures: bool = True,
+    limit: int | None = None,
+    concurrency: int = 8,
+    on_episode: Callable[[], None] | None = None,
+) -> GoldenFindings:
+    """The agent's finished episodes in a run (its failures only, unless `failures` is False) against golden ones.
+
+    Golden episodes are looked for in all runs of the store, of `golden_agent` or of any. `limit`: so many episodes.
+    Raises InputError when there is no episode to analyse or no golden one for any of them; ModelError when the model
+    gives no reply.
+    """
+    theirs = [e for e in store.summaries(run=run, agent=agent) if e.told and e.steps and not (failures and e.success)]
+    if not theirs:
+        kind = "failed" if failures else "finished"
+        raise InputError(f"there is no {kind} episode of agent {agent!r} in run {run!r}")
+    golden = golden_episodes(store.summaries(agent=golden_agent))
+    pairs = [(e, golden[e.slot[:2]]) for e in theirs if e.slot[:2] in golden and golden[e.slot[:2]].id != e.id]
+    if not pairs:
+        whose = f" by {golden_agent}" if golden_agent else ""
+        raise InputError(f"none of the {len(theirs)} episodes has a task that was solved{whose}: no golden episode")
+    found = GoldenFindings(without_golden=len(theirs) - len(pairs))
+    gate = asyncio.Semaphore(concurrency)
+
+    async def one(summary: EpisodeSummary, best: EpisodeSummary) -> None:
+        async with gate:
+            await hold_against(store.episode(summary.id), store.episode(best.id), matcher, found)
+        found.episodes += 1
+        if on_episode is not None:
+            on_episode()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for summary, best in pairs[:limit]:
+                group.create_task(one(summary, best))
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    found.steps.sort(key=lambda step: (step.task, step.episode, step.step))
+    return found
+
+
+def golden_episodes(episodes: Sequence[EpisodeSummary]) -> dict[tuple[str, str], EpisodeSummary]:
+    """By suite and task, the shortest successful episode."""
+    found: dict[tuple[str, str], EpisodeSummary] = {}
+    for episode in episodes:
+        if episode.success and episode.steps:
+            before = found.get(episode.slot[:2])
+            if before is None or episode.steps < before.steps:
+                found[episode.slot[:2]] = episode
+    return found
+
+
+async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher, found: GoldenFindings) -> None:
+    """Add the episode's steps to `found`, until the golden episode's last step is done."""
+    pages: dict[tuple[str, str], int] = {}
+    for index, step in enumerate(golden.steps):
+        pages.setdefault(_page(step.observation), index)
+    due = 0  # the first golden step that the agent has not done
+    for step in episode.steps:
+        at = pages.get(_page(step.observation), due)
+        if at >= len(golden.steps):
+            break
+        right = golden.steps[at].decision.candidate
+        decision = step.decision
+        match = await matcher.match(episode.task.goal, right, decision.candidates)
+        found.usage.extend(match.usage)
+        if not match.read:
+            found.unread += 1
+            continue
+        found.steps.append(
+            GoldenStep(
+                episode=episode.id,
+                step=step.index,
+                golden_episode=golden.id,
+                golden=right.label,
+                task=(episode.task.suite, episode.task.id),
+                good=tuple(index == match.index for index in range(len(decision.candidates))),
+                chosen=decision.chosen,
+                rationale=match.rationale,
+            )
+        )
+        if match.index == decision.chosen:
+            due = max(due, at + 1)
+
+
+def _page(observation: Observation) -> tuple[str, str]:
+    return observation.url, observation.text

@@ -1,0 +1,121 @@
+"""How agents behave, whatever they are paid for it: duplicates among candidates, loops, actions that cannot be done."""
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from bestofq.core.decision import Episode, Step
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Observation
+from bestofq.reports import stats
+from bestofq.reports.origin import Origin
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Measure, Tally
+
+
+class Behaviour(Noun):
+    """One agent's habits; each measure is over tasks."""
+
+    agent: str
+    episodes: int
+    candidates: Measure  # a step
+    short: Measure  # share of steps with fewer candidates than the agent's most
+    duplicates: Measure  # share of candidates that say the same as an earlier one of their step
+    explored: Measure  # share of steps
+    repeated: Measure  # share of steps that do again what was done on the same page
+    returned: Measure  # share of steps on a page that was left before
+    failed: Measure  # share of steps whose action could not be carried out
+    looping: Measure  # share of episodes with three same steps or more
+    steps: Measure  # an episode
+
+
+_SHARES = ("short", "duplicates", "explored", "repeated", "returned", "failed", "looping")
+LOOP = 3
+"""So often the same action on the same page is a loop."""
+
+
+def page_key(page: Observation) -> Hashable:
+    """The page as far as an agent that reads text can tell it from another."""
+    return page.url, page.text
+
+
+def behaviour(episodes: Sequence[Episode], agent: str) -> Behaviour:
+    """The habits of the agent in its episodes among these. Undefined measures where it has none."""
+    measures = {name: stats.ratio(tally) for name, tally in habits(episodes, agent).items()}
+    return Behaviour(agent=agent, episodes=sum(episode.agent == agent for episode in episodes), **measures)
+
+
+def habits(episodes: Iterable[Episode], agent: str) -> dict[str, Tally]:
+    """What `Behaviour`'s measures are ratios of, by their names."""
+    mine = [episode for episode in episodes if episode.agent == agent]
+    most = max((len(step.decision.candidates) for episode in mine for step in episode.steps), default=0)
+    tallies: dict[str, dict[Hashable, tuple[float, float]]] = {name: {} for name in ("candidates", *_SHARES, "steps")}
+
+    for episode in mine:
+        task = (episode.task.suite, episode.task.id)
+        count = len(episode.steps)
+        repeats, returns, most_often = _again(episode)
+        offered = [[c.label for c in step.decision.candidates] for step in episode.steps]
+        for name, part, whole in (
+            ("candidates", sum(map(len, offered)), count),
+            ("short", sum(len(labels) < most for labels in offered), count),
+            ("duplicates", sum(len(labels) - len(set(labels)) for labels in offered), sum(map(len, offered))),
+            ("explored", sum(step.decision.explored for step in episode.steps), count),
+            ("repeated", repeats, count),
+            ("returned", returns, count),
+            ("failed", sum(page.error is not None for page in _after(episode)), count),
+            ("looping", most_often >= LOOP, 1),
+            ("steps", count, 1),
+        ):
+            before = tallies[name].get(task, (0.0, 0.0))
+            tallies[name][task] = (before[0] + part, before[1] + whole)
+    return dict(tallies)
+
+
+def behaviour_sheet(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Sheet:
+    """A row an agent."""
+    names = ("candidates", *_SHARES, "steps")
+    heads = (
+        *("candidates / step", "short", "duplicates", "explored"),
+        *("same step again", "page again", "failed actions", "episodes in a loop", "steps / episode"),
+    )
+    return Sheet(
+        name="behaviour",
+        title="Candidates, repetitions and loops",
+        columns=(
+            Column(name="agent"),
+            Column(name="episodes"),
+            *(Column(name=head, percent=name in _SHARES) for name, head in zip(names, heads, strict=True)),
+        ),
+        rows=tuple(
+            Row(cells=(row.agent, row.episodes, *(getattr(row, name) for name in names)), origin=made.get(row.agent))
+            for row in rows
+        ),
+        notes=(
+            "Shares of steps, but duplicates: of candidates, and loops: of episodes. 95 % bootstrap over tasks.",
+            "Short: fewer candidates than the agent's most, since equal actions are offered once. Duplicates: other "
+            "actions with the same words.",
+            f"A loop: the same action on the same page {LOOP} times or more.",
+        ),
+    )
+
+
+def _again(episode: Episode) -> tuple[int, int, int]:
+    """Steps that repeat a (page, action); steps on a page that was left before; how often the commonest was done."""
+    done: dict[Hashable, int] = {}
+    seen: set[Hashable] = set()
+    repeats = returns = 0
+    last: Hashable = None
+    for step in episode.steps:
+        page = page_key(step.observation)
+        returns += page in seen and page != last
+        what = (page, step.decision.candidate.label)
+        repeats += what in done
+        done[what] = done.get(what, 0) + 1
+        seen.add(page)
+        last = page
+    return repeats, returns, max(done.values(), default=0)
+
+
+def _after(episode: Episode) -> list[Observation]:
+    """The page after each step, where there is one."""
+    steps: tuple[Step, ...] = episode.steps
+    return [*(step.observation for step in steps[1:]), *([episode.final] if episode.final else [])]

@@ -1,0 +1,171 @@
+"""One table for every ablation: success and steps by a setting of the runs, over one store or several.
+
+Best-of-Q's Table 3 (by `agent` and `model.path`), Table 4 (by `N` and by run: which Q-function it used), Tables 10
+to 12 (by run or store) and Agent Q's Figs. 3 and 6 (by `agent`, one store an approach) are this table.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.origin import Origin, origin, setting
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
+from bestofq.reports.table import attempts_of
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+KEYS = ("store", "run", "agent", "suite", "split", "N")
+"""What is no setting of a run, and can be grouped by all the same. N: the most candidates seen at a step."""
+
+
+class SettingRow(Noun):
+    """The episodes that share these values."""
+
+    values: tuple[str, ...]  # one per key
+    success: Estimate
+    interval: Interval  # over tasks
+    steps_for_success: Estimate | None
+    tasks: int
+    episodes: int
+    difference: Difference | None  # to the baseline, paired by task; None: itself, or no task in common
+    origin: Origin
+
+    @property
+    def name(self) -> str:
+        return ", ".join(self.values)
+
+
+def by_setting(
+    stores: Mapping[str, Store],
+    keys: Sequence[str],
+    *,
+    runs: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    split: str | None = None,
+    baseline: str | None = None,
+) -> list[SettingRow]:
+    """A row for each combination of the values of `keys`, in the order of stores, runs and agents.
+
+    A key is one of `KEYS` or a dotted setting of the run's configuration (`epsilon`, `model.path`, `suite.env`); where
+    a run has no such setting its value is `–`. With `agents`, rows come in their order within a run. Differences are to
+    the row of the name `baseline` (its values, with commas), none: to the first.
+
+    DataError when nothing is finished, or there is no such setting or baseline.
+    """
+    found: dict[tuple[str, ...], list[tuple[str, EpisodeSummary]]] = {}
+    configs = {(name, run.name): run.config for name, store in stores.items() for run in store.runs()}
+    for key in keys:
+        if key not in KEYS and all(setting(config, key) is None for config in configs.values()):
+            raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *_known(configs.values())))}")
+    made: dict[tuple[str, str, str], Origin] = {}
+    for name, store in stores.items():
+        for run in store.runs():
+            if runs is not None and run.name not in runs:
+                continue
+            episodes = [e for e in store.summaries(run=run.name, split=split) if agents is None or e.agent in agents]
+            order = agents or sorted({e.agent for e in episodes})
+            for agent in order:
+                theirs = [e for e in episodes if e.agent == agent and e.told]
+                if not theirs:
+                    continue
+                made[name, run.name, agent] = origin(store, {run.name: run}, theirs)
+                for e in theirs:
+                    n = made[name, run.name, agent].n
+                    known = {"store": name, "run": run.name, "agent": agent, "suite": e.slot.suite, "split": e.split}
+                    values = (
+                        str(n) if key == "N" else known[key] if key in known else _words(setting(run.config, key))
+                        for key in keys
+                    )
+                    found.setdefault(tuple(values), []).append((name, e))
+    if not found:
+        raise DataError(f"no episode is finished in {', '.join(stores) or 'no store'}: run `bestofq eval` first")
+    attempts = {values: _attempts(theirs) for values, theirs in found.items()}
+    names = {", ".join(values): values for values in attempts}
+    if baseline is not None and baseline not in names:
+        raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
+    first = next(iter(attempts)) if baseline is None else names[baseline]
+    return [
+        SettingRow(
+            values=values,
+            success=stats.success_rate(tried),
+            interval=stats.success_interval(tried),
+            steps_for_success=stats.steps_for_success(tried),
+            tasks=len({attempt.task for attempt in tried}),
+            episodes=len(tried),
+            difference=None if values == first else stats.paired_difference(tried, attempts[first]),
+            origin=_together([made[k] for k in dict.fromkeys((name, e.run, e.agent) for name, e in found[values])]),
+        )
+        for values, tried in attempts.items()
+    ]
+
+
+def setting_sheet(rows: Sequence[SettingRow], keys: Sequence[str]) -> Sheet:
+    """The rows as a table."""
+    return Sheet(
+        name="by-" + "-".join(key.replace(".", "-").replace("/", "-") for key in keys),
+        title=f"Success by {', '.join(keys)}",
+        columns=(
+            *(Column(name=key) for key in keys),
+            Column(name="success", percent=True),
+            Column(name="± over runs", percent=True),
+            Column(name="steps for success"),
+            Column(name="difference", percent=True, signed=True),
+            Column(name="tasks"),
+            Column(name="episodes"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(*row.values, Measure(value=row.success.mean, interval=row.interval), row.success.error),
+                    *(row.steps_for_success, row.difference, row.tasks, row.episodes),
+                ),
+                origin=row.origin,
+            )
+            for row in rows
+        ),
+        notes=(
+            "95 % bootstrap over tasks; ±: standard error over runs. Difference: to the row without one, paired by "
+            "task.",
+        ),
+    )
+
+
+def _attempts(episodes: Sequence[tuple[str, EpisodeSummary]]) -> list[Attempt]:
+    """As statistics need them, runs of two stores apart."""
+    stores = dict.fromkeys(name for name, _ in episodes)
+    return [
+        attempt._replace(run=(name, attempt.run))
+        for name in stores
+        for attempt in attempts_of(e for store, e in episodes if store == name)
+    ]
+
+
+def _together(made: Sequence[Origin]) -> Origin:
+    return Origin(
+        runs=tuple(dict.fromkeys(run for one in made for run in one.runs)),
+        commits=tuple(dict.fromkeys(commit for one in made for commit in one.commits)),
+        models=tuple(dict.fromkeys(model for one in made for model in one.models)),
+        seeds=tuple(dict.fromkeys(seed for one in made for seed in one.seeds)),
+        repeats=sum(one.repeats for one in made),
+        n=max((one.n for one in made if one.n is not None), default=None),
+        commands=tuple(dict.fromkeys(command for one in made for command in one.commands)),
+    )
+
+
+def _words(value: JsonValue) -> str:
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _known(configs: Iterable[Mapping[str, JsonValue]]) -> list[str]:
+    """The names of all settings, dotted."""
+
+    def names(value: JsonValue, before: str) -> list[str]:
+        if not isinstance(value, dict):
+            return [before]
+        return [n for key, inner in value.items() for n in names(inner, f"{before}.{key}" if before else key)]
+
+    return sorted({name for config in configs for name in names(dict(config), "")})

@@ -1,0 +1,178 @@
+"""Whether Q means what it says: the chosen action's Q against what came of it (not in the paper).
+
+Q(s, a) is the expected discounted reward (Best-of-Q, Eq. 2), so it is compared with discount^(steps left) · reward:
+with discount 1 the share of episodes that succeed. The episodes are the agent's own: they tell of its own policy's Q.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bestofq.core.decision import TOLD, Episode
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.origin import Origin
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Doubles, Measure, share
+
+BINS = 10
+FARTHEST = 10  # steps before the last that are told apart
+
+
+class Valued(NamedTuple):
+    """A step: the Q of what was done, and what came of it."""
+
+    task: Hashable
+    q: float
+    outcome: float  # discounted
+    left: int  # steps after it
+    success: bool
+
+
+class Bin(Noun):
+    """Steps whose Q lies in [low, high)."""
+
+    low: float
+    high: float
+    steps: int
+    q: float  # mean
+    outcome: Measure
+
+
+class Distance(Noun):
+    """Mean Q of what was done so many steps before the last, in episodes that succeeded and that did not."""
+
+    left: int
+    steps: int
+    succeeded: Measure
+    failed: Measure
+
+
+class Calibration(Noun):
+    """One agent's Q. `ece`: mean distance of Q and outcome over bins, weighted by steps; more than 0 by chance too."""
+
+    agent: str
+    discount: float
+    steps: int
+    bins: tuple[Bin, ...]
+    ece: Measure
+    bias: Measure  # mean Q − mean outcome: above 0, Q hopes too much
+    distances: tuple[Distance, ...]
+
+
+def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1.0) -> list[Valued]:
+    """The agent's steps where a state value shows that the scores are learned values; explored ones included."""
+    return [
+        Valued(
+            task=(episode.task.suite, episode.task.id),
+            q=step.decision.scores[step.decision.chosen],
+            outcome=discount ** (len(episode.steps) - 1 - index) * float(episode.verdict.outcome == "success"),
+            left=len(episode.steps) - 1 - index,
+            success=episode.verdict.outcome == "success",
+        )
+        for episode in episodes
+        if episode.agent == agent and episode.verdict.outcome in TOLD
+        for index, step in enumerate(episode.steps)
+        if step.decision.state_value is not None and np.isfinite(step.decision.scores[step.decision.chosen])
+    ]
+
+
+def are_values(steps: Sequence[Valued]) -> bool:
+    """Whether scores are on the scale of rewards: of log π + Q / β they are not."""
+    low, high = np.quantile([step.q for step in steps], [0.02, 0.98]) if steps else (np.nan, np.nan)
+    return bool(low > -0.5 and high < 1.5)
+
+
+def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, bins: int = BINS) -> Calibration:
+    """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
+    tasks = {task: row for row, task in enumerate(dict.fromkeys(step.task for step in steps))}
+    counts = np.zeros((len(tasks), bins, 3))  # [T, bins, (steps, sum of Q, sum of outcomes)]
+    for step in steps:
+        at = min(max(int(step.q * bins), 0), bins - 1)
+        counts[tasks[step.task], at] += (1, step.q, step.outcome)
+
+    def of(statistic: str) -> Measure:
+        def value(sums: Doubles) -> Doubles:  # [B, bins * 3] -> [B]
+            parts = sums.reshape(len(sums), bins, 3)
+            gaps = parts[..., 1] - parts[..., 2]
+            off = np.abs(gaps).sum(axis=1) if statistic == "ece" else gaps.sum(axis=1)
+            return share(off, parts[..., 0].sum(axis=1))
+
+        return stats.measure(counts.reshape(len(tasks), bins * 3), value)
+
+    found = []
+    for at in range(bins):
+        held = counts[:, at]
+        if number := int(held[:, 0].sum()):
+            outcome = stats.ratio({row: (one[2], one[0]) for row, one in enumerate(held) if one[0]})
+            mean = float(held[:, 1].sum() / number)
+            found.append(Bin(low=at / bins, high=(at + 1) / bins, steps=number, q=mean, outcome=outcome))
+    return Calibration(
+        agent=agent,
+        discount=discount,
+        steps=len(steps),
+        bins=tuple(found),
+        ece=of("ece"),
+        bias=of("bias"),
+        distances=tuple(_distances(steps)),
+    )
+
+
+def calibration_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> Sheet:
+    """A row a bin, below them the whole."""
+    found = []
+    for row in rows:
+        for held in row.bins:
+            name = f"{held.low:.1f} to {held.high:.1f}"
+            cells = (row.agent, name, held.steps, held.q, held.outcome, None, None)
+            found.append(Row(cells=cells, origin=made.get(row.agent)))
+        cells_all = (row.agent, "all", row.steps, None, None, row.ece, row.bias)
+        found.append(Row(cells=cells_all, origin=made.get(row.agent)))
+    discounts = sorted({row.discount for row in rows})
+    names = ("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias")
+    return Sheet(
+        name="calibration",
+        title="Calibration of Q",
+        columns=tuple(Column(name=name, digits=3) for name in names),
+        rows=tuple(found),
+        notes=(
+            "Q of the action that was taken against discount^(steps left) · success, discount "
+            f"{', '.join(f'{d:g}' for d in discounts) or 'none'}. 95 % bootstrap over tasks.",
+            "ECE: mean gap over bins by steps; chance alone makes it more than 0. Bias: mean Q − mean outcome.",
+        ),
+    )
+
+
+def distance_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> Sheet:
+    """A row a distance from the last step."""
+    return Sheet(
+        name="q-by-step-from-the-end",
+        title="Q by step from the end",
+        columns=tuple(Column(name=n, digits=3) for n in ("agent", "steps left", "steps", "succeeded", "failed")),
+        rows=tuple(
+            Row(cells=(row.agent, at.left, at.steps, at.succeeded, at.failed), origin=made.get(row.agent))
+            for row in rows
+            for at in row.distances
+        ),
+        notes=("Mean Q of what was taken, so many steps before the last, by how the episode ended.",),
+    )
+
+
+def _distances(steps: Sequence[Valued]) -> Iterable[Distance]:
+    for left in range(min(FARTHEST, max((step.left for step in steps), default=-1)) + 1):
+        here = [step for step in steps if step.left == left]
+        yield Distance(
+            left=left,
+            steps=len(here),
+            succeeded=_mean_q([step for step in here if step.success]),
+            failed=_mean_q([step for step in here if not step.success]),
+        )
+
+
+def _mean_q(steps: Iterable[Valued]) -> Measure:
+    tally: dict[Hashable, tuple[float, float]] = {}
+    for step in steps:
+        total, number = tally.get(step.task, (0.0, 0.0))
+        tally[step.task] = (total + step.q, number + 1)
+    return stats.ratio(tally)

@@ -1,0 +1,150 @@
+"""The diagnostics' figures: bars with intervals, values over steps, calibration (headline: `figures.py`)."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from bestofq.core.errors import InputError
+from bestofq.reports.calibration import Calibration
+from bestofq.reports.reliability import Pass
+from bestofq.reports.stats import Measure
+from bestofq.reports.svg import WIDTH, Plot, bar, dot, legend, line, nice_ticks, shape, shortened, svg, text
+from bestofq.reports.values import ValuePath
+
+
+def bars_svg(
+    rows: Sequence[tuple[str, Measure]],
+    *,
+    title: str,
+    references: Sequence[tuple[str, float]] = (),
+    standalone: bool = True,
+) -> Markup:
+    """Shares as bars with their intervals, one a row (Agent Q, Figs. 3 and 6: approaches). `references` are lines to
+    compare with, such as human success. InputError without a row that is defined."""
+    shown = [(name, measure.value, measure.interval) for name, measure in rows if measure.value is not None]
+    if not shown:
+        raise InputError(f"{title}: there is nothing to draw, no row has a value")
+    pitch, left, right, top = 34, 190, 68, 6 + (18 if references else 0)
+    wide = WIDTH - left - right
+    parts = []
+    for number, (name, value, interval) in enumerate(shown):
+        y = top + pitch * number
+        parts += [text(left - 12, y + 15, shortened(name, 28), "end name"), bar(left, y, wide, 20, "track")]
+        parts.append(bar(left, y, wide * value, 20, "bar"))
+        if interval is not None:
+            low, high = left + wide * interval.low, left + wide * interval.high
+            parts.append(line(low, y + 10, high, y + 10, "whisker"))
+            parts += [line(at, y + 6, at, y + 14, "whisker") for at in (low, high)]
+        parts.append(text(WIDTH - right + 12, y + 15, f"{100 * value:.1f} %", "value"))
+    height = top + pitch * len(shown) + 14
+    for name, level in references:
+        at = left + wide * level
+        parts.append(line(at, top - 4, at, height - 20, "base"))
+        parts.append(text(at, 12, f"{name} {100 * level:.1f} %", "middle baseline-text"))
+    parts.append(text(left, height - 4, "whisker: 95 % interval over tasks", ""))
+    return svg(parts, height, title, standalone)
+
+
+def reliability_svg(rows: Sequence[Pass], *, standalone: bool = True) -> Markup:
+    """pass@k of each agent with its interval; the mean of the tasks' variances, Fig. 9's error bars, stands beside each
+    bar as σ²."""
+
+    def name(row: Pass) -> str:
+        variance = "" if row.variance.value is None else f", σ² {row.variance.value:.3f}"
+        return f"{shortened(row.agent, 14)} @{row.k}{variance}"
+
+    return bars_svg([(name(row), row.solved) for row in rows], title="pass@k", standalone=standalone)
+
+
+def values_svg(path: ValuePath, *, standalone: bool = True) -> Markup:
+    """V dashed, what was taken solid, the other candidates as dots, explored steps hollow (Best-of-Q, Fig. 12).
+
+    InputError when the episode holds no value.
+    """
+    values = [v for s in path.steps for v in (s.state_value, s.taken, *s.others) if v is not None]
+    if not values:
+        raise InputError(f"episode {path.episode} holds no value: its scorer gave none, or it has no step")
+    ticks = nice_ticks(min(values), max(values))
+    plot = Plot(x=(0, max(len(path.steps) - 1, 1)), y=(ticks[0], ticks[-1]), right=26)
+    parts = plot.rows([(tick, f"{tick:g}") for tick in ticks])
+    every = max(1, -(-len(path.steps) // 15))
+    parts += plot.columns([(s.index, str(s.index + 1)) for s in path.steps if s.index % every == 0], "step")
+    parts += legend((("key-state", "V"), ("s0", "taken"), ("other", "other candidates")), left=plot.left, pitch=80)
+    outcome = "good" if path.outcome == "success" else "not-chosen"
+    parts.append(bar(WIDTH - 120, 3, 10, 10, outcome))
+    parts.append(text(WIDTH - 104, 12, path.outcome, "name"))
+    for step in path.steps:
+        parts += [dot(plot.at_x(step.index), plot.at_y(q), "other", f"another: {q:.3f}", radius=3) for q in step.others]
+    for style, picked in (("state", [s.state_value for s in path.steps]), ("line s0", [s.taken for s in path.steps])):
+        drawn = [(at, value) for at, value in enumerate(picked) if value is not None]
+        parts.append(shape("polyline", plot.points(drawn), style))
+    for step in path.steps:
+        if step.taken is not None:
+            title = f"step {step.index + 1}, {step.taken:.3f}: {step.label}"
+            style = "hollow" if step.explored else "s0"
+            parts.append(dot(plot.at_x(step.index), plot.at_y(step.taken), style, title))
+    return svg(parts, plot.height, f"Values over the steps of {path.agent} on {path.task}", standalone)
+
+
+def calibration_svg(found: Calibration, *, standalone: bool = True) -> Markup:
+    """The reliability curve: outcome against Q, with intervals; below it how many steps have such a Q.
+
+    InputError without a step.
+    """
+    if not found.bins:
+        raise InputError(f"calibration of {found.agent}: there is no step with a value")
+    plot = Plot(x=(0, 1), y=(0, 1), height=400, left=52, top=14, bottom=110, right=90)
+    fifths = [(n / 5, f"{n / 5:.1f}") for n in range(6)]
+    parts = plot.rows(fifths)
+    parts.append(line(plot.at_x(0), plot.at_y(0), plot.at_x(1), plot.at_y(1), "diagonal"))
+    most = max(held.steps for held in found.bins)
+    foot = plot.height - 44
+    for held in found.bins:
+        x = plot.at_x(min(max(held.q, 0), 1))
+        if held.outcome.value is not None:
+            if (bounds := held.outcome.interval) is not None:
+                parts.append(line(x, plot.at_y(bounds.low), x, plot.at_y(bounds.high), "whisker"))
+            title = f"Q {held.q:.3f}: outcome {held.outcome.value:.3f} over {held.steps:,} steps"
+            parts.append(dot(x, plot.at_y(held.outcome.value), "s0", title, radius=4))
+        tall = 50 * held.steps / most
+        left, right = plot.at_x(held.low) + 1, plot.at_x(held.high) - 1
+        parts.append(bar(left, foot - tall, right - left, tall, "bar plain"))
+    curve = [(min(max(b.q, 0), 1), b.outcome.value) for b in found.bins if b.outcome.value is not None]
+    parts.append(shape("polyline", plot.points(curve), "line s0"))
+    parts += [text(plot.at_x(v), plot.height - 26, label, "middle") for v, label in fifths]
+    what = "success" if found.discount == 1 else f"{found.discount:g}^(steps left) · success"
+    axes = f"x: Q of the action taken; y: {what}; bars: steps"
+    parts.append(text((plot.left + WIDTH - plot.right) / 2, plot.height - 6, axes, "middle"))
+    words = ("ECE", found.ece), ("bias", found.bias)
+    for number, (name, measure) in enumerate(words):
+        parts.append(text(WIDTH - plot.right + 12, 30 + 44 * number, name, ""))
+        value = "–" if measure.value is None else f"{measure.value:.3f}"
+        parts.append(text(WIDTH - plot.right + 12, 48 + 44 * number, value, "value"))
+    return svg(parts, plot.height, f"Calibration of Q: {found.agent}", standalone)
+
+
+def distances_svg(found: Calibration, *, standalone: bool = True) -> Markup:
+    """Mean Q by steps left, of episodes that succeeded and that failed, with bands. InputError without a step."""
+    if not found.distances:
+        raise InputError(f"Q by step from the end of {found.agent}: there is no step with a value")
+    measures = [m for at in found.distances for m in (at.succeeded, at.failed) if m.interval is not None]
+    bounds = [b for m in measures if m.interval for b in (m.interval.low, m.interval.high)]
+    ticks = nice_ticks(min(*bounds, 0.0), max(bounds))
+    farthest = found.distances[-1].left
+    plot = Plot(x=(-max(farthest, 1), 0), y=(ticks[0], ticks[-1]))
+    parts = plot.rows([(tick, f"{tick:g}") for tick in ticks])
+    parts += plot.columns([(-at.left, str(at.left)) for at in found.distances], "steps left after this one")
+    for style, name, field in (("s1", "succeeded", "succeeded"), ("s0", "failed", "failed")):
+        drawn: list[tuple[float, float, float, float]] = []
+        for at in reversed(found.distances):
+            measure: Measure = getattr(at, field)
+            if measure.value is not None and measure.interval is not None:
+                drawn.append((-at.left, measure.value, measure.interval.low, measure.interval.high))
+        outline = [(x, high) for x, _, _, high in drawn] + [(x, low) for x, _, low, _ in reversed(drawn)]
+        parts.append(shape("polygon", plot.points(outline), f"band {style}"))
+        parts.append(shape("polyline", plot.points([(x, value) for x, value, _, _ in drawn]), f"line {style}"))
+        parts += [
+            dot(plot.at_x(x), plot.at_y(value), style, f"{name}, {-x:g} left: {value:.3f}") for x, value, *_ in drawn
+        ]
+    parts += legend((("s1", "succeeded"), ("s0", "failed")), left=plot.left, pitch=100)
+    return svg(parts, plot.height, f"Q by step from the end: {found.agent}", standalone)

@@ -1,0 +1,177 @@
+"""All diagnostics of some runs from one reading of their episodes: sheets and figures."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from bestofq.core.decision import Candidate, Episode, Step
+from bestofq.core.errors import InputError
+from bestofq.core.observation import Observation
+from bestofq.reports.behaviour import behaviour, behaviour_sheet
+from bestofq.reports.calibration import (
+    are_values,
+    calibration,
+    calibration_sheet,
+    distance_sheet,
+    valued_steps,
+)
+from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
+from bestofq.reports.costs import Prices
+from bestofq.reports.differences import differences_sheet
+from bestofq.reports.figures import failure_split_svg
+from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_sheet
+from bestofq.reports.origin import Origin
+from bestofq.reports.recall import Rated, recall, recall_sheet, sibling_steps
+from bestofq.reports.reliability import pass_sheet, reliability
+from bestofq.reports.sheet import Sheet
+from bestofq.reports.spending import spending, spending_sheet
+from bestofq.reports.svg import STYLE
+from bestofq.reports.table import attempts_of
+from bestofq.reports.values import telling_pair, value_path, values_sheet
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A picture for a page: `name` names its file."""
+
+    name: str
+    caption: str
+    svg: Markup  # stands alone
+
+    @property
+    def inline(self) -> Markup:
+        """For a page that has the figures' style itself."""
+        return Markup(self.svg.replace(f"<style>{STYLE}</style>", ""))
+
+
+@dataclass(kw_only=True)
+class Diagnosis:
+    """What is found, in the order it is shown."""
+
+    sheets: list[Sheet] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+
+
+def diagnose(
+    store: Store,
+    episodes: Sequence[EpisodeSummary],
+    made: Mapping[str, Origin],
+    *,
+    baseline: str | None = None,
+    discount: float = 1.0,
+    prices: Prices | None = None,
+    rated: Mapping[str, Sequence[Rated]] | None = None,
+    rater: str = "an oracle",
+    error: JudgeError | None = None,
+    shown: Sequence[str] = (),
+) -> Diagnosis:
+    """Of finished episodes, whose agents are `made`'s, in its order.
+
+    `rated`: steps by agent that `rater` rated; without it successful siblings do. `error`: of the judge who gave the
+    verdicts, InputError where none is. `shown`: episodes for Fig. 12, none: a telling pair of each agent that has
+    values.
+    """
+    found = Diagnosis()
+    read = [_slim(store.episode(e.id)) for e in episodes if e.agent in made]
+    origins = dict(made)
+    attempts = {agent: attempts_of([e for e in episodes if e.agent == agent]) for agent in made}
+
+    passes = reliability({agent: tried for agent, tried in attempts.items() if tried})
+    found.sheets.append(pass_sheet(passes, origins))
+    found.figures.append(Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes)))
+
+    recalls = []
+    for agent in made:
+        if rated is None:
+            steps, total = sibling_steps(read, agent, read, own=len(made) == 1)
+            recalls.append(recall(agent, steps, of=total))
+        elif agent in rated:
+            total = sum(len(e.steps) for e in read if e.agent == agent)
+            recalls.append(recall(agent, rated[agent], of=total))
+    who = (
+        rater
+        if rated is not None
+        else "what successful episodes of the same task did on the same page, which favours the usual first"
+    )
+    found.sheets.append(recall_sheet([row for row in recalls if row.steps], made, rater=who))
+    for row in recalls:
+        if row.contested:
+            caption = f"Where steps go wrong (Fig. 3): {row.agent}"
+            found.figures.append(
+                Figure(name=f"failures-{row.agent}", caption=caption, svg=failure_split_svg(row.split))
+            )
+
+    valued = {agent: valued_steps(read, agent, discount=discount) for agent in made}
+    calibrated = [calibration(s, a, discount=discount) for a, s in valued.items() if s and are_values(s)]
+    if calibrated:
+        found.sheets += [calibration_sheet(calibrated, origins), distance_sheet(calibrated, origins)]
+    for one in calibrated:
+        caption = f"Calibration of Q: {one.agent}"
+        found.figures.append(Figure(name=f"calibration-{one.agent}", caption=caption, svg=calibration_svg(one)))
+        caption = f"Q by step from the end: {one.agent}"
+        found.figures.append(Figure(name=f"q-by-step-{one.agent}", caption=caption, svg=distances_svg(one)))
+
+    paths = [value_path(e) for e in _shown(store, episodes, read, [one.agent for one in calibrated], shown)]
+    if paths:
+        found.sheets.append(values_sheet(paths, made))
+    for path in paths:
+        caption = f"V, Q taken and other candidates (Fig. 12): {path.agent} on {path.task}"
+        found.figures.append(Figure(name=f"values-{path.episode}", caption=caption, svg=values_svg(path)))
+
+    found.sheets.append(behaviour_sheet([behaviour(read, agent) for agent in made], origins))
+    spent = [row for agent in made for row in spending(read, agent, prices=prices)]
+    found.sheets.append(spending_sheet(spent, origins))
+    if baseline is not None and baseline in made and len(made) > 1:
+        found.sheets.append(differences_sheet(read, made, baseline, prices=prices))
+    if error is not None:
+        found.sheets.append(corrected_sheet(_corrected(episodes, made, error, baseline), error, made))
+    return found
+
+
+def _corrected(
+    episodes: Sequence[EpisodeSummary], made: Mapping[str, Origin], error: JudgeError, baseline: str | None
+) -> list[Corrected]:
+    """Of the agents' episodes whose verdict in force is this judge's. InputError where none is."""
+    told = {agent: attempts_of([e for e in episodes if e.agent == agent and e.judge == error.judge]) for agent in made}
+    if not any(told.values()):
+        judges = sorted({e.judge for e in episodes if e.judge})
+        raise InputError(
+            f"no episode has its verdict from judge {error.judge!r}: "
+            f"they have it from {'; '.join(judges) or 'their environment'}"
+        )
+    base = told.get(baseline or "", ())
+    return [corrected(a, t, error, baseline=() if a == baseline else base) for a, t in told.items() if t]
+
+
+def _slim(episode: Episode) -> Episode:
+    """The episode with its pages' texts as hashes and without replies: thousands of episodes are held at once."""
+
+    def page(seen: Observation) -> Observation:
+        digest = hashlib.sha256(seen.text.encode("utf-8", "surrogatepass")).hexdigest()
+        return Observation(url=seen.url, title="", text=digest, elements=(), error=seen.error)
+
+    def step(one: Step) -> Step:
+        candidates = tuple(Candidate(action=c.action, label=c.label) for c in one.decision.candidates)
+        decision = one.decision.model_copy(update={"candidates": candidates})
+        return one.model_copy(update={"observation": page(one.observation), "decision": decision})
+
+    final = None if episode.final is None else page(episode.final)
+    return episode.model_copy(update={"steps": tuple(map(step, episode.steps)), "final": final})
+
+
+def _shown(
+    store: Store,
+    episodes: Sequence[EpisodeSummary],
+    read: Sequence[Episode],
+    agents: Sequence[str],
+    shown: Sequence[str],
+) -> list[Episode]:
+    if shown:
+        return [store.episode(episode) for episode in shown]
+    ids = [e.id for agent in agents for e in telling_pair([e for e in episodes if e.agent == agent])]
+    by_id = {episode.id: episode for episode in read}
+    return [by_id[one] for one in ids]

@@ -1,0 +1,176 @@
+"""A folder that opens from disk, without a server and without a network: `index.html` with every table and figure, the
+episodes to step through beside it, and each table as CSV, JSON, LaTeX and Markdown, each figure as SVG.
+
+    index.html          tables, figures, where each row comes from; no script
+    episodes.html       `html.write_report`: the headline, and episodes to step through
+    tables/, figures/   for papers and other programs
+    screenshots/        what episodes.html shows
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bestofq.reports import origin
+from bestofq.reports.costs import Prices, cost_table
+from bestofq.reports.diagnosis import Diagnosis, Figure, diagnose
+from bestofq.reports.domains import domain_table
+from bestofq.reports.figures import CurvePoint, learning_curve_svg, pareto_svg, success_bars_svg
+from bestofq.reports.headline import domain_sheet, price_sheet, result_sheet
+from bestofq.reports.html import TEMPLATES, style_of, write_report
+from bestofq.reports.judged import JudgeError
+from bestofq.reports.origin import Origin, origins
+from bestofq.reports.recall import Rated
+from bestofq.reports.sheet import Sheet, write_sheets
+from bestofq.reports.table import result_table
+from bestofq.store.store import Store
+
+ENDINGS = ("csv", "json", "tex", "md")
+
+
+def gather(
+    store: Store,
+    *,
+    runs: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    suite: str | None = None,
+    split: str | None = None,
+    baseline: str | None = None,
+    curve: Sequence[CurvePoint] | None = None,
+    curve_baseline: tuple[str, float] | None = None,
+    prices: Prices | None = None,
+    discount: float = 1.0,
+    rated: Mapping[str, Sequence[Rated]] | None = None,
+    error: JudgeError | None = None,
+    shown: Sequence[str] = (),
+) -> tuple[Diagnosis, dict[str, Origin]]:
+    """Every table and figure of `runs` (None: all), the headline first, and what made each agent's numbers.
+
+    The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised; `curve` is
+    Fig. 4's, `curve_baseline` the name and success of the agent it is held against on the same tasks; the rest is
+    `diagnose`'s.
+    """
+    table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
+    read, names = [source.run for source in table.sources], [row.agent for row in table.rows]
+    found = (store.summaries(run=run, suite=suite, split=split) for run in read)
+    episodes = [episode for some in found for episode in some if episode.agent in names]
+    known = origins(store, episodes)
+    made = {name: known[name] for name in names}
+    costs = cost_table(store, runs=read, agents=names, suite=suite, split=split, prices=prices)
+    domains = domain_table(store, runs=read, agents=names, suite=suite, split=split)
+    more = diagnose(
+        store,
+        episodes,
+        made,
+        baseline=baseline,
+        discount=discount,
+        prices=prices,
+        rated=rated,
+        error=error,
+        shown=shown,
+    )
+    sheets = [result_sheet(table, made), *([domain_sheet(domains, made)] if 2 < len(domains.rows) < 200 else [])]
+    figures = [
+        Figure(name="success", caption="Success of each agent", svg=success_bars_svg(table)),
+        Figure(name="pareto", caption="Success against cost (Fig. 2)", svg=pareto_svg(costs)),
+    ]
+    if curve:
+        figures += _curves(curve, curve_baseline)
+    prices_of = [price_sheet(prices)] if prices else []
+    return Diagnosis(sheets=[*sheets, *more.sheets, *prices_of], figures=[*figures, *more.figures]), made
+
+
+def _curves(curve: Sequence[CurvePoint], baseline: tuple[str, float] | None) -> list[Figure]:
+    name, level = baseline or ("", None)
+    drawn = learning_curve_svg(curve, baseline=level, baseline_name=name)
+    found = [Figure(name="curve", caption="Success by episodes learned from (Fig. 4)", svg=drawn)]
+    if all(point.successes is not None for point in curve):
+        drawn = learning_curve_svg(curve, baseline=level, baseline_name=name, by="successes")
+        found.append(Figure(name="curve-successes", caption="Success by successful episodes (Fig. 8)", svg=drawn))
+    return found
+
+
+def write_folder(
+    store: Store,
+    folder: Path,
+    *,
+    title: str,
+    runs: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    suite: str | None = None,
+    split: str | None = None,
+    baseline: str | None = None,
+    curve: Sequence[CurvePoint] | None = None,
+    curve_baseline: tuple[str, float] | None = None,
+    prices: Prices | None = None,
+    discount: float = 1.0,
+    rated: Mapping[str, Sequence[Rated]] | None = None,
+    error: JudgeError | None = None,
+    shown: Sequence[str] = (),
+    max_episodes: int = 40,
+) -> Path:
+    """Write the folder, made where it is not there, and return its `index.html`. Arguments as in `gather`."""
+    found, made = gather(
+        store,
+        runs=runs,
+        agents=agents,
+        suite=suite,
+        split=split,
+        baseline=baseline,
+        curve=curve,
+        curve_baseline=curve_baseline,
+        prices=prices,
+        discount=discount,
+        rated=rated,
+        error=error,
+        shown=shown,
+    )
+    write_report(
+        store,
+        folder / "episodes.html",
+        title=title,
+        runs=runs,
+        agents=agents,
+        suite=suite,
+        split=split,
+        baseline=baseline,
+        curve=curve,
+        prices=prices,
+        max_episodes=max_episodes,
+        pictures="screenshots",
+    )
+    write_sheets(found.sheets, folder / "tables", ENDINGS)
+    write_figures(found.figures, folder / "figures")
+    return write_index(found.sheets, found.figures, made, folder / "index.html", title=title)
+
+
+def write_figures(figures: Sequence[Figure], folder: Path) -> None:
+    """Each as an SVG file that stands alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for figure in figures:
+        (folder / file_name(figure)).write_text(figure.svg, encoding="utf-8")
+
+
+def file_name(figure: Figure) -> str:
+    """The figure's file; an agent's name in it may hold anything."""
+    return re.sub(r"[^\w.@-]+", "-", figure.name) + ".svg"
+
+
+def write_index(
+    sheets: Sequence[Sheet], figures: Sequence[Figure], made: Mapping[str, Origin], path: Path, *, title: str
+) -> Path:
+    """The page of all tables and figures."""
+    style, style_hash = style_of("report.css")
+    page = TEMPLATES.get_template("folder.html.jinja").render(
+        title=title,
+        sheets=sheets,
+        figures=[(figure, file_name(figure)) for figure in figures],
+        made=made,
+        origin_columns=origin.COLUMNS,
+        endings=ENDINGS,
+        style=style,
+        style_hash=style_hash,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8")
+    return path

@@ -1,0 +1,90 @@
+"""The headline tables as sheets: agents (Best-of-Q, Table 2), domains (Tables 6 to 8), prices (Table 13)."""
+
+from collections.abc import Mapping
+
+from bestofq.reports.costs import Prices
+from bestofq.reports.domains import DomainTable
+from bestofq.reports.origin import Origin
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Measure
+from bestofq.reports.table import ResultTable, outcome_words
+
+
+def result_sheet(table: ResultTable, made: Mapping[str, Origin]) -> Sheet:
+    """Table 2."""
+    return Sheet(
+        name="agents",
+        title="Success and steps of each agent (Best-of-Q, Table 2)",
+        columns=(
+            Column(name="agent"),
+            Column(name="success", percent=True),
+            Column(name="± over runs", percent=True),
+            Column(name="steps for success"),
+            Column(name="difference", percent=True, signed=True),
+            Column(name="tasks"),
+            Column(name="episodes"),
+            Column(name="outcomes"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    row.agent,
+                    Measure(value=row.success.mean, interval=row.interval),
+                    row.success.error,
+                    row.steps_for_success,
+                    row.difference,
+                    row.tasks,
+                    row.episodes,
+                    outcome_words(row.outcomes),
+                ),
+                origin=made.get(row.agent),
+            )
+            for row in table.rows
+        ),
+        notes=tuple(note for note in table.notes if not note.startswith("Tokens")),  # no column of theirs here
+    )
+
+
+def domain_sheet(table: DomainTable, made: Mapping[str, Origin]) -> Sheet:
+    """Tables 6 to 8, a row a domain and agent, so that each is one number with its interval."""
+    return Sheet(
+        name="domains",
+        title="Success by domain (Best-of-Q, Tables 5 to 8)",
+        columns=(
+            Column(name="domain"),
+            Column(name="agent"),
+            Column(name="tasks"),
+            Column(name="episodes"),
+            Column(name="success", percent=True),
+            Column(name="± over runs", percent=True),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    row.domain,
+                    agent,
+                    cell.tasks,
+                    cell.counted,
+                    Measure(value=cell.success.mean if cell.success else None, interval=cell.interval),
+                    cell.success.error if cell.success else None,
+                ),
+                origin=made.get(agent),
+            )
+            for row in table.rows
+            for agent, cell in zip(table.agents, row.cells, strict=True)
+        ),
+        notes=(
+            "95 % bootstrap over the domain's tasks; where all came out alike, the exact bound.",
+            "±: standard error over runs.",
+        ),
+    )
+
+
+def price_sheet(prices: Prices) -> Sheet:
+    """Table 13: what tokens cost that have no price in the store."""
+    return Sheet(
+        name="prices",
+        title="Prices, USD per million tokens (Best-of-Q, Table 13)",
+        columns=(Column(name="role"), Column(name="in", digits=2), Column(name="out", digits=2)),
+        rows=tuple(Row(cells=(role, usd_in, usd_out)) for role, (usd_in, usd_out) in prices.items()),
+    )

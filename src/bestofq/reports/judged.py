@@ -1,0 +1,180 @@
+"""Success that a judge told, with the judge's own error in it (Rogan and Gladen 1978).
+
+A judge who finds a true success with probability se (sensitivity) and a true failure with sp (specificity) says success
+with probability p·se + (1 − p)·(1 − sp). So the true rate is p = (said + sp − 1) / (se + sp − 1), and a difference of
+two agents under one judge is the difference said by se + sp − 1. se and sp come from episodes whose environment knows
+the truth (`bestofq judge --against-env`); that they hold for other tasks and agents is an assumption.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from bestofq.core.decision import TOLD, Verdict
+from bestofq.core.errors import DataError, InputError
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.origin import Origin
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Attempt, Difference, Doubles, Measure, share
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+
+class Corrected(Noun):
+    """Success as the judge said it, and as it is likely to be. `defined`: share of resamples in which the judge was
+    better than chance; the intervals are of those."""
+
+    agent: str
+    said: Measure
+    true: Measure
+    defined: float
+    difference: Difference | None = None  # of true success, to a baseline; None: itself, or no task in common
+
+
+class JudgeError(Noun):
+    """A judge's measured error, by task [T, 4]: true and false positives, false and true negatives."""
+
+    judge: str
+    counts: tuple[tuple[float, float, float, float], ...]
+
+    @property
+    def table(self) -> Doubles:
+        return np.array(self.counts, dtype=np.float64).reshape(-1, 4)
+
+    @property
+    def sensitivity(self) -> Measure:
+        return stats.measure(self.table, lambda sums: rates(sums)[0])
+
+    @property
+    def specificity(self) -> Measure:
+        return stats.measure(self.table, lambda sums: rates(sums)[1])
+
+
+def rates(sums: Doubles) -> tuple[Doubles, Doubles]:
+    """Sensitivity and specificity [...] of [..., 4], NaN where there is nothing to measure them on."""
+    return share(sums[..., 0], sums[..., 0] + sums[..., 2]), share(sums[..., 3], sums[..., 1] + sums[..., 3])
+
+
+def judge_error(store: Store, run: str, judge: str) -> JudgeError:
+    """The judge beside the environment's verdicts in a run. DataError where it has judged none there."""
+    verdicts = store.verdicts(run=run)
+    if judge not in verdicts:
+        raise DataError(
+            f"judge {judge!r} has no verdict beside the environment's in run {run!r}: there are those of "
+            f"{'; '.join(verdicts) or 'none'} (`bestofq judge --against-env` gives them)"
+        )
+    return confusion(store.summaries(run=run), verdicts[judge], judge)
+
+
+def confusion(episodes: Sequence[EpisodeSummary], verdicts: Mapping[str, Verdict], judge: str) -> JudgeError:
+    """The judge's verdicts by episode id against the episodes' own."""
+    cells: dict[Hashable, list[float]] = {}
+    for episode in episodes:
+        verdict = verdicts.get(episode.id)
+        if verdict is None or verdict.outcome not in TOLD or not episode.told or episode.judge:
+            continue
+        said = verdict.outcome == "success"
+        cell = cells.setdefault(episode.slot[:2], [0.0] * 4)
+        cell[(0 if episode.success else 1) if said else (2 if episode.success else 3)] += 1
+    return JudgeError(judge=judge, counts=tuple((c[0], c[1], c[2], c[3]) for c in cells.values()))
+
+
+def corrected(
+    agent: str,
+    attempts: Sequence[Attempt],
+    error: JudgeError,
+    *,
+    baseline: Sequence[Attempt] = (),
+    resamples: int = stats.RESAMPLES,
+    seed: int = 0,
+) -> Corrected:
+    """Success of judged attempts, corrected. Both samples are drawn again, each over its own tasks; the difference to
+    `baseline`, judged by the same judge, is paired by task.
+
+    InputError when there is no attempt, or the judge is no better than chance: then its verdicts say nothing.
+    """
+    tasks, others = _by_task(attempts), _by_task(baseline)
+    if not tasks:
+        raise InputError(f"no judged episode of {agent}: there is nothing to correct")
+    said = np.array(list(tasks.values()))  # [T]
+    table = error.table  # [J, 4]
+    whole_se, whole_sp = rates(table.sum(axis=0))
+    if not whole_se + whole_sp > 1:
+        raise InputError(
+            f"judge {error.judge} is no better than chance (sensitivity {float(whole_se):.2f}, specificity "
+            f"{float(whole_sp):.2f}): no success rate can be had from its verdicts"
+        )
+    rng = np.random.default_rng(seed)
+    says = stats.resampled(said[:, None], resamples, rng)[:, 0] / len(said)  # [B]
+    se, sp = rates(stats.resampled(table, resamples, rng))  # [B] each
+    usable = se + sp > 1  # False where NaN
+    true = np.clip((says + sp - 1)[usable] / (se + sp - 1)[usable], 0, 1)
+    value = float(np.clip((said.mean() + whole_sp - 1) / (whole_se + whole_sp - 1), 0, 1))
+    return Corrected(
+        agent=agent,
+        said=Measure(value=float(said.mean()), interval=stats.percentiles(says)),
+        true=Measure(value=value, interval=stats.percentiles(true) if len(true) else None),
+        defined=float(usable.mean()),
+        difference=_difference(tasks, others, se, sp, float(whole_se + whole_sp - 1), rng),
+    )
+
+
+def _difference(
+    ours: Mapping[Hashable, float],
+    theirs: Mapping[Hashable, float],
+    se: Doubles,
+    sp: Doubles,
+    informed: float,
+    rng: np.random.Generator,
+) -> Difference | None:
+    """The difference said, by se + sp − 1 (`informed` on the whole sample)."""
+    common = [task for task in ours if task in theirs]
+    usable = se + sp > 1
+    if not common or not usable.any():
+        return None
+    d = np.array([ours[task] - theirs[task] for task in common])  # [T]
+    drawn = stats.resampled(d[:, None], len(se), rng)[:, 0] / len(d)  # [B]
+    bounds = stats.percentiles(np.clip(drawn[usable] / (se + sp - 1)[usable], -1, 1))
+    mean = float(np.clip(d.mean() / informed, -1, 1))
+    return Difference(mean=mean, low=bounds.low, high=bounds.high, tasks=len(common))
+
+
+def _by_task(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
+    """The share of each task's attempts that the judge called a success."""
+    tasks: dict[Hashable, list[bool]] = {}
+    for attempt in attempts:
+        tasks.setdefault(attempt.task, []).append(attempt.success)
+    return {task: float(np.mean(won)) for task, won in tasks.items()}
+
+
+def corrected_sheet(rows: Sequence[Corrected], error: JudgeError, made: Mapping[str, Origin]) -> Sheet:
+    """A row an agent."""
+    se, sp = error.sensitivity, error.specificity
+    return Sheet(
+        name="judged",
+        title="Success with the judge's error in it",
+        columns=(
+            Column(name="agent"),
+            Column(name="as judged", percent=True),
+            Column(name="corrected", percent=True),
+            Column(name="difference", percent=True, signed=True),
+            Column(name="sensitivity", percent=True),
+            Column(name="specificity", percent=True),
+        ),
+        rows=tuple(
+            Row(cells=(row.agent, row.said, row.true, row.difference, se, sp), origin=made.get(row.agent))
+            for row in rows
+        ),
+        notes=(
+            f"Judge: {error.judge}, its error measured on {int(error.table.sum())} episodes of {len(error.counts)} "
+            "tasks whose environment knows the truth; that it errs alike here is an assumption.",
+            "Rogan and Gladen 1978; 95 % bootstrap over the tasks of both samples. Difference: corrected too.",
+            *(
+                f"{row.agent}: the judge is no better than chance in {100 * (1 - row.defined):.1f} % of the resamples, "
+                "which are left out: the interval is too narrow."
+                for row in rows
+                if row.defined < 1
+            ),
+        ),
+    )

@@ -1,0 +1,81 @@
+"""Where a row's numbers come from: runs, commit, model, seed, N and command, as the store keeps them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from bestofq.core.noun import Noun
+from bestofq.store.records import EpisodeSummary, RunRecord
+from bestofq.store.store import Store
+
+SAMPLED = 20  # episodes of an agent that are read for its N
+T = TypeVar("T")
+
+
+class Origin(Noun):
+    """What made a row. Several values where its runs differ; none where the store does not know."""
+
+    runs: tuple[str, ...]
+    commits: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()  # the settings' seed: with a task's id and the repeat it gives the episode's
+    repeats: int  # passes over the tasks, all runs together
+    n: int | None  # the most candidates seen at a step
+    commands: tuple[str, ...] = ()
+
+    def cells(self) -> tuple[str, ...]:
+        """One text per column of `COLUMNS`."""
+        several = (self.runs, self.commits, self.models, self.seeds)
+        found = ("; ".join(map(str, values)) for values in several)
+        return (*found, str(self.repeats), "" if self.n is None else str(self.n), "; ".join(self.commands))
+
+
+COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "command")
+
+
+def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, Origin]:
+    """By agent, what made these episodes."""
+    by_agent: dict[str, list[EpisodeSummary]] = {}
+    for episode in episodes:
+        by_agent.setdefault(episode.agent, []).append(episode)
+    runs = {run.name: run for run in store.runs()}
+    return {agent: origin(store, runs, found) for agent, found in by_agent.items()}
+
+
+def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[EpisodeSummary]) -> Origin:
+    """What made these episodes; N and the command are read from `SAMPLED` of them, spread evenly."""
+    names = _distinct(episode.run for episode in episodes)
+    configs = [runs[name].config for name in names]
+    count = min(SAMPLED, len(episodes))
+    sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
+    made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
+    return Origin(
+        runs=names,
+        commits=_distinct(p.commit for p in made if p.commit),
+        models=_distinct(model for config in configs if (model := _model(config))),
+        seeds=_distinct(runs[name].provenance.seed for name in names),
+        repeats=len({(episode.run, episode.slot.repeat) for episode in episodes}),
+        n=max((len(step.decision.candidates) for episode in sampled for step in episode.steps), default=None),
+        commands=_distinct(p.command for p in made if p.command),
+    )
+
+
+def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:
+    """The setting `a.b` of a run's configuration; None where it has none."""
+    found: JsonValue = dict(config)
+    for name in key.split("."):
+        if not isinstance(found, dict):
+            return None
+        found = found.get(name)
+    return found
+
+
+def _model(config: Mapping[str, JsonValue]) -> str | None:
+    """The chat endpoint's model where there is one, else the local one."""
+    found = setting(config, "chat.model") or setting(config, "model.path") or setting(config, "model")
+    return found if isinstance(found, str) else None
+
+
+def _distinct(values: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(values))

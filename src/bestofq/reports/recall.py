@@ -1,0 +1,165 @@
+"""Was a good action among the candidates, and was it taken (Best-of-Q, 4.5, Fig. 3)? And what the ranker lost by that.
+
+Good is what an oracle says (`recipes/ranking.py`), a model (`recipes/golden.py`), or, without either, `sibling_steps`:
+what a successful episode of the same task did on the same page. A successful episode may make detours, and other ways
+may be good too. Above all siblings favour what is usual: most of them took the proposer's first candidate, so that a
+ranker's regret looks larger beside the first's than it is (WebShop's oracle finds that ranking saves where siblings
+find nothing).
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from bestofq.core.decision import Episode
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.behaviour import page_key
+from bestofq.reports.figures import FailureSplit
+from bestofq.reports.origin import Origin
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Doubles, Measure, share
+
+
+class Rated(Protocol):
+    """A step whose candidates are rated good or not."""
+
+    @property
+    def task(self) -> Hashable: ...
+
+    @property
+    def good(self) -> Sequence[bool]: ...
+
+    @property
+    def chosen(self) -> int: ...
+
+
+class RatedStep(Noun):
+    """`Rated`, as siblings rate it."""
+
+    task: tuple[str, str]
+    good: tuple[bool, ...]
+    chosen: int
+
+
+class Recall(Noun):
+    """Shares in [0, 1] over the rated steps. Contested: steps that hold good and other candidates.
+
+    `regret`: share of contested steps at which something else than a good candidate was taken; beside it what the
+    proposer's first and a uniform choice would have lost.
+    """
+
+    agent: str
+    steps: int  # rated
+    of: int  # steps in all
+    recall: Measure  # a good candidate was proposed
+    missed: Measure  # one was, and another was taken
+    chosen: Measure  # a good candidate was taken
+    contested: int
+    regret: Measure
+    regret_first: Measure
+    regret_chance: Measure
+    saved: Measure  # regret_first − regret, paired by step
+    split: FailureSplit
+
+
+def sibling_steps(
+    episodes: Iterable[Episode], agent: str, references: Iterable[Episode], *, own: bool = False
+) -> tuple[list[RatedStep], int]:
+    """The agent's steps on pages from which a successful reference went on, and how many steps it has in all.
+
+    References are other episodes of the same task, of other agents only unless `own`: an agent without chance repeats
+    itself. Pages are the same when address and text are, actions when they say the same.
+    """
+    known: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
+    for reference in references:
+        if reference.verdict.outcome == "success" and (own or reference.agent != agent):
+            for step in reference.steps:
+                page = (reference.task.suite, reference.task.id, page_key(step.observation))
+                known[page][step.decision.candidate.label].add(reference.id)
+    rated, total = [], 0
+    for episode in episodes:
+        if episode.agent != agent:
+            continue
+        task = (episode.task.suite, episode.task.id)
+        for step in episode.steps:
+            total += 1
+            did = known.get((*task, page_key(step.observation)), {})
+            good = {label for label, who in did.items() if who - {episode.id}}
+            if good:
+                held = tuple(candidate.label in good for candidate in step.decision.candidates)
+                rated.append(RatedStep(task=task, good=held, chosen=step.decision.chosen))
+    return rated, total
+
+
+def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Recall:
+    """Recall and regret of one agent's rated steps; intervals over tasks."""
+    tasks: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(7))
+    for step in rated:
+        good, held = step.good, any(step.good)
+        disputed = held and not all(good)
+        lost, lost_first = not good[step.chosen], not good[0]
+        chance = 1 - sum(good) / len(good)
+        tasks[step.task] += (1, held, good[step.chosen], disputed, *(disputed * x for x in (lost, lost_first, chance)))
+    counts = np.array(list(tasks.values())).reshape(-1, 7)  # [T, 7]
+    steps, held, chosen, contested = counts[:, :4].sum(axis=0).astype(int).tolist()
+
+    def of_columns(part: int, whole: int, minus: int | None = None) -> Measure:
+        def statistic(sums: Doubles) -> Doubles:
+            return share(sums[..., part] - (0 if minus is None else sums[..., minus]), sums[..., whole])
+
+        return stats.measure(counts, statistic)
+
+    return Recall(
+        agent=agent,
+        steps=steps,
+        of=steps if of is None else of,
+        recall=of_columns(1, 0),
+        missed=of_columns(1, 0, minus=2),
+        chosen=of_columns(2, 0),
+        contested=contested,
+        regret=of_columns(4, 3),
+        regret_first=of_columns(5, 3),
+        regret_chance=of_columns(6, 3),
+        saved=of_columns(5, 3, minus=4),
+        split=FailureSplit(not_proposed=steps - held, not_chosen=held - chosen, chosen=chosen),
+    )
+
+
+def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Sheet:
+    """A row an agent; `rater` says in words who rated."""
+    heads = (
+        "recall",
+        "good missed",
+        "good taken",
+        "contested",
+        "regret",
+        "regret of the first",
+        "regret by chance",
+        "saved by ranking",
+    )
+    return Sheet(
+        name="recall",
+        title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
+        columns=(
+            *(Column(name=name) for name in ("agent", "steps", "rated")),
+            *(Column(name=head, percent=head != "contested", signed=head.startswith("saved")) for head in heads),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(row.agent, row.of, row.steps, row.recall, row.missed, row.chosen, row.contested),
+                    *(row.regret, row.regret_first, row.regret_chance, row.saved),
+                ),
+                origin=made.get(row.agent),
+            )
+            for row in rows
+        ),
+        notes=(
+            f"Rated by {rater}. Recall: a good action was among the candidates. 95 % bootstrap over tasks.",
+            "Contested: steps that hold good and other candidates. Regret: share of them at which another was taken; "
+            "saved: how much less that is than for the proposer's first candidate on the same steps.",
+        ),
+    )

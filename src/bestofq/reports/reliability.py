@@ -1,0 +1,70 @@
+"""How reliable agents are: pass@1, pass@k and the variance within tasks (Best-of-Q, Appendix F, Fig. 9)."""
+
+from collections.abc import Sequence
+
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.origin import Origin, origins
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Attempt, Measure
+from bestofq.reports.table import attempts_of
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+
+class Pass(Noun):
+    """One agent with k tries a task."""
+
+    agent: str
+    k: int
+    tasks: int  # done k times or more
+    solved: Measure
+    variance: Measure  # mean of the tasks' variances; needs 2k runs of a task
+
+
+def reliability(attempts: dict[str, list[Attempt]], *, most: int | None = None) -> list[Pass]:
+    """Of each agent pass@1 to pass@k, k up to the runs of its tasks, at most `most`."""
+    found = []
+    for agent, tried in attempts.items():
+        runs = [sum(a.task == task for a in tried) for task in {a.task for a in tried}]
+        for k in range(1, min(max(runs, default=0), most or max(runs, default=0)) + 1):
+            found.append(
+                Pass(
+                    agent=agent,
+                    k=k,
+                    tasks=sum(done >= k for done in runs),
+                    solved=stats.pass_at(tried, k),
+                    variance=stats.pass_variance(tried, k),
+                )
+            )
+    return found
+
+
+def reliability_sheet(store: Store, episodes: Sequence[EpisodeSummary], *, most: int | None = None) -> Sheet:
+    """Fig. 9's numbers for the agents of these episodes."""
+    made = origins(store, episodes)
+    attempts = {agent: attempts_of([e for e in episodes if e.agent == agent]) for agent in made}
+    return pass_sheet(reliability(attempts, most=most), made)
+
+
+def pass_sheet(rows: Sequence[Pass], made: dict[str, Origin]) -> Sheet:
+    return Sheet(
+        name="reliability",
+        title="pass@k and variance within tasks (Best-of-Q, Fig. 9)",
+        columns=(
+            Column(name="agent"),
+            Column(name="k"),
+            Column(name="tasks"),
+            Column(name="pass@k", percent=True),
+            Column(name="task variance", digits=3),
+        ),
+        rows=tuple(
+            Row(cells=(row.agent, row.k, row.tasks, row.solved, row.variance), origin=made.get(row.agent))
+            for row in rows
+        ),
+        notes=(
+            "pass@k: one of k tries solves the task, unbiased over every choice of k runs. "
+            f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",
+            "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased, so it needs 2k runs.",
+        ),
+    )

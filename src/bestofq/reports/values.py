@@ -1,0 +1,95 @@
+"""Values over an episode's steps: V, the Q of what was taken, and of the other candidates (Best-of-Q, K, Fig. 12)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+
+from bestofq.core.decision import Episode
+from bestofq.core.noun import Noun
+from bestofq.reports.origin import Origin
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.store.records import EpisodeSummary
+
+
+class ValuedStep(Noun):
+    """What was thought of a step's candidates; None where a value is no number."""
+
+    index: int
+    state_value: float | None
+    taken: float | None
+    others: tuple[float, ...]
+    label: str
+    explored: bool
+
+
+class ValuePath(Noun):
+    """An episode as Fig. 12 draws it."""
+
+    episode: str
+    run: str
+    agent: str
+    task: str
+    goal: str
+    outcome: str
+    steps: tuple[ValuedStep, ...]
+
+
+def value_path(episode: Episode) -> ValuePath:
+    """The values that were stored with the episode's decisions."""
+
+    def step(index: int) -> ValuedStep:
+        decision = episode.steps[index].decision
+        scores = [score if isfinite(score) else None for score in decision.scores]
+        value = decision.state_value
+        return ValuedStep(
+            index=index,
+            state_value=value if value is not None and isfinite(value) else None,
+            taken=scores[decision.chosen],
+            others=tuple(s for at, s in enumerate(scores) if at != decision.chosen and s is not None),
+            label=decision.candidate.label,
+            explored=decision.explored,
+        )
+
+    return ValuePath(
+        episode=episode.id,
+        run=episode.run,
+        agent=episode.agent,
+        task=episode.task.id,
+        goal=episode.task.goal,
+        outcome=episode.verdict.outcome,
+        steps=tuple(step(index) for index in range(len(episode.steps))),
+    )
+
+
+def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
+    """Two episodes as Fig. 12 shows them: the longest failure among the tasks that another try solved, and the shortest
+    success on its task. Where no task has both, the shortest success and the longest failure of all."""
+    won = [episode for episode in episodes if episode.success and episode.steps]
+    lost = [episode for episode in episodes if episode.told and not episode.success and episode.steps]
+    solved = {episode.slot[:2] for episode in won}
+    both = [episode for episode in lost if episode.slot[:2] in solved]
+    worst = max(both or lost, key=lambda e: e.steps, default=None)
+    beside = [e for e in won if worst is not None and e.slot[:2] == worst.slot[:2]]
+    best = min(beside or won, key=lambda e: e.steps, default=None)
+    return [episode for episode in (best, worst) if episode is not None]
+
+
+def values_sheet(paths: Iterable[ValuePath], made: Mapping[str, Origin]) -> Sheet:
+    """A row a step."""
+    names = ("episode", "run", "agent", "task", "outcome", "step", "V", "Q taken", "best other Q", "others", "action")
+    return Sheet(
+        name="values",
+        title="Values over steps (Best-of-Q, Fig. 12)",
+        columns=tuple(Column(name=name, digits=3) for name in names),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(path.episode, path.run, path.agent, path.task, path.outcome, step.index),
+                    *(step.state_value, step.taken, max(step.others, default=None), len(step.others), step.label),
+                ),
+                origin=made.get(path.agent),
+            )
+            for path in paths
+            for step in path.steps
+        ),
+        notes=("V: the state's value; taken: the candidate that was carried out.",),
+    )

@@ -1,0 +1,144 @@
+"""`report`, `compare` and `golden` as they are typed."""
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
+from bestofq.core.errors import InputError
+from bestofq.core.observation import Observation, Task
+from bestofq.models.faults import FaultServer
+from bestofq.store.store import Store
+
+MADE = Provenance(version="0.0-test", commit="0123456789abcdef", command="bestofq eval --n 2")
+
+
+def type_in(*words: str) -> str:
+    found = CliRunner().invoke(app, list(words), env={"COLUMNS": "250"})
+    if found.exception is not None:
+        raise found.exception
+    return found.output
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two agents on two tasks, with a judge beside the environment's verdicts."""
+
+    async def fill(store: Store) -> None:
+        await store.begin_run("eval", {"n_candidates": 2, "model": {"path": "pocket"}}, MADE)
+        for agent in ("prompting", "best-of-q"):
+            for name in ("shop/a", "shop/b"):
+                what = Task(id=name, suite="s", goal="g", start_url="http://s.example/")
+                episode = await store.begin_episode("eval", agent, what, 0, MADE)
+                candidates = (
+                    Candidate(action=Click(mark=1), label="one"),
+                    Candidate(action=Click(mark=2), label="two"),
+                )
+                seen = Observation(url="http://s.example/", title="S", text="s", elements=())
+                good = agent == "best-of-q"
+                decision = Decision(
+                    candidates=candidates, scores=(0.2, 0.7), state_value=0.5 if good else None, chosen=int(good)
+                )
+                await store.append_step(episode, Step(index=0, observation=seen, decision=decision))
+                outcome: Outcome = "success" if good or name == "shop/a" else "failure"
+                await store.finish_episode(episode, Verdict(reward=float(outcome == "success"), outcome=outcome), None)
+                told = Verdict(reward=float(outcome == "success"), outcome=outcome, judge="j")
+                await store.add_verdict(episode, told, adopt=False)
+                await store.begin_run("judged", {}, MADE)
+                other = await store.begin_episode("judged", agent, what, 0, MADE)
+                await store.finish_episode(other, Verdict(reward=0.0, outcome="unjudged"), None)
+                await store.add_verdict(other, told, adopt=True)
+
+    with Store.open(tmp_path / "store") as store:
+        asyncio.run(fill(store))
+    return tmp_path / "store"
+
+
+def test_tables_are_printed_by_name(folder: Path) -> None:
+    said = type_in(
+        "report", str(folder), "--run", "eval", "--table", "agents", "--table", "reliability", "--baseline", "prompting"
+    )
+    assert "+50.0 [+0.0, +100.0]" in said
+    assert "pass@k" in said
+    assert "Calibration" not in said
+    with pytest.raises(InputError, match=r"no table 'nothing' of these runs: there are agents, reliability"):
+        type_in("report", str(folder), "--table", "nothing")
+
+
+def test_tables_are_written_with_where_they_come_from(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tables"
+    type_in(
+        "report", "--store", str(folder), "--run", "eval", "--csv", str(out), "--latex", str(out), "--json", str(out)
+    )
+    (first, *_) = csv.DictReader((out / "agents.csv").read_text("utf-8").splitlines())
+    assert (first["commit"], first["model"], first["N"], first["command"]) == (
+        "0123456789abcdef",
+        "pocket",
+        "2",
+        "bestofq eval --n 2",
+    )
+    assert "\\toprule" in (out / "calibration.tex").read_text("utf-8")
+    assert json.loads((out / "recall.json").read_text("utf-8"))["name"] == "recall"
+
+
+def test_a_folder_and_one_file(folder: Path, tmp_path: Path) -> None:
+    type_in("report", str(folder), "--html", str(tmp_path / "out"), "--out", str(tmp_path / "one.html"))
+    assert (tmp_path / "out" / "index.html").exists()
+    assert (tmp_path / "out" / "episodes.html").exists()
+    assert (tmp_path / "one.html").exists()
+
+
+def test_a_judge_s_error_is_put_in(folder: Path) -> None:
+    asked = ("report", str(folder), "--table", "judged", "--judge-run", "eval", "--judge", "j")
+    said = type_in(*asked, "--run", "judged", "--baseline", "prompting")
+    assert "its error measured on 4 episodes of 2 tasks" in said
+    assert "+50.0 [+0.0, +100.0]" in said
+    with pytest.raises(InputError, match="no episode has its verdict from judge 'j': they have it from their env"):
+        type_in(*asked, "--run", "eval")
+    with pytest.raises(InputError, match="--judge needs --judge-run"):
+        type_in("report", str(folder), "--table", "judged", "--judge", "j")
+    with pytest.raises(InputError, match="judge 'k' has no verdict"):
+        type_in("report", str(folder), "--table", "judged", "--judge", "k", "--judge-run", "eval")
+
+
+@pytest.mark.parametrize("price", ["proposer=1", "nobody=1,2", "proposer=a,b"])
+def test_a_price_must_be_one(folder: Path, price: str) -> None:
+    with pytest.raises(InputError, match="is not ROLE=IN,OUT with a role of proposer"):
+        type_in("report", str(folder), "--table", "spending", "--price", price)
+
+
+def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path) -> None:
+    svg = tmp_path / "bars.svg"
+    said = type_in(
+        *("compare", str(folder), str(folder), "--by", "n_candidates", "--by", "agent", "--svg", str(svg)),
+        *("--reference", "human=50", "--csv", str(tmp_path)),
+    )
+    assert "Success by n_candidates, agent" in said
+    assert "human 50.0 %" in svg.read_text("utf-8")
+    assert (tmp_path / "by-n_candidates-agent.csv").exists()
+    with pytest.raises(InputError, match="is not NAME=PERCENT"):
+        type_in("compare", str(folder), "--reference", "human", "--svg", str(svg))
+
+
+def test_golden_steps_are_looked_for_by_a_model(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "golden.json"
+
+    async def ask() -> str:
+        async with FaultServer(lambda _: "never asked") as server:
+            return await asyncio.to_thread(
+                type_in,
+                *("golden", "--store", str(folder), "--run", "eval", "--agent", "prompting", "--model", "m"),
+                *("--base-url", server.base_url, "--out", str(out), "--svg", str(tmp_path / "golden.svg")),
+            )
+
+    said = asyncio.run(ask())
+    assert "1 episodes; 0 more have no golden episode" in said
+    (step,) = json.loads(out.read_text("utf-8"))["steps"]
+    assert (step["golden"], step["good"], step["chosen"]) == ("two", [False, True], 0)
+    assert "proposed, not chosen" in (tmp_path / "golden.svg").read_text("utf-8")

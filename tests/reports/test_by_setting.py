@@ -1,0 +1,83 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from report_nouns import PROVENANCE, record, task
+
+from bestofq.core.errors import DataError, InputError
+from bestofq.reports.by_setting import by_setting, setting_sheet
+from bestofq.reports.charts import bars_svg
+from bestofq.reports.stats import Measure
+from bestofq.store.store import Store
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """Two runs that differ in epsilon; task a is solved in both, b only with 0.5."""
+    with Store.open(tmp_path / "store") as store:
+        for run, epsilon in (("low", 0.1), ("high", 0.5)):
+            made = PROVENANCE.model_copy(update={"command": f"bestofq collect --run {run}"})
+            await store.begin_run(run, {"epsilon": epsilon, "model": {"path": "pocket"}}, made)
+            for repeat in (0, 1):
+                await record(store, "q", task("a"), repeat, 4, run=run)
+                await record(store, "q", task("b"), repeat, 6, "success" if run == "high" else "failure", run=run)
+            await record(store, "other", task("a"), 0, 2, "failure", run=run)
+        yield store
+
+
+async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: Store) -> None:
+    rows = by_setting({"here": store}, ["epsilon"], agents=["q"])
+    assert [(row.values, row.success.mean, row.tasks, row.episodes) for row in rows] == [
+        (("0.5",), 1.0, 2, 4),
+        (("0.1",), 0.5, 2, 4),
+    ]
+    assert rows[0].difference is None
+    assert rows[1].difference is not None
+    assert (rows[1].difference.mean, rows[1].difference.low, rows[1].difference.high) == (-0.5, -1.0, 0.0)
+    assert rows[1].origin.commands == ("bestofq collect --run low",)
+    sheet = setting_sheet(rows, ["epsilon"])
+    assert sheet.name == "by-epsilon"
+    assert sheet.texts()[1] == ("0.1", "50.0 [0.0, 100.0]", "0.0", "4.0 ± 0.0", "-50.0 [-100.0, +0.0]", "2", "4")
+
+
+async def test_several_keys_and_stores_make_one_row_each(store: Store, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "second") as second:
+        await second.begin_run("low", {"epsilon": 0.1}, PROVENANCE)
+        await record(second, "q", task("a"), 0, 1, run="low")
+        rows = by_setting({"one": store, "two": second}, ["store", "agent", "model.path", "N"], runs=["low"])
+        assert [row.values for row in rows] == [
+            ("one", "other", "pocket", "3"),
+            ("one", "q", "pocket", "3"),
+            ("two", "q", "–", "3"),
+        ]
+        pooled = by_setting({"one": store, "two": second}, ["agent"], agents=["q"])
+    assert [(row.values, row.episodes, row.success.runs) for row in pooled] == [(("q",), 9, 5)]
+    assert pooled[0].origin.runs == ("high", "low")
+
+
+async def test_what_no_run_knows_is_refused_in_words(store: Store) -> None:
+    with pytest.raises(DataError, match=r"no run has a setting 'tau': there are .*, N, epsilon, model.path"):
+        by_setting({"here": store}, ["tau"])
+    rows = by_setting({"here": store}, ["run", "agent"], baseline="low, q")
+    assert [row.difference is None for row in rows if row.values[1] == "q"] == [False, True]
+    with pytest.raises(DataError, match="no row 'q' to compare with: there are high, other; high, q"):
+        by_setting({"here": store}, ["run", "agent"], baseline="q")
+    with pytest.raises(DataError, match="no episode is finished"):
+        by_setting({"here": store}, ["run"], agents=["nobody"])
+
+
+def test_bars_have_their_intervals_and_references() -> None:
+    rows = [("a", Measure(value=0.25)), ("b", Measure(value=0.5)), ("none", Measure(value=None))]
+    root = ElementTree.fromstring(bars_svg(rows, title="Approaches", references=[("human", 0.5)]))
+
+    def of_class(name: str) -> list[ElementTree.Element]:
+        return [node for node in root.iter() if node.get("class") == name]
+
+    short, tall = (float(node.get("width", "")) for node in of_class("bar"))
+    assert tall == 2 * short
+    (line,) = of_class("base")
+    assert float(line.get("x1", "")) == pytest.approx(190 + tall)
+    assert [node.text for node in of_class("middle baseline-text")] == ["human 50.0 %"]
+    with pytest.raises(InputError, match="nothing to draw"):
+        bars_svg([("none", Measure(value=None))], title="Approaches")

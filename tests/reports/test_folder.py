@@ -1,0 +1,76 @@
+"""The folder in a real Chromium, opened from disk."""
+
+import asyncio
+from pathlib import Path
+
+from playwright.async_api import async_playwright
+from report_nouns import PROVENANCE, decision, page, picture, record, task
+
+from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.config import BrowserConfig
+from bestofq.core.decision import Step
+from bestofq.reports.figures import CurvePoint
+from bestofq.reports.folder import write_folder
+from bestofq.store.store import Store
+
+HOSTILE = '</style><script>window.broken=1</script><img src=x onerror="window.broken=2">/../q'
+
+
+async def test_the_folder_opens_from_disk_whole_and_runs_nothing(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE.model_copy(update={"command": "bestofq eval <x>"}))
+        steps = [
+            Step(index=0, observation=page(0, screenshot=picture()), decision=decision()),
+            Step(index=1, observation=page(1), decision=decision((0.2, 0.6, 0.9), chosen=0)),
+        ]
+        seen: list[str] = []
+        for repeat in (0, 1):
+            seen.append(await record(store, HOSTILE, task("a"), repeat, steps))
+            await record(store, "prompting", task("a"), repeat, 1, "failure" if repeat else "success")
+        index = write_folder(
+            store,
+            tmp_path / "out",
+            title=HOSTILE,
+            baseline="prompting",
+            curve=[CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)],
+            curve_baseline=("prompting", 0.4),
+            prices={"proposer": (0.15, 0.6)},
+        )
+    names = {path.name for path in (tmp_path / "out" / "tables").iterdir()}
+    assert {f"{name}.csv" for name in ("agents", "reliability", "recall", "behaviour", "spending")} <= names
+    figures = list((tmp_path / "out" / "figures").iterdir())
+    assert {"success.svg", "pareto.svg", "curve.svg", "curve-successes.svg"} <= {path.name for path in figures}
+    assert len(list((tmp_path / "out" / "screenshots").iterdir())) == 1
+    requests: list[str] = []
+    complaints: list[str] = []
+    async with asyncio.timeout(120), async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
+        try:
+            it = await browser.new_page(viewport={"width": 1300, "height": 900})
+            it.set_default_timeout(20_000)
+            it.on("request", lambda request: requests.append(request.url))
+            it.on("console", lambda message: complaints.append(message.text))
+            it.on("pageerror", lambda error: complaints.append(str(error)))
+            await it.goto(index.as_uri())
+            assert await it.locator("h1").inner_text() == HOSTILE
+            assert await it.locator("section svg").count() == len(figures)
+            assert await it.locator("#agents").count() == 1
+            assert "bestofq eval <x>" in await it.locator("section").last.inner_text()
+            drawn = await it.locator("svg .bar").first.evaluate("bar => getComputedStyle(bar).fill")
+            assert drawn != "rgb(0, 0, 0)"  # the figures' style is let through by the page's policy
+            links = await it.eval_on_selector_all("a", "links => links.map(a => a.href)")
+            files = [link for link in links if "#" not in link]
+            assert len(files) > 20
+            for link in set(files):
+                await it.goto(link) if link.endswith((".html", ".svg")) else None
+                assert await it.evaluate("window.broken") is None
+            await it.goto((tmp_path / "out" / "episodes.html").as_uri() + f"#{seen[0]}/1")
+            await it.locator("#rows button").first.wait_for()
+            shown = it.locator(".screen img").first
+            await shown.wait_for()
+            assert (await shown.get_attribute("src") or "").startswith("screenshots/")
+            assert await shown.evaluate("image => image.naturalWidth") == 1
+        finally:
+            await browser.close()
+    assert [url for url in requests if not url.startswith("file:")] == []
+    assert complaints == []

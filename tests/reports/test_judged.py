@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from bestofq.core.errors import InputError
+from bestofq.reports.judged import JudgeError, corrected, corrected_sheet
+from bestofq.reports.stats import Attempt
+
+
+def attempts(won: int, of: int) -> list[Attempt]:
+    return [Attempt(task=n, run=0, success=n < won, steps=1) for n in range(of)]
+
+
+def error(yes: int, false_yes: int, false_no: int, no: int) -> JudgeError:
+    """So many true and false positives, false and true negatives, an episode a task."""
+    cells = [(1.0, 0.0, 0.0, 0.0)] * yes + [(0.0, 1.0, 0.0, 0.0)] * false_yes
+    cells += [(0.0, 0.0, 1.0, 0.0)] * false_no + [(0.0, 0.0, 0.0, 1.0)] * no
+    return JudgeError(judge="j", counts=tuple(cells))
+
+
+def test_success_is_corrected_by_hand() -> None:
+    # sensitivity 0.9, specificity 0.8: (0.55 + 0.8 - 1) / 0.7 = 0.5
+    found = corrected("a", attempts(55, 100), error(90, 20, 10, 80))
+    assert found.said.value == pytest.approx(0.55)
+    assert found.true.value == pytest.approx(0.5)
+    assert found.defined == 1.0
+    assert found.said.interval is not None
+    assert found.true.interval is not None
+    said, true = found.said.interval, found.true.interval
+    assert true.high - true.low > (said.high - said.low) / 0.7  # the judge's own error on top
+    assert found.difference is None
+
+
+def test_a_judge_without_error_changes_nothing() -> None:
+    found = corrected("a", attempts(30, 100), error(50, 0, 0, 50))
+    assert found.true.value == pytest.approx(found.said.value)
+    assert found.true.interval is not None
+    assert found.said.interval is not None
+    assert found.true.interval.low == pytest.approx(found.said.interval.low)
+
+
+def test_a_difference_grows_as_the_judge_is_less_sure() -> None:
+    found = corrected("a", attempts(60, 100), error(90, 20, 10, 80), baseline=attempts(39, 100))
+    assert found.difference is not None
+    assert found.difference.mean == pytest.approx(0.21 / 0.7)
+    assert found.difference.tasks == 100
+    assert found.difference.clear
+    (texts,) = corrected_sheet([found], error(90, 20, 10, 80), {}).texts()
+    assert texts[3].startswith("+30.0 [")
+    assert texts[4].startswith("90.0 [")
+
+
+def test_what_cannot_be_corrected_is_refused_in_words() -> None:
+    with pytest.raises(InputError, match=r"no better than chance \(sensitivity 0.50, specificity 0.50\)"):
+        corrected("a", attempts(5, 10), error(5, 5, 5, 5))
+    with pytest.raises(InputError, match="no better than chance"):
+        corrected("a", attempts(5, 10), error(0, 0, 0, 9))  # no true success: sensitivity is not known
+    with pytest.raises(InputError, match="no judged episode of a"):
+        corrected("a", [], error(9, 1, 1, 9))
+
+
+def test_a_doubtful_judge_is_said_to_be_one() -> None:
+    doubtful = error(3, 2, 2, 3)
+    found = corrected("a", attempts(5, 10), doubtful, resamples=500)
+    assert 0.1 < found.defined < 0.99
+    assert any("no better than chance in" in note for note in corrected_sheet([found], doubtful, {}).notes)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    """120 benchmarks of 150 tasks with true success 0.4, judged with sensitivity 0.85 and specificity 0.9, both
+    measured on 120 other episodes."""
+    rng = np.random.default_rng(5)
+    hits = 0
+
+    def says(truth: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        return np.where(truth, rng.random(len(truth)) < 0.85, rng.random(len(truth)) < 0.1)
+
+    for _ in range(120):
+        told = says(rng.random(150) < 0.4)
+        truth = rng.random(120) < 0.5
+        said = says(truth)
+        judge = error(
+            int((truth & said).sum()),
+            int((~truth & said).sum()),
+            int((truth & ~said).sum()),
+            int((~truth & ~said).sum()),
+        )
+        tried = [Attempt(task=n, run=0, success=bool(won), steps=1) for n, won in enumerate(told)]
+        interval = corrected("a", tried, judge, resamples=400).true.interval
+        assert interval is not None
+        hits += interval.low <= 0.4 <= interval.high
+    assert 0.90 <= hits / 120 <= 0.99

@@ -1,0 +1,73 @@
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from report_nouns import PROVENANCE, decision, page, record, task
+
+from bestofq.core.decision import Step
+from bestofq.reports.recall import recall, recall_sheet, sibling_steps
+from bestofq.store.store import Store
+
+
+class Rated(NamedTuple):
+    task: str
+    good: tuple[bool, ...]
+    chosen: int
+
+
+def test_recall_and_regret_by_hand() -> None:
+    rated = [
+        Rated("t", (True, False, False), 0),  # contested: taken; the first too; chance loses 2/3
+        Rated("t", (False, True), 0),  # contested: lost, the first too; chance loses 1/2
+        Rated("u", (False, True), 1),  # contested: taken where the first is wrong; chance loses 1/2
+        Rated("u", (True,), 0),  # nothing to rank
+        Rated("u", (False, False), 1),  # not proposed
+    ]
+    found = recall("a", rated, of=9)
+    assert (found.steps, found.of, found.contested) == (5, 9, 3)
+    assert found.recall.value == pytest.approx(4 / 5)
+    assert found.missed.value == pytest.approx(1 / 5)
+    assert found.chosen.value == pytest.approx(3 / 5)
+    assert found.regret.value == pytest.approx(1 / 3)
+    assert found.regret_first.value == pytest.approx(2 / 3)
+    assert found.regret_chance.value == pytest.approx((2 / 3 + 1 / 2 + 1 / 2) / 3)
+    assert found.saved.value == pytest.approx(1 / 3)
+    assert found.saved.interval is not None
+    assert (found.saved.interval.low, found.saved.interval.high) == (0.0, 1.0)  # t twice, u twice
+    assert (found.split.not_proposed, found.split.not_chosen, found.split.chosen) == (1, 1, 3)
+    (texts,) = recall_sheet([found], {}, rater="hand").texts()
+    assert texts[:3] == ("a", "9", "5")
+    assert texts[-1].startswith("+33.3 [")
+
+
+def test_without_a_rated_step_nothing_is_defined() -> None:
+    found = recall("a", [])
+    assert (found.steps, found.contested) == (0, 0)
+    assert found.recall.value is found.regret.value is None
+
+
+async def test_siblings_rate_steps_on_their_own_pages(tmp_path: Path) -> None:
+    def step(index: int, place: int, chosen: int) -> Step:
+        return Step(index=index, observation=page(place), decision=decision(chosen=chosen))
+
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        await record(store, "strong", task("t"), 0, [step(0, 0, 1), step(1, 1, 2)], "success")
+        await record(store, "strong", task("t"), 1, [step(0, 0, 0)], "failure")
+        await record(store, "strong", task("u"), 0, [step(0, 0, 0)], "success")
+        await record(store, "weak", task("t"), 0, [step(0, 0, 0), step(1, 5, 0), step(2, 1, 2)], "failure")
+        await record(store, "weak", task("t"), 1, [step(0, 0, 2)], "success")
+        read = list(store.episodes())
+    rated, total = sibling_steps(read, "weak", read)
+    assert total == 4
+    assert [(r.task, r.good, r.chosen) for r in rated] == [
+        (("shop", "t"), (False, True, False), 0),
+        (("shop", "t"), (False, False, True), 2),
+        (("shop", "t"), (False, True, False), 2),
+    ]
+    rated, _ = sibling_steps(read, "weak", read, own=True)
+    assert [r.good for r in rated] == [
+        (False, True, True),  # its own other try succeeded too
+        (False, False, True),
+        (False, True, False),  # but an episode is no sibling of itself
+    ]

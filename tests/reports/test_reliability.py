@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+from report_nouns import PROVENANCE, record, task
+
+from bestofq.reports import stats
+from bestofq.reports.charts import reliability_svg
+from bestofq.reports.reliability import reliability, reliability_sheet
+from bestofq.reports.stats import Attempt
+from bestofq.store.store import Store
+
+
+def attempts(*tasks: str) -> list[Attempt]:
+    """One text a task, one letter a run: `1` success, `0` failure."""
+    return [
+        Attempt(task=task, run=run, success=letter == "1", steps=3)
+        for task, letters in enumerate(tasks)
+        for run, letter in enumerate(letters)
+    ]
+
+
+def test_pass_at_k_is_the_mean_over_every_choice_of_k_runs() -> None:
+    tried = attempts("1000", "0000", "1111", "1100")
+    # of 6 pairs of runs, hit: 3, 0, 6, 5 (only the two failures together miss)
+    assert stats.pass_at(tried, 2).value == pytest.approx((3 / 6 + 0 + 1 + 5 / 6) / 4)
+    assert stats.pass_at(tried, 1).value == pytest.approx(7 / 16)
+    assert stats.pass_at(tried, 4).value == pytest.approx(3 / 4)
+    assert stats.pass_at(tried, 5).value is None
+
+
+def test_tasks_done_less_than_k_times_are_left_out() -> None:
+    assert stats.pass_at(attempts("10", "1"), 2).value == 1.0
+
+
+def test_the_variance_of_one_try_is_the_mean_of_variances() -> None:
+    tried = attempts("110", "100", "000", "111")
+    assert stats.pass_variance(tried, 1).value == pytest.approx((1 / 3 + 1 / 3) / 4)
+    assert stats.pass_variance(tried, 1).value == pytest.approx(stats.task_variance(tried))
+
+
+def test_the_variance_of_two_tries_is_unbiased() -> None:
+    # f = 3 of n = 4: C(3,2)/C(4,2) - C(3,4)/C(4,4) = 1/2; f = 4: 1 - 1 = 0
+    assert stats.pass_variance(attempts("1000", "0000"), 2).value == pytest.approx(1 / 4)
+    assert stats.pass_variance(attempts("100", "010"), 2).value is None  # needs four runs
+
+
+def test_intervals_are_those_of_tasks() -> None:
+    found = stats.pass_at(attempts("1", "0"), 1)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (0.0, 1.0)
+
+
+async def test_the_sheet_and_the_picture_hold_each_agent_and_k(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {"model": {"path": "pocket"}}, PROVENANCE)
+        for repeat, outcome in enumerate(("success", "failure", "failure")):
+            await record(store, "a", task("t"), repeat, 2, outcome)  # type: ignore[arg-type]
+        sheet = reliability_sheet(store, store.summaries())
+    shown = [texts[:4] for texts in sheet.texts()]
+    assert [(row[0], row[1], row[3].partition(" ")[0]) for row in shown] == [
+        ("a", "1", "33.3"),
+        ("a", "2", "66.7"),
+        ("a", "3", "100.0"),
+    ]
+    made = sheet.rows[0].origin
+    assert made is not None
+    assert (made.runs, made.commits, made.models, made.seeds, made.repeats, made.n) == (
+        ("eval",),
+        ("0123456789abcdef",),
+        ("pocket",),
+        (3,),
+        3,
+        3,
+    )
+    svg = reliability_svg(reliability({"a": attempts("110")}))
+    assert "a @1, σ² 0.333" in svg
+    assert "a @2<" in svg
