@@ -38,6 +38,7 @@ from bestofq.cli.reporting import compare as compare_runs
 from bestofq.cli.reporting import report
 from bestofq.cli.running import run as run_on_a_page
 from bestofq.cli.tasks import write_tasks
+from bestofq.cli.viewing import view
 from bestofq.core.errors import InputError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
@@ -72,6 +73,7 @@ app.command()(tune)
 app.command()(report)
 app.command()(golden)
 app.command("compare")(compare_runs)
+app.command()(view)
 
 
 @app.command()

@@ -22,6 +22,8 @@ def run() -> NoReturn:
     if sys.argv[1:] == ["doctor"]:  # must work where the packages that the other commands need are missing
         raise SystemExit(doctor(console))
     try:
+        if sys.argv[1:2] == ["view"]:  # is there at once
+            importlib.import_module("bestofq.cli.viewing").alone(sys.argv[2:])
         importlib.import_module("bestofq.cli.commands").app()
     except BestOfQError as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)

@@ -7,7 +7,7 @@ is not known makes each sum it is part of unknown: the known part is shown as `�
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import get_args
+from typing import Self, get_args
 
 from rich.table import Table
 
@@ -40,9 +40,34 @@ class Spent(Noun):
     usd: float = 0.0
     unpriced: int = 0
 
+    @classmethod
+    def of(cls, used: Usage, prices: Prices | None = None) -> Self:
+        """What was used; `prices` where it has none of its own."""
+        tokens, usd = used.tokens_in + used.tokens_out, used.usd
+        if usd is None and used.role in (prices or {}):
+            usd_in, usd_out = (prices or {})[used.role]
+            usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
+        return cls(
+            tokens_in=used.tokens_in,
+            tokens_out=used.tokens_out,
+            calls=used.calls,
+            seconds=used.seconds,
+            usd=usd or 0.0,
+            unpriced=tokens if usd is None else 0,
+        )
+
     @property
     def tokens(self) -> int:
         return self.tokens_in + self.tokens_out
+
+    def dollars(self, among: int = 1) -> str:
+        """USD for each of `among`, in words: `≥` where only a part has a known price."""
+        if among == 0:
+            return "–"
+        if self.unpriced and not self.usd:
+            return "unknown"
+        each = self.usd / among
+        return ("≥ " if self.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
 
     @property
     def price(self) -> float | None:
@@ -104,11 +129,11 @@ class CostTable(Noun):
                 f"{spent.tokens_out:,}",
                 f"{spent.calls:,}",
                 f"{spent.seconds:,.1f}",
-                _usd(spent, 1),
+                spent.dollars(1),
                 f"{spent.tokens / row.tasks:,.0f}",
                 f"{spent.tokens / row.successes:,.0f}" if row.successes else "–",
-                _usd(spent, row.tasks),
-                _usd(spent, row.successes),
+                spent.dollars(row.tasks),
+                spent.dollars(row.successes),
             )
 
     @property
@@ -175,7 +200,7 @@ def cost_table(
                     lost[episode.agent] += 1
                 spent = decisions.setdefault(episode.agent, {})
                 for used in (used for step in episode.steps for used in step.decision.usage):
-                    spent[used.role] = spent.get(used.role, Spent()) + spent_on(used, prices or {})
+                    spent[used.role] = spent.get(used.role, Spent()) + Spent.of(used, prices)
         rows += [
             AgentCost(
                 run=run,
@@ -195,28 +220,3 @@ def cost_table(
         names = ", ".join(runs or known) or "the store"
         raise DataError(f"no episode is finished in {names}: run `bestofq eval` first")
     return CostTable(rows=tuple(rows))
-
-
-def spent_on(used: Usage, prices: Prices) -> Spent:
-    """One role's usage at a step, priced by `prices` where the store has no price."""
-    tokens, usd = used.tokens_in + used.tokens_out, used.usd
-    if usd is None and used.role in prices:
-        usd_in, usd_out = prices[used.role]
-        usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
-    return Spent(
-        tokens_in=used.tokens_in,
-        tokens_out=used.tokens_out,
-        calls=used.calls,
-        seconds=used.seconds,
-        usd=usd or 0.0,
-        unpriced=tokens if usd is None else 0,
-    )
-
-
-def _usd(spent: Spent, among: int) -> str:
-    if among == 0:
-        return "–"
-    if spent.unpriced and not spent.usd:
-        return "unknown"
-    each = spent.usd / among
-    return ("≥ " if spent.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")

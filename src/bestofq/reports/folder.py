@@ -17,7 +17,7 @@ from bestofq.reports.diagnosis import Diagnosis, Figure, diagnose
 from bestofq.reports.domains import domain_table
 from bestofq.reports.figures import CurvePoint, learning_curve_svg, pareto_svg, success_bars_svg
 from bestofq.reports.headline import domain_sheet, price_sheet, result_sheet
-from bestofq.reports.html import TEMPLATES, style_of, write_report
+from bestofq.reports.html import TEMPLATES, page_style, write_report
 from bestofq.reports.judged import JudgeError
 from bestofq.reports.origin import Origin, origins
 from bestofq.reports.recall import Rated
@@ -160,7 +160,7 @@ def write_index(
     sheets: Sequence[Sheet], figures: Sequence[Figure], made: Mapping[str, Origin], path: Path, *, title: str
 ) -> Path:
     """The page of all tables and figures."""
-    style, style_hash = style_of("report.css")
+    style, style_hash = page_style()
     page = TEMPLATES.get_template("folder.html.jinja").render(
         title=title,
         sheets=sheets,

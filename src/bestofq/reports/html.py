@@ -24,6 +24,7 @@ from bestofq.reports.figures import (
     pareto_svg,
     success_bars_svg,
 )
+from bestofq.reports.palette import PALETTE
 from bestofq.reports.replay import Shelf, choose, replay
 from bestofq.reports.table import ResultTable, result_table
 from bestofq.store.records import EpisodeSummary
@@ -82,7 +83,7 @@ def write_report(
         "pages": shelf.pages,
         "pictures": shelf.pictures,
     }
-    style, style_hash = style_of("report.css")
+    style, style_hash = page_style()
     script = Markup(_source("report.js"))
     page = TEMPLATES.get_template("report.html.jinja").render(
         title=title,
@@ -161,9 +162,9 @@ def _source(name: str) -> str:
     return loader.get_source(TEMPLATES, name)[0]
 
 
-def style_of(name: str) -> tuple[Markup, str]:
+def page_style() -> tuple[Markup, str]:
     """A page's style with the figures', and its hash for the page's policy."""
-    style = Markup(_source(name) + STYLE)
+    style = Markup(PALETTE + _source("report.css") + STYLE)
     return style, _hash(style)
 
 

@@ -10,7 +10,7 @@ from typing import get_args
 from bestofq.core.decision import Episode, Role
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.costs import Prices, spent_on
+from bestofq.reports.costs import Prices, Spent
 from bestofq.reports.origin import Origin
 from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Measure, Tally
@@ -62,7 +62,7 @@ def spent_by_task(
         done, won = tasks.get(task, (0, 0))
         tasks[task] = (done + 1, won + (episode.verdict.outcome == "success"))
         for usage in (usage for step in episode.steps for usage in step.decision.usage):
-            spent = spent_on(usage, prices or {})
+            spent = Spent.of(usage, prices)
             for role in (usage.role, ALL):
                 sums = used.setdefault(role, {}).setdefault(task, [0.0, 0.0, 0.0])
                 for at, amount in enumerate((spent.tokens, spent.seconds, spent.usd)):

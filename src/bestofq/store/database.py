@@ -35,12 +35,14 @@ def connect(url: URL | str) -> Engine:
 
 
 def prepare(engine: Engine) -> None:
-    """Make the tables that are not there yet; refuse (DataError) a database of another schema version."""
+    """Make the tables and indexes that are not there yet; refuse (DataError) a database of another schema version."""
     with engine.begin() as connection:
         new = not inspect(connection).has_table(schema.FACTS.name)
         if not new:
             _check(connection)
         schema.METADATA.create_all(connection)
+        for index in (index for table in schema.METADATA.tables.values() for index in table.indexes):
+            index.create(connection, checkfirst=True)  # those that are younger than their table
         if new:
             connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
 

@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.decision import TOLD, Outcome, Provenance, Usage
+from bestofq.core.decision import TOLD, Decision, Outcome, Provenance, Usage
+from bestofq.core.observation import Task
 
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
@@ -30,6 +31,50 @@ class RunRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AgentSummary:
+    """One agent in one run on one suite: counts of its episodes, whatever their status."""
+
+    run: str
+    agent: str
+    suite: str
+    episodes: int
+    running: int
+    told: int  # finished with an outcome of `TOLD`
+    successes: int
+    started_at: str  # the first of them; ISO 8601, UTC
+    last_at: str  # when one began or ended last
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskSummary:
+    """A task, with how many of the episodes asked for are its own."""
+
+    task: Task
+    episodes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepSummary:
+    """A step without its page."""
+
+    index: int
+    decision: Decision
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TreeSummary:
+    """A search tree without its nodes."""
+
+    run: str
+    slot: Slot
+    rollouts: int
+    saved_at: str  # ISO 8601, UTC
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class EpisodeSummary:
     """An episode without its steps. `outcome` and `reward` are None until the verdict."""
 
@@ -45,6 +90,7 @@ class EpisodeSummary:
     judge: str  # who gave the verdict; empty: the environment or the rollout
     judging: tuple[Usage, ...]  # what the judge used for it
     steps: int
+    started_at: str  # ISO 8601, UTC
     seconds: float | None
 
     @property

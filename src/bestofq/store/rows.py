@@ -52,8 +52,13 @@ def episode_ids(connection: Connection, where: Where) -> list[str]:
 
 
 def summaries(connection: Connection, where: Where) -> list[EpisodeSummary]:
-    steps = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery().label("steps")
-    return [_summary(row) for row in connection.execute(where(select(EPISODES, steps)))]
+    return [_summary(row) for row in connection.execute(where(_summary_rows()))]
+
+
+def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
+    """The episodes with these ids, in their order; unknown ids are left out."""
+    found = {row.id: _summary(row) for row in connection.execute(_summary_rows().where(EPISODES.c.id.in_(ids)))}
+    return [found[episode] for episode in ids if episode in found]
 
 
 def verdicts(connection: Connection, where: Where, judge: str | None) -> dict[str, dict[str, Verdict]]:
@@ -112,6 +117,11 @@ def _episode(row: Row[Any], steps: Sequence[Step], page: Callable[[bytes], Obser
     )
 
 
+def _summary_rows() -> Select[Any]:
+    steps = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery().label("steps")
+    return select(EPISODES, steps)
+
+
 def _summary(row: Row[Any]) -> EpisodeSummary:
     verdict = _verdict(row)
     seconds = None
@@ -130,6 +140,7 @@ def _summary(row: Row[Any]) -> EpisodeSummary:
         judge="" if verdict is None else verdict.judge,
         judging=() if verdict is None else verdict.usage,
         steps=row.steps,
+        started_at=row.started_at,
         seconds=seconds,
     )
 

@@ -1,5 +1,6 @@
 """The tables. A step is one row; the pages and tasks that many rows share are stored once, by their content.
 
+Indexes may be added without another `VERSION`: a store that lacks one is slower, and gets it when next written.
 `episodes_once` makes the database itself refuse a second finished episode of one (run, agent, suite, task, repeat).
 """
 
@@ -60,6 +61,8 @@ _FINISHED = EPISODES.c.status == "finished"
 _SLOT = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite, EPISODES.c.task, EPISODES.c.repeat)
 Index("episodes_once", *_SLOT, unique=True, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
 Index("episodes_by_run", EPISODES.c.run, EPISODES.c.agent, EPISODES.c.status)
+Index("episodes_by_task", EPISODES.c.suite, EPISODES.c.task)
+Index("episodes_by_start", EPISODES.c.started_at, EPISODES.c.id)
 
 STEPS = Table(
     "steps",

@@ -2,12 +2,14 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Screenshot
 
 _ENDINGS = {"image/jpeg": "jpg", "image/webp": "webp", "image/png": "png"}
+_NAME = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(_ENDINGS.values())})")
 
 
 class Screenshots:
@@ -19,6 +21,11 @@ class Screenshots:
     def path(self, screenshot: Screenshot) -> Path:
         name = screenshot.sha256
         return self.folder / name[:2] / f"{name}.{_ENDINGS[screenshot.media_type]}"
+
+    def named(self, name: str) -> Path | None:
+        """The file of a name as `path` gives it; None where the folder does not hold it."""
+        path = self.folder / name[:2] / name
+        return path if _NAME.fullmatch(name) and path.is_file() else None
 
     def save(self, screenshot: Screenshot) -> None:
         """Keep the picture unless it is there already. DataError when its bytes are not what its hash says."""

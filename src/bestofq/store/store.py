@@ -20,6 +20,7 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Task
 from bestofq.store import database, rows
+from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
 from bestofq.store.rows import Where
@@ -96,6 +97,11 @@ class Store:
     def trees(self) -> Trees:
         """The search trees kept in this store."""
         return Trees(self._engine, self._writer)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """This store's contents as lists to page through."""
+        return Catalogue(self._engine, self._page)
 
     # ---- writing
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, and_, delete, insert, inspect, select
 from bestofq.core.errors import DataError
 from bestofq.core.tree import SearchTree
 from bestofq.store.codec import pack, unpack
+from bestofq.store.records import Slot, TreeSummary
 from bestofq.store.schema import TREES
 from bestofq.store.writer import Writer
 
@@ -44,6 +45,23 @@ class Trees:
         keys = (TREES.c.suite, TREES.c.task, TREES.c.repeat)
         for body in self._bodies(select(TREES.c.body).where(TREES.c.run == run).order_by(*keys)):
             yield unpack(SearchTree, body)
+
+    def summaries(
+        self, *, run: str | None = None, suite: str | None = None, task: str | None = None
+    ) -> list[TreeSummary]:
+        """Which trees there are, by run, suite, task and repeat."""
+        query = select(TREES.c.run, TREES.c.suite, TREES.c.task, TREES.c.repeat, TREES.c.rollouts, TREES.c.saved_at)
+        for column, value in ((TREES.c.run, run), (TREES.c.suite, suite), (TREES.c.task, task)):
+            if value is not None:
+                query = query.where(column == value)
+        query = query.order_by(TREES.c.run, TREES.c.suite, TREES.c.task, TREES.c.repeat)
+        with self._engine.connect() as connection:
+            if not inspect(connection).has_table(TREES.name):
+                return []
+            return [
+                TreeSummary(run=r.run, slot=Slot(r.suite, r.task, r.repeat), rollouts=r.rollouts, saved_at=r.saved_at)
+                for r in connection.execute(query)
+            ]
 
     def _bodies(self, query: object) -> list[bytes]:
         with self._engine.connect() as connection:

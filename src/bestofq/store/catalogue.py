@@ -1,0 +1,219 @@
+"""What a store holds as lists to page through: read a part at a time, while another process may be writing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, case, func, or_, select, tuple_
+
+from bestofq.core.decision import TOLD, Decision, Provenance
+from bestofq.core.observation import Observation, Task
+from bestofq.store import rows
+from bestofq.store.codec import unpack
+from bestofq.store.records import AgentSummary, EpisodeSummary, StepSummary, TaskSummary
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS
+
+_SEPARATORS = ("--", "/")  # between a domain and the rest of a task's id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which episodes; None: any."""
+
+    run: str | None = None
+    agent: str | None = None
+    suite: str | None = None
+    task: str | None = None  # Task.id
+    domain: str | None = None  # what task ids begin with, before `--` or `/`
+    outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
+    find: str | None = None  # a part of task ids
+
+    @property
+    def clauses(self) -> list[ColumnElement[bool]]:
+        exact = [EPISODES.c[n] == v for n in ("run", "agent", "suite", "task") if (v := getattr(self, n)) is not None]
+        if self.domain is not None:
+            exact.append(
+                or_(*(EPISODES.c.task.startswith(self.domain + mark, autoescape=True) for mark in _SEPARATORS))
+            )
+        if self.outcome in ("running", "interrupted"):
+            exact.append(EPISODES.c.status == self.outcome)
+        elif self.outcome is not None:
+            exact.append(_came_to(self.outcome))
+        if self.find is not None:
+            exact.append(EPISODES.c.task.contains(self.find, autoescape=True))
+        return exact
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choices:
+    """What there is to narrow a list by."""
+
+    runs: tuple[str, ...]
+    agents: tuple[str, ...]
+    suites: tuple[str, ...]
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """An episode without its steps, and what it was asked to do."""
+
+    summary: EpisodeSummary
+    task: Task
+    provenance: Provenance
+
+
+class Catalogue:
+    """Plain calls, each a few indexed queries. `page` reads a packed observation."""
+
+    def __init__(self, engine: Engine, page: Callable[[bytes], Observation]) -> None:
+        self._engine = engine
+        self._page = page
+
+    def agents(self, *, run: str | None = None) -> list[AgentSummary]:
+        """Each agent of each run on each suite, by these names."""
+        keys = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite)
+        finished = EPISODES.c.status == "finished"
+        query = select(
+            *keys,
+            func.count().label("episodes"),
+            _share(EPISODES.c.status == "running").label("running"),
+            _share(and_(finished, or_(*map(_came_to, TOLD)))).label("told"),
+            _share(and_(finished, _came_to("success"))).label("successes"),
+            func.min(EPISODES.c.started_at).label("started_at"),
+            func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
+        )
+        if run is not None:
+            query = query.where(EPISODES.c.run == run)
+        with self._engine.connect() as connection:
+            found = connection.execute(query.group_by(*keys).order_by(*keys))
+            return [AgentSummary(**row._mapping) for row in found]
+
+    def runs(self) -> list[str]:
+        """The names of all runs, those that begun last first."""
+        last = select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run).subquery()
+        query = select(RUNS.c.name).outerjoin(last, last.c.run == RUNS.c.name).order_by(last.c.at.desc(), RUNS.c.name)
+        with self._engine.connect() as connection:
+            return list(connection.scalars(query))
+
+    def choices(self, *, run: str | None = None) -> Choices:
+        """The names that the episodes (of a run) have."""
+        narrowed = [] if run is None else [EPISODES.c.run == run]
+        with self._engine.connect() as connection:
+
+            def names(column: str) -> tuple[str, ...]:
+                value = EPISODES.c[column]
+                return tuple(connection.scalars(select(value).distinct().where(*narrowed).order_by(value)))
+
+            runs = tuple(connection.scalars(select(RUNS.c.name).order_by(RUNS.c.name)))
+            return Choices(runs=runs, agents=names("agent"), suites=names("suite"), tasks=names("task"))
+
+    def count(self, wanted: Wanted) -> int:
+        """How many episodes these are."""
+        with self._engine.connect() as connection:
+            return connection.scalar(select(func.count()).select_from(EPISODES).where(*wanted.clauses)) or 0
+
+    def episodes(self, wanted: Wanted, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
+        """A part of these episodes, those that began last first."""
+        query = select(EPISODES.c.id).where(*wanted.clauses)
+        query = query.order_by(EPISODES.c.started_at.desc(), EPISODES.c.id.desc()).offset(offset).limit(limit)
+        with self._engine.connect() as connection:
+            return rows.summaries_of(connection, list(connection.scalars(query)))
+
+    def count_tasks(self, wanted: Wanted, *, differing: bool = False) -> int:
+        """How many tasks these episodes are of."""
+        query = select(func.count()).select_from(_by_task(wanted, differing).subquery())
+        with self._engine.connect() as connection:
+            return connection.scalar(query) or 0
+
+    def tasks(
+        self, wanted: Wanted, *, differing: bool = False, offset: int = 0, limit: int = 25
+    ) -> list[tuple[TaskSummary, list[EpisodeSummary]]]:
+        """A part of the tasks of these episodes, by suite and id, each with its episodes by run, agent and repeat.
+
+        `differing` leaves out the tasks on which all of these episodes succeeded, and those on which none did.
+        """
+        query = _by_task(wanted, differing).order_by(EPISODES.c.suite, EPISODES.c.task).offset(offset).limit(limit)
+        order = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.repeat, EPISODES.c.started_at)
+        with self._engine.connect() as connection:
+            some = connection.execute(query).all()
+            tasks = _tasks(connection, [row.task_key for row in some])
+            here = tuple_(EPISODES.c.suite, EPISODES.c.task).in_([(row.suite, row.task) for row in some])
+            ids = connection.scalars(select(EPISODES.c.id).where(here, *wanted.clauses).order_by(*order))
+            episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
+            for summary in rows.summaries_of(connection, list(ids)):
+                episodes.setdefault(summary.slot[:2], []).append(summary)
+        return [
+            (
+                TaskSummary(task=tasks[row.task_key], episodes=row.episodes),
+                episodes.get((row.suite, row.task), []),
+            )
+            for row in some
+        ]
+
+    def head(self, episode: str) -> Head | None:
+        """What there is to say of an episode before its steps; None where there is none of this id."""
+        with self._engine.connect() as connection:
+            found = rows.summaries_of(connection, [episode])
+            if not found:
+                return None
+            query = select(EPISODES.c.task_key, EPISODES.c.provenance).where(EPISODES.c.id == episode)
+            row = connection.execute(query).one()
+            task = _tasks(connection, [row.task_key])[row.task_key]
+        return Head(summary=found[0], task=task, provenance=Provenance.model_validate_json(row.provenance))
+
+    def steps(self, episode: str) -> list[StepSummary]:
+        """The steps of an episode so far, without their pages."""
+        columns = (STEPS.c.number, STEPS.c.decision, STEPS.c.reward, STEPS.c.terminated, STEPS.c.truncated)
+        with self._engine.connect() as connection:
+            return [
+                StepSummary(
+                    index=row.number,
+                    decision=unpack(Decision, row.decision),
+                    reward=row.reward,
+                    terminated=row.terminated,
+                    truncated=row.truncated,
+                )
+                for row in connection.execute(
+                    select(*columns).where(STEPS.c.episode == episode).order_by(STEPS.c.number)
+                )
+            ]
+
+    def seen(self, episode: str, step: int) -> Observation | None:
+        """The page of one step; None where there is no such step."""
+        query = select(PAGES.c.body).join(STEPS, STEPS.c.page_key == PAGES.c.key)
+        return self._read(query.where(STEPS.c.episode == episode, STEPS.c.number == step))
+
+    def final(self, episode: str) -> Observation | None:
+        """The page after the last step; None where the episode has none (yet)."""
+        query = select(PAGES.c.body).join(EPISODES, EPISODES.c.final_key == PAGES.c.key)
+        return self._read(query.where(EPISODES.c.id == episode))
+
+    def _read(self, query: Select[Any]) -> Observation | None:
+        with self._engine.connect() as connection:
+            body = connection.scalar(query)
+        return None if body is None else self._page(body)
+
+
+def _came_to(outcome: str) -> ColumnElement[bool]:
+    """A verdict's JSON always says its outcome, and no text within it can: there quotes are escaped."""
+    return EPISODES.c.verdict.contains(f'"outcome":"{outcome}"', autoescape=True)
+
+
+def _share(clause: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(case((clause, 1), else_=0)), 0)
+
+
+def _by_task(wanted: Wanted, differing: bool) -> Select[Any]:
+    keys = (EPISODES.c.suite, EPISODES.c.task)
+    columns = (*keys, func.count().label("episodes"), func.min(EPISODES.c.task_key).label("task_key"))
+    query = select(*columns).where(*wanted.clauses).group_by(*keys)
+    if differing:
+        successes = _share(_came_to("success"))
+        query = query.having(and_(successes > 0, successes < func.count()))
+    return query
+
+
+def _tasks(connection: Connection, keys: list[bytes]) -> dict[bytes, Task]:
+    found = connection.execute(select(TASKS.c.key, TASKS.c.body).where(TASKS.c.key.in_(keys)))
+    return {row.key: unpack(Task, row.body) for row in found}

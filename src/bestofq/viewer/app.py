@@ -1,0 +1,191 @@
+"""The viewer as an ASGI application: runs, their tasks, episodes and steps, two episodes side by side, search trees."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from bestofq.core.errors import BestOfQError
+from bestofq.core.observation import Observation
+from bestofq.reports.domains import domain_of
+from bestofq.store.catalogue import Wanted
+from bestofq.store.store import Store
+from bestofq.viewer.asked import OUTCOMES, Part, needed, share, text, wanted, whole
+from bestofq.viewer.episodes import episode_view
+from bestofq.viewer.guard import Guard
+from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
+from bestofq.viewer.runs import run_lines
+from bestofq.viewer.side_by_side import side_by_side
+from bestofq.viewer.steps import spent_by_role
+from bestofq.viewer.trees import branches
+
+EPISODES = 50  # a page
+TASKS = 25
+TREES = 100
+ALPHA = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10), as in the settings
+_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+
+
+def viewer_app(store: Store, *, name: str, token: str | None = None) -> Guard:
+    """Pages over a store, opened read-only. With a token only those who know it read them, else only this machine."""
+    app = Starlette(
+        routes=[
+            Route("/", _runs),
+            Route("/run", _run),
+            Route("/episodes", _episodes),
+            Route("/task", _task),
+            Route("/episode/{id}", _episode),
+            Route("/compare", _compare),
+            Route("/trees", _trees),
+            Route("/tree", _tree),
+            Route("/screenshots/{name}", _screenshot),
+            Route("/assets/{hash}/{name}", _asset),
+        ],
+        exception_handlers={HTTPException: _refused, BestOfQError: _failed, Exception: _failed},  # type: ignore[dict-item]
+    )
+    app.state.store = store
+    app.state.name = name
+    return Guard(app, token=token)
+
+
+def _store(request: Request) -> Store:
+    store: Store = request.app.state.store
+    return store
+
+
+def _runs(request: Request) -> Response:
+    store = _store(request)
+    trees: dict[str, int] = {}
+    for tree in store.trees.summaries():
+        trees[tree.run] = trees.get(tree.run, 0) + 1
+    return page(request, "runs.jinja", {"runs": run_lines(store), "trees": trees})
+
+
+def _run(request: Request) -> Response:
+    store, name = _store(request), needed(request, "run")
+    record = next((run for run in store.runs() if run.name == name), None)
+    if record is None:
+        raise HTTPException(404, f"There is no run {name!r} in this store.")
+    asked, differing = wanted(request), text(request, "differing") is not None
+    part = Part.of(request, store.catalogue.count_tasks(asked, differing=differing), TASKS)
+    tasks = store.catalogue.tasks(asked, differing=differing, offset=part.offset, limit=TASKS)
+    lines = store.catalogue.agents(run=name)
+    context = {
+        "run": record,
+        "config": json.dumps(record.config, indent=2, ensure_ascii=False),
+        "lines": lines,
+        "agents": [a for a in dict.fromkeys(line.agent for line in lines) if asked.agent in (None, a)],
+        "tasks": tasks,
+        "part": part,
+        "trees": len(store.trees.summaries(run=name)),
+        "differing": differing,
+        **_filters(store, asked),
+    }
+    return page(request, "run.jinja", context)
+
+
+def _episodes(request: Request) -> Response:
+    store, asked = _store(request), wanted(request)
+    if asked.run is not None and asked.run not in store.catalogue.runs():
+        raise HTTPException(404, f"There is no run {asked.run!r} in this store.")
+    part = Part.of(request, store.catalogue.count(asked), EPISODES)
+    episodes = store.catalogue.episodes(asked, offset=part.offset, limit=EPISODES)
+    return page(request, "episodes.jinja", {"episodes": episodes, "part": part, **_filters(store, asked)})
+
+
+def _filters(store: Store, asked: Wanted) -> Mapping[str, Any]:
+    """What a list can be narrowed by, and what it is narrowed by."""
+    choices = store.catalogue.choices(run=asked.run)
+    domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
+    return {"asked": asked, "choices": choices, "domains": domains, "outcomes": OUTCOMES}
+
+
+def _task(request: Request) -> Response:
+    store, suite, task = _store(request), needed(request, "suite"), needed(request, "task")
+    found = store.catalogue.tasks(Wanted(suite=suite, task=task, run=text(request, "run")))
+    if not found:
+        raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
+    [(summary, episodes)] = found
+    trees = store.trees.summaries(suite=suite, task=task)
+    return page(request, "task.jinja", {"task": summary.task, "episodes": episodes, "trees": trees})
+
+
+def _episode(request: Request) -> Response:
+    view = episode_view(_store(request), request.path_params["id"], text(request, "step"))
+    if view is None:
+        raise HTTPException(404, f"There is no episode {request.path_params['id']!r} in this store.")
+    return page(request, "episode.jinja", {"view": view, "picture": _pictures(_store(request))})
+
+
+def _compare(request: Request) -> Response:
+    store = _store(request)
+    context = side_by_side(store, needed(request, "left"), needed(request, "right"))
+    return page(request, "compare.jinja", {"view": context, "picture": _pictures(store)})
+
+
+def _trees(request: Request) -> Response:
+    store, run = _store(request), text(request, "run")
+    every = store.trees.summaries(run=run)
+    part = Part.of(request, len(every), TREES)
+    some = every[part.offset : part.offset + TREES]
+    return page(request, "trees.jinja", {"trees": some, "part": part, "run": run})
+
+
+def _tree(request: Request) -> Response:
+    store, alpha = _store(request), share(request, "alpha", ALPHA)
+    run, suite, task = (needed(request, name) for name in ("run", "suite", "task"))
+    repeat = whole(request, "repeat", 0)
+    tree = store.trees.load(run, suite, task, repeat=repeat)
+    if tree is None:
+        raise HTTPException(404, f"There is no search tree of task {task!r} of {suite} in run {run!r}.")
+    context = {"run": run, "repeat": repeat, "tree": tree, "alpha": alpha}
+    context |= {"drawn": branches(tree, alpha=alpha), "spent": spent_by_role(tree.usage)}
+    return page(request, "tree.jinja", context)
+
+
+def _screenshot(request: Request) -> Response:
+    file = _store(request).screenshots.named(request.path_params["name"])
+    if file is None:
+        raise HTTPException(404, "The store does not hold this screenshot.")
+    return FileResponse(file, headers=_FOREVER)
+
+
+def _asset(request: Request) -> Response:
+    found = ASSETS.get(request.path_params["name"])
+    if found is None or request.path_params["hash"] != ASSETS_HASH:
+        raise HTTPException(404, "The viewer has no such file.")
+    return Response(found[0], headers=_FOREVER, media_type=found[1])
+
+
+def _pictures(store: Store) -> Callable[[Observation], str | None]:
+    def picture(seen: Observation) -> str | None:
+        """Where a page's screenshot is served; None where there is none, or its file is gone."""
+        if seen.screenshot is None:
+            return None
+        file = store.screenshots.path(seen.screenshot)
+        return f"/screenshots/{file.name}" if file.is_file() else None
+
+    return picture
+
+
+def _refused(request: Request, error: HTTPException) -> Response:
+    known = {404: "There is no such page.", 405: "This viewer only shows: it takes no other requests."}
+    sentence = error.detail if error.detail not in ("Not Found", "Method Not Allowed") else known[error.status_code]
+    return page(request, "error.jinja", {"sentence": sentence, "code": error.status_code}, status=error.status_code)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    ours = isinstance(error, BestOfQError)
+    sentence = str(error) if ours else f"The viewer failed ({type(error).__name__}); its terminal says more."
+    return page(request, "error.jinja", {"sentence": sentence, "code": 500}, status=500)
+
+
+def shown_name(folder: Path) -> str:
+    """The store's folder as it is shown, the last two names of its path."""
+    return "/".join(folder.resolve().parts[-2:])

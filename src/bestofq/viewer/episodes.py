@@ -1,0 +1,152 @@
+"""One episode at one of its steps, and what else there is of its task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+
+from bestofq.core.actions import Targeted
+from bestofq.core.observation import Observation
+from bestofq.reports.costs import Spent
+from bestofq.store.catalogue import Head, Wanted
+from bestofq.store.records import EpisodeSummary, StepSummary, TreeSummary
+from bestofq.store.store import Store
+from bestofq.viewer.chart import Chart
+from bestofq.viewer.pages import address
+from bestofq.viewer.steps import (
+    Bar,
+    CandidateView,
+    Mark,
+    Scores,
+    TreePlace,
+    candidate_views,
+    marks,
+    pieces,
+    spent_by_role,
+    viewport,
+)
+
+SIBLINGS = 60  # other episodes of the same task that are offered to compare with
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepView:
+    """A page and what was weighed on it; at the end of an episode there is a page only."""
+
+    step: StepSummary | None
+    seen: Observation | None
+    candidates: Sequence[CandidateView] = ()
+    value: Bar | None = None
+    marks: Sequence[Mark] = ()
+    viewport: tuple[float, float] = (0.0, 0.0)
+    pieces: Sequence[tuple[str, str]] = ()
+    spent: Sequence[tuple[str, Spent]] = ()
+
+    @property
+    def chosen_mark(self) -> int | None:
+        """The element that was acted on; None where the action names none."""
+        action = None if self.step is None else self.step.decision.candidate.action
+        return action.mark if isinstance(action, Targeted) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeView:
+    """Everything that its page shows. `at` counts steps from 0; the step count itself stands for the end."""
+
+    head: Head
+    steps: Sequence[StepSummary]
+    at: int
+    followed: bool
+    now: StepView
+    scores: Scores
+    chart: Chart | None
+    spent: Sequence[tuple[str, Spent]]
+    siblings: Sequence[EpisodeSummary]
+    trees: Sequence[TreeSummary]
+
+    @property
+    def running(self) -> bool:
+        return self.head.summary.status == "running"
+
+    @property
+    def ended(self) -> bool:
+        return self.at == len(self.steps)
+
+    def to(self, at: int) -> str | None:
+        """The address of a step; None where there is none. The newest step of a running episode is followed."""
+        last = len(self.steps) - 1 if self.running else len(self.steps)
+        if not 0 <= at <= last:
+            return None
+        if self.running and at == last:
+            return address(f"/episode/{self.head.summary.id}")
+        return address(f"/episode/{self.head.summary.id}", step="end" if at == len(self.steps) else at + 1)
+
+
+def episode_view(store: Store, episode: str, asked: str | None) -> EpisodeView | None:
+    """None where there is no such episode; 404 where it has no such step. `asked`: from 1, `end`, or None: the first
+    step, while it runs the newest."""
+    head = store.catalogue.head(episode)
+    if head is None:
+        return None
+    steps = store.catalogue.steps(episode)
+    decisions = [step.decision for step in steps]
+    scores = Scores.of(decisions)
+    running = head.summary.status == "running"
+    at = _position(asked, len(steps), running)
+    slot = head.summary.slot
+    trees = store.trees.summaries(suite=slot.suite, task=slot.task)
+    place = None
+    if own := [tree for tree in trees if tree.run == head.summary.run] or trees:
+        tree = store.trees.load(own[0].run, slot.suite, slot.task, repeat=own[0].slot.repeat)
+        place = None if tree is None else TreePlace.after(tree, decisions[:at])
+    siblings = store.catalogue.episodes(Wanted(suite=slot.suite, task=slot.task), limit=SIBLINGS)
+    return EpisodeView(
+        head=head,
+        steps=steps,
+        at=at,
+        followed=running and asked is None,
+        now=step_view(store, episode, steps, at, scores, place),
+        scores=scores,
+        chart=Chart.of(steps),
+        spent=spent_by_role(used for decision in decisions for used in decision.usage),
+        siblings=[other for other in siblings if other.id != episode],
+        trees=trees,
+    )
+
+
+def step_view(
+    store: Store, episode: str, steps: Sequence[StepSummary], at: int, scores: Scores, place: TreePlace | None = None
+) -> StepView:
+    """The step `at`, or past the last one the page at the end."""
+    if at == len(steps):
+        final = store.catalogue.final(episode)
+        return StepView(
+            step=None,
+            seen=final,
+            viewport=(0.0, 0.0) if final is None else viewport(final),
+            pieces=[] if final is None else pieces(final, ()),
+        )
+    step, seen = steps[at], store.catalogue.seen(episode, steps[at].index)
+    assert seen is not None  # a step's page is committed with it
+    candidates = candidate_views(step.decision, seen, scores, place)
+    value = step.decision.state_value
+    return StepView(
+        step=step,
+        seen=seen,
+        candidates=candidates,
+        value=None if value is None else Bar.of("V", value, scores.value_range, "the value of this page"),
+        marks=marks(seen, candidates),
+        viewport=viewport(seen),
+        pieces=pieces(seen, candidates),
+        spent=spent_by_role(step.decision.usage),
+    )
+
+
+def _position(asked: str | None, count: int, running: bool) -> int:
+    if asked is None:
+        return max(0, count - 1) if running else 0
+    if asked == "end" and not running:
+        return count
+    if not asked.isdecimal() or len(asked) > 9 or not 1 <= int(asked) <= count:
+        raise HTTPException(404, f"This episode has no step {asked!r}: it has {count}.")
+    return int(asked) - 1

@@ -1,0 +1,85 @@
+"""Who may read, and what a page may do: the token, the names of this machine, and the headers of every answer.
+
+Whatever the pages of a store hold, no browser runs, loads or sends anything that is not the viewer's own.
+"""
+
+import secrets
+from hashlib import sha256
+from urllib.parse import urlencode
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def new_token() -> str:
+    """256 random bits, fit for a URL."""
+    return secrets.token_urlsafe(32)
+
+
+class Guard:
+    """Lets an application be read by who knows `token`; without one, by who calls this machine by a loopback name.
+
+    The names matter: a page elsewhere could have its own name lead to 127.0.0.1, and then read what is served there.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str | None) -> None:
+        self._app = app
+        self._token = token
+        self._cookie = "" if token is None else f"bestofq_view_{sha256(token.encode()).hexdigest()[:8]}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        answer = self._answer(Request(scope))
+        await (self._app if answer is None else answer)(scope, receive, guarded)
+
+    def _answer(self, request: Request) -> Response | None:
+        """None: let it pass."""
+        if self._token is None:
+            if (name := request.url.hostname) in LOOPBACK:
+                return None
+            return _refusal(f"This viewer answers to the names of its own machine only, not to {name!r}.")
+        if (given := request.query_params.get("token")) is not None:
+            if not self._is_token(given):
+                return _refusal("This is not the viewer's token: open the address that `bestofq view` printed.")
+            return self._welcome(request)
+        if self._is_token(request.cookies.get(self._cookie, "")):
+            return None
+        return _refusal("This viewer asks for its token: open the address that `bestofq view` printed.")
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(), (self._token or "").encode())
+
+    def _welcome(self, request: Request) -> Response:
+        """From here on the cookie speaks, and the token leaves the address."""
+        rest = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
+        answer = RedirectResponse(f"{request.url.path}?{urlencode(rest)}" if rest else request.url.path, 303)
+        answer.set_cookie(self._cookie, self._token or "", httponly=True, samesite="lax")
+        return answer
+
+
+def _refusal(sentence: str) -> Response:
+    return PlainTextResponse(sentence + "\n", 403)

@@ -1,0 +1,89 @@
+"""Templates to answers: Jinja escapes every value, and a page that did not change is not sent again."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import sha256
+from importlib.resources import files
+from math import isfinite
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bestofq.reports.palette import PALETTE
+from bestofq.store.records import TreeSummary
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("bestofq.viewer"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def _asset(name: str) -> str:
+    return files("bestofq.viewer").joinpath("assets", name).read_text("utf-8")
+
+
+def address(path: str, /, **query: object) -> str:
+    """A local address; parameters that are None or empty are left out."""
+    given = {key: str(value) for key, value in query.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """`–` where there is none."""
+    return "–" if value is None or not isfinite(value) else f"{value:.{digits}f}"
+
+
+def moment(iso: str | None) -> str:
+    """ISO 8601 as `2026-01-31 12:05:09`; what cannot be read as it is."""
+    try:
+        return "–" if not iso else f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
+    except ValueError:
+        return iso or "–"
+
+
+def duration(seconds: float | None) -> str:
+    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def mood(outcome: str | None) -> str:
+    """The style of an outcome or a status."""
+    known = {"success": "good", "failure": "bad", "blocked": "bad", "impossible": "bad", "running": "live"}
+    return known.get(outcome or "running", "odd")
+
+
+def tree_address(tree: TreeSummary) -> str:
+    """The address of a search tree."""
+    return address("/tree", run=tree.run, suite=tree.slot.suite, task=tree.slot.task, repeat=tree.slot.repeat)
+
+
+ASSETS = {
+    "viewer.css": (PALETTE + _asset("viewer.css"), "text/css"),
+    "viewer.js": (_asset("viewer.js"), "text/javascript"),
+}
+"""What pages load, by name: text and media type."""
+ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexdigest()[:12]
+
+_TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}")
+_TEMPLATES.filters.update(number=number, moment=moment, duration=duration, mood=mood, tree_address=tree_address)
+
+
+def page(request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> Response:
+    """The template as an answer, or 304 to a browser that holds the same."""
+    body = _TEMPLATES.get_template(template).render({"store": request.app.state.name, **context}).encode()
+    tag = f'"{sha256(body).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache, private"}
+    if status == 200 and request.headers.get("If-None-Match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, status, headers, "text/html; charset=utf-8")

@@ -1,0 +1,50 @@
+"""The runs of a store as lines of a table."""
+
+from dataclasses import dataclass
+
+from bestofq.store.records import AgentSummary
+from bestofq.store.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLine:
+    """A run, its agents' counts added up."""
+
+    name: str
+    lines: tuple[AgentSummary, ...]
+
+    @property
+    def agents(self) -> list[str]:
+        return list(dict.fromkeys(line.agent for line in self.lines))
+
+    @property
+    def suites(self) -> list[str]:
+        return list(dict.fromkeys(line.suite for line in self.lines))
+
+    @property
+    def episodes(self) -> int:
+        return sum(line.episodes for line in self.lines)
+
+    @property
+    def running(self) -> int:
+        return sum(line.running for line in self.lines)
+
+    @property
+    def told(self) -> int:
+        return sum(line.told for line in self.lines)
+
+    @property
+    def successes(self) -> int:
+        return sum(line.successes for line in self.lines)
+
+    @property
+    def last_at(self) -> str:
+        return max((line.last_at for line in self.lines), default="")
+
+
+def run_lines(store: Store) -> list[RunLine]:
+    """Those that begun last first."""
+    lines: dict[str, list[AgentSummary]] = {name: [] for name in store.catalogue.runs()}
+    for line in store.catalogue.agents():
+        lines.setdefault(line.run, []).append(line)
+    return [RunLine(name=name, lines=tuple(some)) for name, some in lines.items()]

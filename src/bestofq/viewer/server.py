@@ -1,0 +1,63 @@
+"""Serving the viewer: loopback by default, behind a token elsewhere."""
+
+import socket
+from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlencode
+
+import uvicorn
+
+from bestofq.core.errors import InputError
+from bestofq.store.store import Store
+from bestofq.viewer.app import viewer_app
+from bestofq.viewer.guard import new_token
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0: any free one. InputError where that cannot be had."""
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise InputError(f"there is no address of the name {host!r} ({error.strerror}): give --host another") from error
+    listener = socket.socket(family, kind)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(where)
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"port {port} of {host} cannot be had ({error.strerror}): give another by --port, or 0 for any free one"
+        ) from error
+    return listener
+
+
+def is_loopback(listener: socket.socket) -> bool:
+    """Whether only this machine can reach it."""
+    return ip_address(listener.getsockname()[0]).is_loopback
+
+
+def serve(store: Store, *, name: str, host: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted; `ready` is given the address to open. InputError as `listen`."""
+    listener = listen(host, port)
+    token = None if is_loopback(listener) else new_token()
+    config = uvicorn.Config(
+        viewer_app(store, name=name, token=token),
+        log_level="error",
+        access_log=False,  # addresses can hold the token
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+    with listener:
+        ready(_address(listener, host, token))
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _address(listener: socket.socket, host: str, token: str | None) -> str:
+    port = listener.getsockname()[1]
+    if ip_address(listener.getsockname()[0]).is_unspecified:
+        host = socket.gethostname()
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/" + ("" if token is None else f"?{urlencode({'token': token})}")

@@ -1,0 +1,220 @@
+"""A step as it is drawn: candidates with their bars, boxes over the screenshot, the page's text with its marks."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from bestofq.core.actions import Targeted, action_text
+from bestofq.core.decision import Candidate, Decision, Usage
+from bestofq.core.observation import Box, Observation
+from bestofq.core.tree import SearchTree
+from bestofq.reports.costs import Spent
+
+_MARK = re.compile(r"(\[\d+\])")
+_SLACK = 0.25  # by which a learned Q may miss the range of what it estimates
+_POINT = 16  # CSS pixels: the side of the box drawn around a point
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """What the bars of an episode span: from 0, or the least value where that is less, to the most."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Range":
+        finite = [value for value in values if isfinite(value)]
+        low, high = min([0.0, *finite]), max(finite, default=1.0)
+        return cls(low=low, high=high if high > low else low + 1.0)
+
+    def share(self, value: float) -> float:
+        """Of the way from low to high."""
+        return (value - self.low) / (self.high - self.low)
+
+
+UNIT = Range(low=0.0, high=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A number with a name; `share` in [0, 1] is how much of the bar is full, None: no bar."""
+
+    name: str
+    words: str
+    share: float | None
+    about: str = ""
+
+    @classmethod
+    def of(cls, name: str, value: float | None, range_: Range, about: str) -> "Bar":
+        if value is None or not isfinite(value):
+            return cls(name=name, words="–", share=None, about=about)
+        return cls(name=name, words=f"{value:.3f}", share=range_.share(value), about=about)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateView:
+    index: int
+    candidate: Candidate
+    command: str
+    chosen: bool
+    bars: tuple[Bar, ...]
+    box: Box | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A box over the screenshot: of an element (`candidate` None), or of what a candidate acts on."""
+
+    box: Box
+    about: str
+    label: str = ""
+    candidate: int | None = None
+    chosen: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What the scores of an episode are, as far as they tell, and the ranges of their bars and of V's.
+
+    A decision does not say who scored it. Where there is a V the scores are Q-values, unless one lies where no sum of
+    rewards in [0, 1] can be: then they are Q beside something else. `told` is False where all are alike.
+    """
+
+    name: str
+    about: str
+    range: Range
+    value_range: Range
+    told: bool
+
+    @classmethod
+    def of(cls, decisions: Sequence[Decision]) -> "Scores":
+        every = [score for decision in decisions for score in decision.scores]
+        values = [d.state_value for d in decisions if d.state_value is not None]
+        name, about, together = "score", "what the candidates are ranked by", every
+        if values and all(-_SLACK <= score <= 1 + _SLACK for score in every):
+            name, about, together = "Q", "the value of taking this action on this page", [*every, *values]
+        elif not values and any(used.role == "critic" for decision in decisions for used in decision.usage):
+            name, about = "feedback", "what the model that was asked thinks of this action"
+        return cls(
+            name=name,
+            about=about,
+            range=Range.of(together),
+            value_range=Range.of(together if name == "Q" else values),
+            told=bool(values) or len(set(every)) > 1,
+        )
+
+
+@dataclass(frozen=True)
+class TreePlace:
+    """Where an episode stands in a search tree: at `node`, so long as the tree knows its actions."""
+
+    tree: SearchTree
+    node: int
+
+    @classmethod
+    def after(cls, tree: SearchTree, decisions: Sequence[Decision]) -> "TreePlace | None":
+        """After these decisions, from the tree's root on."""
+        place = cls(tree, 0)
+        for decision in decisions:
+            node = place._child(decision.candidate)
+            if node is None:
+                return None
+            place = cls(tree, node)
+        return place
+
+    def _child(self, candidate: Candidate) -> int | None:
+        for child in self.tree.children(self.node):
+            there = self.tree.candidate[child]
+            if there is not None and there.action == candidate.action:
+                return child
+        return None
+
+    def bars(self, candidate: Candidate) -> Iterator[Bar]:
+        """Visits, Q̃ and Q̂ of the candidate's edge; none where the tree does not have it."""
+        child = self._child(candidate)
+        if child is None:
+            return
+        visits, prior = self.tree.visits[child], self.tree.prior[child]
+        most = max(self.tree.visits[sibling] for sibling in self.tree.children(self.node))
+        yield Bar(name="visits", words=str(visits), share=visits / max(1, most), about="rollouts through it")
+        yield Bar.of("Q̃ search", self.tree.value[child], UNIT, "mean outcome of the rollouts through it")
+        if prior is not None:
+            yield Bar.of("Q̂ feedback", prior, UNIT, "feedback: what the model that was asked thinks of it")
+
+
+def candidate_views(
+    decision: Decision, seen: Observation, scores: Scores, place: TreePlace | None = None
+) -> list[CandidateView]:
+    """All candidates, in the order they were proposed."""
+    boxes = {element.mark: element.box for element in seen.elements}
+
+    def bars(index: int, candidate: Candidate) -> Iterator[Bar]:
+        if scores.told:
+            yield Bar.of(scores.name, decision.scores[index], scores.range, scores.about)
+        if place is not None:
+            yield from place.bars(candidate)
+
+    return [
+        CandidateView(
+            index=index,
+            candidate=candidate,
+            command=action_text(candidate.action),
+            chosen=index == decision.chosen,
+            bars=tuple(bars(index, candidate)),
+            box=_box(candidate, boxes),
+        )
+        for index, candidate in enumerate(decision.candidates)
+    ]
+
+
+def _box(candidate: Candidate, boxes: dict[int, Box | None]) -> Box | None:
+    action = candidate.action
+    if not isinstance(action, Targeted):
+        return None
+    if action.point is not None:
+        return Box(action.point.x - _POINT / 2, action.point.y - _POINT / 2, _POINT, _POINT)
+    return boxes.get(action.mark or 0)
+
+
+def marks(seen: Observation, views: Sequence[CandidateView]) -> list[Mark]:
+    """Boxes within the viewport: every element's, then the candidates', the chosen one on top."""
+    width, height = viewport(seen)
+    elements = [Mark(box=e.box, about=f"[{e.mark}] {e.role} {e.name}") for e in seen.elements if e.box]
+    taken = sorted((view for view in views if view.box is not None), key=lambda view: view.chosen)
+    candidates = [
+        Mark(box=v.box, label=str(v.index + 1), about=v.candidate.label, candidate=v.index, chosen=v.chosen)
+        for v in taken
+        if v.box is not None
+    ]
+    return [m for m in (*elements, *candidates) if _within(m.box, width, height)]
+
+
+def viewport(seen: Observation) -> tuple[float, float]:
+    """Width and height of the page's picture in CSS pixels; (0, 0) where there is none."""
+    shot = seen.screenshot
+    return (0.0, 0.0) if shot is None else (shot.width / shot.scale, shot.height / shot.scale)
+
+
+def _within(box: Box, width: float, height: float) -> bool:
+    return box.x < width and box.y < height and box.x + box.width > 0 and box.y + box.height > 0
+
+
+def pieces(seen: Observation, views: Sequence[CandidateView]) -> list[tuple[str, str]]:
+    """The page's text in pieces, each with its kind: `` (text), `mark`, `candidate` or `chosen`."""
+    kinds = {f"[{element.mark}]": "mark" for element in seen.elements}
+    for view in sorted(views, key=lambda view: view.chosen):
+        if isinstance(view.candidate.action, Targeted) and view.candidate.action.mark is not None:
+            kinds[f"[{view.candidate.action.mark}]"] = "chosen" if view.chosen else "candidate"
+    return [(piece, kinds.get(piece, "")) for piece in _MARK.split(seen.text) if piece]
+
+
+def spent_by_role(usages: Iterable[Usage]) -> list[tuple[str, Spent]]:
+    """Sums by role, in order of first appearance; a last one over all where there are several."""
+    roles: dict[str, Spent] = {}
+    for used in usages:
+        roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used)
+    if len(roles) > 1:
+        roles["all"] = sum(roles.values(), Spent())
+    return list(roles.items())

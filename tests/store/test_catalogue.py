@@ -1,0 +1,117 @@
+"""Lists of what a store holds, a part at a time."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from store_nouns import CUT, PROVENANCE, WON, page, step, task
+
+from bestofq.core.decision import Verdict
+from bestofq.store.catalogue import Catalogue, Wanted
+from bestofq.store.store import Store
+
+LOST = Verdict(reward=0.0, outcome="failure", reason='it says "outcome":"success" there')
+
+
+@pytest_asyncio.fixture
+async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+    """Run `a`: two agents on three tasks; run `b`: one episode cut, one running."""
+    with Store.open(tmp_path) as store:
+        for run in ("a", "b"):
+            await store.begin_run(run, {}, PROVENANCE)
+
+        async def put(run: str, agent: str, name: str, verdict: Verdict | None, second: int) -> None:
+            provenance = PROVENANCE.model_copy(update={"started_at": f"2026-01-01T00:00:{second:02}+00:00"})
+            episode = await store.begin_episode(run, agent, task(name, f"goal of {name}"), 0, provenance)
+            for index in range(2):
+                await store.append_step(episode, step(index))
+            if verdict is not None:
+                await store.finish_episode(episode, verdict, page(9))
+
+        for number, (agent, name, verdict) in enumerate(
+            [
+                ("one", "kettles--0", WON),
+                ("one", "kettles--1", WON),
+                ("one", "100%_mugs/0", LOST),
+                ("two", "kettles--0", LOST),
+                ("two", "kettles--1", WON),
+                ("two", "100%_mugs/0", LOST),
+            ]
+        ):
+            await put("a", agent, name, verdict, number)
+        await put("b", "one", "kettles--0", CUT, 20)
+        await put("b", "one", "kettles--0", None, 30)
+        yield store.catalogue
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count"),
+    [
+        (Wanted(), 8),
+        (Wanted(run="a"), 6),
+        (Wanted(agent="two"), 3),
+        (Wanted(suite="shop"), 8),
+        (Wanted(suite="other"), 0),
+        (Wanted(task="kettles--0"), 4),
+        (Wanted(outcome="success"), 3),
+        (Wanted(outcome="failure"), 3),
+        (Wanted(outcome="infra_error"), 1),
+        (Wanted(outcome="running"), 1),
+        (Wanted(outcome="interrupted"), 0),
+        (Wanted(domain="kettles"), 6),
+        (Wanted(domain="100%_mugs"), 2),
+        (Wanted(domain="100"), 0),
+        (Wanted(find="%_mugs"), 2),
+        (Wanted(find="_"), 2),
+        (Wanted(run="a", agent="one", outcome="success", domain="kettles"), 2),
+    ],
+)
+def test_episodes_are_narrowed(catalogue: Catalogue, wanted: Wanted, count: int) -> None:
+    assert catalogue.count(wanted) == count
+    assert len(catalogue.episodes(wanted)) == count
+
+
+def test_episodes_come_newest_first_and_in_parts(catalogue: Catalogue) -> None:
+    every = catalogue.episodes(Wanted())
+    assert [summary.started_at[17:19] for summary in every] == ["30", "20", "05", "04", "03", "02", "01", "00"]
+    parts = [catalogue.episodes(Wanted(), offset=offset, limit=3) for offset in (0, 3, 6)]
+    assert [summary for part in parts for summary in part] == every
+    assert every[0].steps == 2
+
+
+def test_tasks_come_with_their_episodes(catalogue: Catalogue) -> None:
+    tasks = catalogue.tasks(Wanted(run="a"))
+    assert [(t.task.id, t.episodes, [e.agent for e in some]) for t, some in tasks] == [
+        ("100%_mugs/0", 2, ["one", "two"]),
+        ("kettles--0", 2, ["one", "two"]),
+        ("kettles--1", 2, ["one", "two"]),
+    ]
+    assert tasks[1][0].task.goal == "goal of kettles--0"
+    assert [t.task.id for t, _ in catalogue.tasks(Wanted(run="a"), differing=True)] == ["kettles--0"]
+    assert catalogue.count_tasks(Wanted(run="a"), differing=True) == 1
+    assert [t.task.id for t, _ in catalogue.tasks(Wanted(), offset=1, limit=1)] == ["kettles--0"]
+
+
+def test_agents_are_counted(catalogue: Catalogue) -> None:
+    found = [(a.run, a.agent, a.episodes, a.running, a.told, a.successes) for a in catalogue.agents()]
+    assert found == [("a", "one", 3, 0, 3, 2), ("a", "two", 3, 0, 3, 1), ("b", "one", 2, 1, 0, 0)]
+    assert [a.agent for a in catalogue.agents(run="a")] == ["one", "two"]
+    assert catalogue.runs() == ["b", "a"]
+    choices = catalogue.choices(run="b")
+    assert (choices.runs, choices.agents, choices.tasks) == (("a", "b"), ("one",), ("kettles--0",))
+
+
+def test_an_episode_is_read_step_by_step(catalogue: Catalogue) -> None:
+    summary = catalogue.episodes(Wanted(run="a", agent="one", task="kettles--0"))[0]
+    head = catalogue.head(summary.id)
+    assert head is not None
+    assert (head.summary, head.task, head.provenance.seed) == (summary, task("kettles--0", "goal of kettles--0"), 3)
+    steps = catalogue.steps(summary.id)
+    assert [s.index for s in steps] == [0, 1]
+    assert steps[1].decision == step(1).decision
+    assert catalogue.seen(summary.id, 1) == step(1).observation
+    assert catalogue.seen(summary.id, 2) is None
+    assert catalogue.final(summary.id) == page(9)
+    assert catalogue.head("none") is None
+    assert catalogue.steps("none") == []

@@ -1,0 +1,59 @@
+"""A viewer over a small store, and a real Chromium to look at it."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from looking import Look, Looking
+from playwright.async_api import Browser, async_playwright
+from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
+
+from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.config import BrowserConfig
+from bestofq.envs.serving import serve_app
+from bestofq.rollouts.episode import run_episode
+from bestofq.store.store import Store
+from bestofq.viewer.app import viewer_app
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+def look(chromium: Browser) -> Looking:
+    @asynccontextmanager
+    async def looking(folder: Path, **context: Any) -> AsyncIterator[Look]:
+        async with AsyncExitStack() as stack:
+            store = stack.enter_context(Store.open(folder, read_only=True))
+            root = await stack.enter_async_context(serve_app(viewer_app(store, name="tests")))
+            opened = await chromium.new_context(viewport={"width": 1300, "height": 900}, **context)
+            stack.push_async_callback(opened.close)
+            it = Look(await opened.new_page(), root)
+            it.page.set_default_timeout(30_000)
+            it.page.on("request", lambda request: it.requests.append(request.url))
+            it.page.on("console", lambda message: it.complaints.append(message.text))
+            it.page.on("pageerror", lambda error: it.complaints.append(str(error)))
+            yield it
+
+    return looking
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def shop(tmp_path: Path) -> Path:
+    """Two agents on two tasks of run `eval`, and a tree of the first task in run `search`."""
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {"n": 2}, PROVENANCE)
+        await store.begin_run("search", {}, PROVENANCE)
+        for task in (shop_task(), shop_task("mugs--0", "find a blue mug")):
+            for agent in (shop_agent(), shop_agent("hasty", hasty=True)):
+                await run_episode(ShopEnv(), agent, task, store=store, run="eval", provenance=PROVENANCE)
+        await store.trees.save("search", shop_tree(shop_task()).frozen())
+    return tmp_path

@@ -1,0 +1,225 @@
+"""The viewer's answers: who gets one, what stands in their headers, what wrong addresses are told, and how soon."""
+
+import asyncio
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from many_episodes import write_many
+from sqlalchemy import update
+from starlette.testclient import TestClient
+from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task
+
+from bestofq.cli.viewing import view
+from bestofq.core.errors import DataError, InputError
+from bestofq.rollouts.episode import run_episode
+from bestofq.store.catalogue import Wanted
+from bestofq.store.database import connect, sqlite_url
+from bestofq.store.schema import PAGES
+from bestofq.store.store import Store
+from bestofq.viewer.app import viewer_app
+from bestofq.viewer.server import is_loopback, listen
+
+LOOPBACK = "http://127.0.0.1:8760"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("shop")
+
+    async def fill() -> None:
+        with Store.open(where) as store:
+            await store.begin_run("eval", {}, PROVENANCE)
+            for name in ("kettles--0", "mugs--0"):
+                await run_episode(ShopEnv(), shop_agent(), shop_task(name), store=store, run="eval")
+
+    asyncio.run(fill())
+    return where
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[Store]:
+    with Store.open(folder, read_only=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(store: Store) -> TestClient:
+    return TestClient(viewer_app(store, name="tests"), base_url=LOOPBACK)
+
+
+def picture_of(page: str) -> str:
+    found = re.search(r'src="(/screenshots/[^"]+)"', page)
+    assert found is not None
+    return found.group(1)
+
+
+def test_every_answer_has_the_policy(store: Store, browser: TestClient) -> None:
+    episode = store.catalogue.episodes(Wanted())[0].id
+    page = browser.get(f"/episode/{episode}").text
+    style = re.search(r'href="(/assets/[^"]+)"', page)
+    assert style is not None
+    for path in ("/", f"/episode/{episode}", picture_of(page), style.group(1), "/nothing", "/run"):
+        headers = browser.get(path).headers
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "style=" not in page
+    assert not re.search(r"<script(?! src=)", page)
+
+
+def test_a_page_is_sent_again_only_when_it_changed_and_a_screenshot_never(store: Store, browser: TestClient) -> None:
+    first = browser.get("/")
+    again = browser.get("/", headers={"If-None-Match": first.headers["ETag"]})
+    assert (first.status_code, again.status_code, again.text) == (200, 304, "")
+    shot = browser.get(picture_of(browser.get(f"/episode/{store.catalogue.episodes(Wanted())[0].id}").text))
+    assert shot.headers["Content-Type"] == "image/png"
+    assert "immutable" in shot.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/nothing", "There is no such page."),
+        ("/run?run=other", "There is no run &#39;other&#39; in this store."),
+        ("/run", "The address lacks its &#39;run&#39;."),
+        ("/episodes?run=other", "There is no run &#39;other&#39; in this store."),
+        ("/episodes?outcome=great", "There is no outcome &#39;great&#39;: there are success, failure,"),
+        ("/episodes?page=2", "There is no page 2: the last one is 1."),
+        ("/episodes?page=-1", "page is &#39;-1&#39;: give a whole number from 1."),
+        ("/episodes?page=²", "page is &#39;²&#39;: give a whole number from 1."),
+        ("/episode/0123", "There is no episode &#39;0123&#39; in this store."),
+        ("/episode/ID?step=4", "This episode has no step &#39;4&#39;: it has 3."),
+        ("/episode/ID?step=<b>", "This episode has no step &#39;&lt;b&gt;&#39;: it has 3."),
+        ("/task?suite=shop&task=x", "There is no episode of a task &#39;x&#39; of shop in this store."),
+        ("/compare?left=ID&right=0", "There is no episode &#39;0&#39; in this store."),
+        ("/compare?left=ID&right=OTHER", "These two episodes are of different tasks: choose two of the same."),
+        (
+            "/tree?run=eval&suite=shop&task=x",
+            "There is no search tree of task &#39;x&#39; of shop in run &#39;eval&#39;.",
+        ),
+        ("/tree?run=eval&suite=shop&task=x&alpha=nan", "alpha is &#39;nan&#39;: give a number from 0 to 1."),
+        ("/screenshots/..%2Fstore.sqlite", "There is no such page."),
+        (f"/screenshots/{'0' * 64}.png", "The store does not hold this screenshot."),
+    ],
+)
+def test_a_wrong_address_gets_one_sentence(store: Store, browser: TestClient, path: str, sentence: str) -> None:
+    one, other = store.catalogue.episodes(Wanted())
+    answer = browser.get(path.replace("ID", one.id).replace("OTHER", other.id))
+    assert answer.status_code == 404
+    assert f"<h1>{sentence}" in answer.text
+
+
+def test_a_damaged_page_is_a_sentence_too(tmp_path: Path) -> None:
+    write_many(tmp_path, 20)
+    engine = connect(sqlite_url(tmp_path / "store.sqlite"))
+    with engine.begin() as connection:
+        connection.execute(update(PAGES).values(body=b"?"))
+    engine.dispose()
+    with Store.open(tmp_path, read_only=True) as store:
+        app = viewer_app(store, name="tests")
+        answer = TestClient(app, base_url=LOOPBACK, raise_server_exceptions=False).get(f"/episode/{0:016x}")
+    assert answer.status_code == 500
+    assert "The viewer failed (ValidationError); its terminal says more." in answer.text
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def test_it_only_shows(browser: TestClient) -> None:
+    assert browser.post("/").status_code == 405
+
+
+def test_a_name_from_elsewhere_is_refused_on_loopback(store: Store) -> None:
+    elsewhere = TestClient(viewer_app(store, name="tests"), base_url="http://evil.test:8760")
+    answer = elsewhere.get("/")
+    assert answer.status_code == 403
+    assert "Runs" not in answer.text
+    for name in ("localhost:8760", "[::1]:8760"):
+        assert TestClient(viewer_app(store, name="tests"), base_url=f"http://{name}").get("/").status_code == 200
+
+
+def test_a_token_is_asked_for_and_then_remembered(store: Store) -> None:
+    with TestClient(viewer_app(store, name="tests", token="s3cret"), base_url="http://machine.test:8760") as browser:
+        for path in ("/", "/?token=wrong", "/?token=é", "/assets/x/viewer.css"):
+            answer = browser.get(path)
+            assert answer.status_code == 403
+            assert "the address that `bestofq view` printed" in answer.text
+        welcome = browser.get("/episodes?page=1&token=s3cret", follow_redirects=False)
+        assert (welcome.status_code, welcome.headers["Location"]) == (303, "/episodes?page=1")
+        assert "HttpOnly" in welcome.headers["Set-Cookie"]
+        assert browser.get("/episodes").status_code == 200
+        assert welcome.headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_where_it_listens(tmp_path: Path) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        assert is_loopback(taken)
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=rf"port {port} of 127.0.0.1 cannot be had .*give another by --port"):
+            listen("127.0.0.1", port)
+    with listen("0.0.0.0", 0) as everywhere:
+        assert not is_loopback(everywhere)
+    with pytest.raises(DataError, match="holds no bestofq store"):
+        view(tmp_path / "nothing")
+
+
+def test_the_command_says_what_is_wrong_without_loading_what_it_does_not_need(tmp_path: Path) -> None:
+    code = "import sys; from bestofq.cli.main import run\ntry: run()\nfinally: print('torch' in sys.modules)"
+    command = [sys.executable, "-c", code, "view", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    said = " ".join(done.stdout.split())
+    assert said.startswith("error: ")
+    assert said.endswith("holds no bestofq store: collect episodes into it first False")
+
+
+@pytest.mark.parametrize(("host", "asks"), [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host: str, asks: bool) -> None:
+    code = (
+        "import sys; from pathlib import Path; from bestofq.store.store import Store\n"
+        "from bestofq.viewer.server import serve\n"
+        "serve(Store.open(Path(sys.argv[1]), read_only=True), name='tests', host=sys.argv[2], port=0,\n"
+        "      ready=lambda address: print(address, flush=True))"
+    )
+    command = [sys.executable, "-c", code, str(folder), host]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert ("?token=" in address) == asks
+        on_loopback = re.sub(r"//[^:/]+", "//127.0.0.1", address)
+        assert "eval" in httpx.get(on_loopback, follow_redirects=not asks, cookies={}).text or asks
+        assert httpx.get(on_loopback.partition("?")[0]).status_code == (403 if asks else 200)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) in (130, -signal.SIGINT)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("many")
+    write_many(where, 2000)
+    return where
+
+
+def test_two_thousand_episodes_are_paged_and_soon_there(many: Path) -> None:
+    with Store.open(many, read_only=True) as store:
+        browser = TestClient(viewer_app(store, name="tests"), base_url=LOOPBACK)
+        last = browser.get("/episodes?page=40").text
+        assert "1,951–2,000 of 2,000 episodes" in last
+        assert last.count("<tr>") == 51
+        assert "find kettle 99" in browser.get("/run?run=run-4&find=--99").text
+        for path in ("/", "/run?run=run-1", "/episodes?agent=random&outcome=failure&domain=shop3"):
+            browser.get(path)
+            seconds = [_seconds(browser, path) for _ in range(5)]
+            assert statistics.median(seconds) < 0.15, path
+
+
+def _seconds(browser: TestClient, path: str) -> float:
+    began = time.process_time()  # not the wall's: others may be at work on this machine
+    assert browser.get(path).status_code == 200
+    return time.process_time() - began

@@ -1,0 +1,225 @@
+"""The viewer in a real Chromium: from a run to a step, by links and by keys, while it grows."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from looking import Looking
+from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_page, shop_task, shop_tree
+
+from bestofq.core.decision import State, Step, Verdict
+from bestofq.rollouts.episode import run_episode
+from bestofq.store.catalogue import Wanted
+from bestofq.store.store import Store
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HOSTILE = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2"><!-- {{ 7 * 7 }}'
+
+
+async def test_from_a_run_to_the_screenshot_of_a_step(shop: Path, look: Looking) -> None:
+    async with look(shop) as it:
+        await it.go("/")
+        await it.page.get_by_role("link", name="eval", exact=True).click()
+        assert re.findall(r"\d+\.\d %", await it.text("#agents")) == ["100.0 %", "0.0 %"]
+        assert [await it.count(f"#tasks .dot.{mood}") for mood in ("good", "bad")] == [2 + 1, 2 + 1]  # and the key's
+        await it.page.locator("#tasks a", has_text="kettles--0").click()
+        assert await it.text("h1") == "find a red kettle"
+        await it.page.get_by_role("link", name="hasty").click()
+        await it.page.locator(".chip", has_text="2").click()
+        await it.page.locator("output", has_text="Step 2 of 2").wait_for()
+        assert (
+            await it.page.locator(".picture img").evaluate("image => image.decode().then(() => image.naturalWidth)")
+            == 640
+        )
+        assert await it.count(".overlay .element") == 2
+        assert await it.count(".overlay .candidate:not(.chosen)") == 1
+        assert await it.page.locator(".overlay .candidate.chosen title").text_content() == "2: click link Kettle 1"
+        drawn = await it.page.locator(".overlay .element rect").nth(1).bounding_box()
+        shown = await it.page.locator(".picture img").bounding_box()
+        assert drawn is not None
+        assert shown is not None
+        assert (drawn["x"] - shown["x"]) / shown["width"] == pytest.approx(40 / 640, abs=0.01)
+        assert (drawn["y"] - shown["y"]) / shown["height"] == pytest.approx(160 / 360, abs=0.01)
+        assert await it.text(".candidates .chosen .label") == "click link Kettle 1"
+        assert await it.text(".candidates .chosen .said") == "Kettle may be here."
+        assert (await it.text(".candidates .chosen .bar")).split() == ["feedback", "0.900"]
+        assert it.complaints == []
+
+
+async def test_keys_step_through_an_episode(shop: Path, look: Looking) -> None:
+    async with look(shop) as it:
+        await it.go("/episodes?agent=careful&find=kettles")
+        await it.page.locator("#list a").first.click()
+        where = it.page.locator("output")
+        await where.filter(has_text="Step 1 of 3").wait_for()
+        for key, words in (
+            ("ArrowRight", "Step 2 of 3"),
+            ("ArrowRight", "Step 3 of 3"),
+            ("ArrowRight", "End"),
+            ("ArrowLeft", "Step 3 of 3"),
+            ("Home", "Step 1 of 3"),
+            ("End", "End"),
+        ):
+            await it.page.keyboard.press(key)
+            await where.filter(has_text=words).wait_for()
+        assert it.page.url.endswith("?step=end")
+        assert "success" in await it.text(".ending")
+        await it.page.go_back()
+        await where.filter(has_text="Step 1 of 3").wait_for()
+        assert await it.page.locator(".overlay .element").first.is_visible()
+        await it.page.keyboard.press("b")
+        assert not await it.page.locator(".overlay .element").first.is_visible()
+        await it.page.keyboard.press("ArrowRight")
+        await where.filter(has_text="Step 2 of 3").wait_for()
+        assert not await it.page.locator(".overlay .element").first.is_visible()
+        await it.page.locator("[data-key=ArrowRight]").focus()
+        await it.page.keyboard.press("Enter")
+        await where.filter(has_text="Step 3 of 3").wait_for()
+        assert await it.page.evaluate("document.activeElement.dataset.key") == "ArrowRight"
+        await it.page.keyboard.press("u")
+        await it.page.wait_for_url("**/task?**")
+        assert it.complaints == []
+
+
+async def test_two_keys_at_once_are_two_steps(shop: Path, look: Looking) -> None:
+    async with look(shop) as it:
+        await it.go("/episodes?agent=careful&find=kettles")
+        await it.page.locator("#list a").first.click()
+        await it.page.locator("output", has_text="Step 1 of 3").wait_for()
+        press = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }))"
+        await it.page.evaluate(f"{press}; {press}")
+        await it.page.locator("output", has_text="Step 3 of 3").wait_for()
+
+
+async def test_a_run_in_progress_grows_on_its_pages(tmp_path: Path, look: Looking) -> None:
+    with Store.open(tmp_path) as store:
+        async with look(tmp_path) as it:
+            await it.go("/")
+            assert "Nothing has been run" in await it.text("main")
+            await it.page.evaluate("window.same = true")
+            await store.begin_run("now", {}, PROVENANCE)
+            episode = await store.begin_episode("now", "careful", shop_task(), 0, PROVENANCE)
+            await it.page.get_by_text("1 running").wait_for()
+            assert await it.page.evaluate("window.same")
+            await it.go(f"/episode/{episode}")
+            await it.page.evaluate("window.same = true")
+            state = State(task=shop_task(), observation=shop_page(0))
+            decision = await shop_agent().decide(state, np.random.default_rng(0))
+            for index in (0, 1):
+                await store.append_step(episode, Step(index=index, observation=shop_page(index), decision=decision))
+                await it.page.locator("output", has_text=f"Step {index + 1} of {index + 1}").wait_for()
+                assert f"page {index}" in await it.text(".window figcaption")
+            await it.page.keyboard.press("Home")  # who looks back is left alone
+            await it.page.locator("output", has_text="Step 1 of 2").wait_for()
+            await store.append_step(episode, Step(index=2, observation=shop_page(2), decision=decision))
+            await it.page.locator("output", has_text="Step 1 of 3").wait_for()
+            await store.finish_episode(episode, Verdict(reward=1.0, outcome="success"), shop_page(3))
+            await it.page.locator(".facts .tag", has_text="success").wait_for()
+            assert await it.page.evaluate("window.same")
+            assert it.complaints == []
+
+
+@pytest.mark.parametrize("pictured", [True, False])
+async def test_what_a_store_holds_is_text_and_nothing_runs(tmp_path: Path, look: Looking, pictured: bool) -> None:
+    task = shop_task(f"{HOSTILE}--0", HOSTILE)
+    with Store.open(tmp_path) as store:
+        await store.begin_run(HOSTILE, {"model": HOSTILE}, PROVENANCE)
+        for agent in (shop_agent(HOSTILE, HOSTILE), shop_agent("hasty", HOSTILE, hasty=True)):
+            env = ShopEnv(HOSTILE, pictured=pictured)
+            await run_episode(env, agent, task, store=store, run=HOSTILE, provenance=PROVENANCE)
+        await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).frozen())
+        one, other = store.catalogue.episodes(Wanted())
+    compare = f"/compare?left={one.id}&right={other.id}"
+    async with look(tmp_path) as it:
+        seen = ""
+        await it.go("/")
+        await it.page.locator("#list a").first.click()
+        assert await it.text("h1") == HOSTILE
+        for path in ("/episodes", f"/episode/{one.id}", f"/episode/{one.id}?step=end", compare, "/trees"):
+            await it.go(path)
+            await it.page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
+            seen = await it.text("main")
+            assert HOSTILE in seen
+        await it.page.locator("#list a").first.click()
+        assert HOSTILE in await it.text("#tree")
+        await it.go(f"/episode/{other.id}?step=2")
+        assert f"{HOSTILE} 1 [1]" in await it.page.locator("pre.text").first.text_content()  # type: ignore[operator]
+        assert await it.page.evaluate("window.broken") is None
+        assert await it.count("img[src=x]") == 0
+        assert [url for url in it.requests if not url.startswith((it.root, "data:"))] == []
+        assert it.complaints == []
+
+
+async def test_the_policy_stops_what_would_run_even_in_a_page_of_ours(shop: Path, look: Looking) -> None:
+    async with look(shop) as it:
+        await it.go("/")
+        await it.page.evaluate(
+            """() => { const it = document.createElement("div"); document.body.append(it);
+                it.innerHTML = '<img src=x onerror="window.broken=1"><img src="http://127.0.0.1:9/y">';
+                const script = document.createElement("script");
+                script.textContent = "window.broken=2"; it.append(script) }"""
+        )
+        await it.page.wait_for_timeout(200)
+        assert await it.page.evaluate("window.broken") is None
+        assert any("script-src" in complaint for complaint in it.complaints)
+        assert any("127.0.0.1:9" in complaint for complaint in it.complaints)
+
+
+async def test_everything_is_there_without_javascript(shop: Path, look: Looking) -> None:
+    async with look(shop, java_script_enabled=False) as it:
+        await it.go("/run?run=eval")
+        await it.page.locator("select[name=agent]").select_option("hasty")
+        await it.page.get_by_role("button", name="Show").click()
+        assert await it.count("#tasks thead th") == 2
+        await it.page.locator("#tasks a.dot").first.click()
+        await it.page.get_by_role("link", name="Next step").click()
+        assert await it.text("output") == "Step 2 of 2"
+        await it.page.get_by_role("link", name="compare").first.click()
+        assert "they part here" in await it.text(".parted h3")
+        assert await it.count(".pair-row") == 4
+
+
+async def test_two_agents_stand_side_by_side(shop: Path, look: Looking) -> None:
+    async with look(shop) as it:
+        await it.go("/task?suite=shop&task=kettles--0")
+        await it.page.get_by_role("button", name="Compare").click()
+        assert await it.text(".side-head >> nth=0") != await it.text(".side-head >> nth=1")
+        assert (await it.text(".parted h3")).split() == ["Step", "2", "they", "part", "here"]
+        labels = await it.page.locator("#step-2 .label").all_inner_texts()
+        assert sorted(labels) == ["click link Kettle 1", "click link Kettle 2"]
+        assert await it.page.locator(".picture img").first.get_attribute("loading") == "lazy"
+        await it.page.locator(".side-head select").first.select_option(index=0)
+        await it.page.wait_for_load_state()
+        assert it.complaints == []
+
+
+async def test_a_search_tree_folds(shop: Path, look: Looking) -> None:
+    async with look(shop) as it:
+        await it.go("/trees")
+        await it.page.get_by_role("link", name="kettles--0").click()
+        bars = [" ".join(text.split()) for text in await it.page.locator(".node .bars").all_inner_texts()]
+        assert bars == [
+            "N 2 Q̃ 0.500 Q̂ 0.400 Q 0.450",
+            "N 1 Q̃ 0.000 Q̂ – Q 0.000",
+            "N 1 Q̃ 0.000 Q̂ 0.800 Q 0.400",
+        ]
+        below = it.page.locator("li li .node")
+        assert await below.is_visible()
+        await it.page.locator("summary").first.click()
+        assert not await below.is_visible()
+        await it.page.locator("input[name=alpha]").fill("1")
+        await it.page.get_by_role("button", name="Show").click()
+        await it.page.wait_for_url("**alpha=1")
+        assert (await it.text(".node .bars")).split()[-1] == "0.500"
+        await it.go("/task?suite=shop&task=kettles--0")
+        await it.page.get_by_role("link", name="careful").click()
+        chosen = await it.page.locator(".candidates .chosen .bar").all_inner_texts()
+        assert [" ".join(text.split()) for text in chosen] == [
+            "feedback 0.300",
+            "visits 2",
+            "Q̃ search 0.500",
+            "Q̂ feedback 0.400",
+        ]
+        assert it.complaints == []

@@ -1,0 +1,118 @@
+"""What is drawn of a step, as data."""
+
+import pytest
+from tiny_shop import shop_page, shop_task, shop_tree
+
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Decision, Usage
+from bestofq.core.observation import Point
+from bestofq.store.records import StepSummary
+from bestofq.viewer.chart import Chart
+from bestofq.viewer.pages import address, duration, moment
+from bestofq.viewer.steps import Range, Scores, TreePlace, candidate_views, marks, pieces, spent_by_role
+from bestofq.viewer.trees import branches, most_taken
+
+CANDIDATES = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
+
+
+def decided(scores: tuple[float, float], value: float | None = None, *usage: Usage) -> Decision:
+    return Decision(candidates=CANDIDATES, scores=scores, state_value=value, chosen=1, usage=usage)
+
+
+@pytest.mark.parametrize(
+    ("decision", "name", "told"),
+    [
+        (decided((0.1, 0.4), 0.3), "Q", True),
+        (decided((-7.5, 3.7), 0.3), "score", True),  # log π + Q / β
+        (decided((0.1, 0.4), None, Usage(role="critic")), "feedback", True),
+        (decided((0.1, 0.4)), "score", True),
+        (decided((0.0, 0.0)), "score", False),
+    ],
+)
+def test_scores_are_called_what_they_are(decision: Decision, name: str, told: bool) -> None:
+    scores = Scores.of([decision])
+    assert (scores.name, scores.told) == (name, told)
+
+
+def test_bars_span_an_episode() -> None:
+    assert Range.of([0.2, 0.4]).share(0.1) == pytest.approx(0.25)
+    assert Range.of([-1.0, 1.0]).share(0.0) == pytest.approx(0.5)
+    assert Range.of([0.0, float("nan")]).share(0.0) == 0.0
+    views = candidate_views(decided((0.1, 0.4), 0.3), shop_page(0), Scores.of([decided((0.1, 0.4), 0.3)]))
+    assert [bar.share for view in views for bar in view.bars] == pytest.approx([0.25, 1.0])
+
+
+def test_marks_keep_to_the_viewport_and_the_chosen_one_comes_last() -> None:
+    seen = shop_page(0)
+    far = seen.elements[0].model_copy(update={"mark": 3, "box": seen.elements[0].box._replace(y=900.0)})  # type: ignore[union-attr]
+    seen = seen.model_copy(update={"elements": (*seen.elements, far)})
+    point = Candidate(action=Click(point=Point(100.0, 50.0)), label="click (100, 50)")
+    decision = Decision(candidates=(CANDIDATES[1], point), scores=(1.0, 0.0), chosen=0)
+    drawn = marks(seen, candidate_views(decision, seen, Scores.of([decision])))
+    assert [(mark.label, mark.chosen) for mark in drawn] == [("", False), ("", False), ("2", False), ("1", True)]
+    assert drawn[2].box == (92.0, 42.0, 16.0, 16.0)
+
+
+def test_marks_of_a_text_are_told_apart() -> None:
+    seen = shop_page(0).model_copy(update={"text": "a [1] b [2] c [9]"})
+    views = candidate_views(decided((0.1, 0.4)), seen, Scores.of([]))
+    assert pieces(seen, views) == [
+        ("a ", ""),
+        ("[1]", "candidate"),
+        (" b ", ""),
+        ("[2]", "chosen"),
+        (" c ", ""),
+        ("[9]", ""),
+    ]
+
+
+def test_an_episode_is_followed_in_a_tree_as_far_as_the_tree_goes() -> None:
+    tree = shop_tree(shop_task()).frozen()
+    place = TreePlace.after(tree, [decided((0.0, 1.0))])
+    assert place is not None
+    assert place.node == 1
+    assert [(bar.name, bar.words) for bar in place.bars(CANDIDATES[1])] == [("visits", "1"), ("Q̃ search", "0.000")]
+    assert list(place.bars(CANDIDATES[0])) == []
+    assert TreePlace.after(tree, [decided((0.0, 1.0))] * 3) is None
+
+
+def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
+    tree = shop_tree(shop_task()).frozen()
+    assert most_taken(tree) == [0, 1, 3]
+    drawn = branches(tree, alpha=0.5)
+    assert [(node.number, node.visits, node.on_way) for node in drawn.children] == [(1, 2, True), (2, 1, False)]
+    assert [node.number for node in drawn.children[0].children] == [3]
+    assert (drawn.tried, drawn.deepest) == (3, 2)
+
+
+def test_a_chart_leaves_out_a_v_that_is_of_something_else() -> None:
+    def of(*decisions: Decision) -> Chart | None:
+        steps = [
+            StepSummary(index=i, decision=d, reward=0.0, terminated=False, truncated=False)
+            for i, d in enumerate(decisions)
+        ]
+        return Chart.of(steps)
+
+    with_v, without = of(decided((0.1, 0.4), 0.3)), of(decided((-7.5, 3.7), 0.3))
+    assert with_v is not None
+    assert without is not None
+    assert (bool(with_v.values), bool(without.values)) == (True, False)
+    assert with_v.columns[0].taken < with_v.columns[0].others[0]  # higher stands higher
+    assert of(decided((0.0, 0.0))) is None
+    assert of() is None
+
+
+def test_an_unknown_price_stays_unknown() -> None:
+    used = [Usage(role="proposer", tokens_in=10, usd=0.5), Usage(role="embedder", tokens_in=5)]
+    assert [(role, spent.dollars()) for role, spent in spent_by_role(used)] == [
+        ("proposer", "0.5"),
+        ("embedder", "unknown"),
+        ("all", "≥ 0.5"),
+    ]
+
+
+def test_words() -> None:
+    assert [duration(s) for s in (None, 0.42, 12.0, 200.0, 7500.0)] == ["–", "0.4 s", "12 s", "3 min 20 s", "2 h 5 min"]
+    assert moment("2026-01-31T12:05:09.123+00:00") == "2026-01-31 12:05:09"
+    assert (moment(None), moment("yesterday")) == ("–", "yesterday")
+    assert address("/run", run="a/b&c", path=None) == "/run?run=a%2Fb%26c"
