@@ -1,9 +1,10 @@
 """Search before acting: one task's tree in the text shop, by the model that ships.
 
-Run it with `.venv/bin/python examples/search_tree.py`; it takes about ten seconds.
+Run it with `.venv/bin/python examples/search_tree.py`; it takes about ten seconds and draws runs/search_tree.svg.
 """
 
 import asyncio
+from pathlib import Path
 
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.decision import State
@@ -11,13 +12,14 @@ from bestofq.core.protocols import Env
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.local import LocalModel
+from bestofq.reports.trees import search_tree_svg
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.returning import Places
 from bestofq.search.tree import GrowingTree
 
 
-async def main() -> None:
+async def main() -> str:
     suite = synthetic_suite()
     task = suite.tasks("dev", limit=4)[3]
 
@@ -44,6 +46,9 @@ async def main() -> None:
         taken = tree.candidate[node]
         print(f"  N = {tree.visits[node]:2}, Q = {tree.value[node]:.2f}: {taken.label[:90] if taken else ''}")
     await places.close()
+    return search_tree_svg(tree.frozen())
 
 
-asyncio.run(main())
+picture = asyncio.run(main())
+Path("runs").mkdir(exist_ok=True)
+Path("runs/search_tree.svg").write_text(picture, "utf-8")

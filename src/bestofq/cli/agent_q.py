@@ -7,14 +7,14 @@ from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
 from bestofq.core.errors import InputError
-from bestofq.core.tree import SearchTree, Way, WayBack
+from bestofq.core.tree import SearchTree, Way
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.worlds import open_world
+from bestofq.reports.searches import SearchTable, search_row
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
 
@@ -47,7 +47,11 @@ def search(
                 chosen = await world.tasks(split_of(split), tasks)
                 return await recipe.search_tasks(parts, world, opened, run, chosen, console, values=values)
 
-    console.print(_summary(asyncio.run(work()), f"{run}: {split}"))
+    chosen = parts.settings.agent_q
+    trees = asyncio.run(work())
+    row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
+    console.print(SearchTable(rows=(row,)).to_rich(f"{parts.settings.suite.name}, {split}"))
+    console.print(_ways_back(trees))
 
 
 def pairs(
@@ -94,33 +98,11 @@ def tune(
     console.print(f"the tuned model: {folder}")
 
 
-def _summary(trees: list[SearchTree], title: str) -> Table:
-    rollouts = sum(tree.visits[0] for tree in trees)
-    solved = sum(any(reward >= 1 for reward in tree.reward) for tree in trees)
-    outcome = sum(tree.value[0] * tree.visits[0] for tree in trees) / max(1, rollouts)
-    calls = {role: sum(u.calls for tree in trees for u in tree.usage if u.role == role) for role in _ROLES}
-    ways = {way: [back for tree in trees for back in tree.back if back.way == way] for way in get_args(Way)}
-    rows = {
-        "trees": f"{len(trees):,}",
-        "rollouts": f"{rollouts:,}",
-        "nodes": f"{sum(map(len, trees)):,}",
-        "solved in a rollout": f"{100 * solved / max(1, len(trees)):.1f} %",
-        "mean outcome": f"{outcome:.3f}",
-        **{name: f"{calls[role]:,}" for role, name in _ROLES.items()},
-        **{f"back to a page: {way}": _cost(back) for way, back in ways.items()},
-    }
-    table = Table(title=title, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for row in rows.items():
-        table.add_row(*row)
-    return table
-
-
-def _cost(back: Sequence[WayBack]) -> str:
-    """How often a search came back to a page this way, and what that took on average."""
-    count = sum(one.count for one in back)
-    return f"{count:,} × {1000 * sum(one.seconds for one in back) / max(1, count):.1f} ms"
-
-
-_ROLES = {"proposer": "proposals", "critic": "feedback"}
+def _ways_back(trees: Sequence[SearchTree]) -> str:
+    """How often a search came back to a page in each way, and what that took on average."""
+    told = []
+    for way in get_args(Way):
+        back = [one for tree in trees for one in tree.back if one.way == way]
+        count = sum(one.count for one in back)
+        told.append(f"{way} {count:,} × {1000 * sum(one.seconds for one in back) / max(1, count):.1f} ms")
+    return f"back to a page: {', '.join(told)}"

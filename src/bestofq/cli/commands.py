@@ -29,6 +29,8 @@ from bestofq.cli.choices import (
 )
 from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
+from bestofq.cli.demo_agent_q import SETTINGS as AGENT_Q_SETTINGS
+from bestofq.cli.demo_agent_q import run_demo_agent_q
 from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
 from bestofq.cli.experiment import run_experiment, run_study
@@ -39,7 +41,7 @@ from bestofq.cli.reporting import report
 from bestofq.cli.running import run as run_on_a_page
 from bestofq.cli.tasks import write_tasks
 from bestofq.cli.viewing import view
-from bestofq.core.errors import InputError
+from bestofq.core.errors import ConfigError, InputError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
@@ -79,11 +81,25 @@ app.command()(view)
 @app.command()
 def demo(
     tasks: Annotated[int, typer.Option(help="Held-out tasks per agent.", min=2)] = 24,
-    out: Annotated[Path, typer.Option(help="Where episodes and the report go.")] = Path("runs/demo"),
+    out: Annotated[
+        Path | None, typer.Option(help="Where episodes and the report go; none: runs/demo or runs/demo-agentq.")
+    ] = None,
     fresh: Annotated[bool, typer.Option(help="Begin anew instead of going on.")] = True,
+    agentq: Annotated[
+        bool, typer.Option("--agentq", help="Agent Q instead: search, pairs, DPO, search again, on the booking site.")
+    ] = False,
+    config: Config = None,
+    set_: Set = None,
+    model: Model = None,
 ) -> None:
     """Watch the frozen pocket model shop in Chromium, with and without a Q-function; then learn and compare again."""
-    asyncio.run(run_demo(console, tasks=tasks, out=out, fresh=fresh))
+    if agentq:
+        parts = parts_of(config, set_, model, None, *AGENT_Q_SETTINGS)
+        asyncio.run(run_demo_agent_q(parts, console, tasks=tasks, out=out or Path("runs/demo-agentq"), fresh=fresh))
+    elif config or set_ or model:
+        raise ConfigError("the demo of Best-of-Q has its own settings: --config, --set and --model go with --agentq")
+    else:
+        asyncio.run(run_demo(console, tasks=tasks, out=out or Path("runs/demo"), fresh=fresh))
 
 
 @app.command()

@@ -25,10 +25,8 @@ COLLECTED = "demo-collected"
 
 async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
     """Compare on held-out tasks; collect with ε-greedy; train the shipped Q further; compare again; report."""
-    if fresh and out.exists():
-        if not (out / "store.sqlite").exists() and any(out.iterdir()):
-            raise InputError(f"{out} holds something that is no demo: give --out another folder")
-        shutil.rmtree(out)
+    if fresh:
+        make_room(out)
     card = read_card(pocket_q())
     gently = {"steps": 400, "lr_q": 3e-5, "lr_v": 3e-5, "network": card.network, "log_every": 20}
     learning = card.config.model_copy(update=gently)
@@ -84,3 +82,11 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
     console.print(
         f"{tasks} tasks are too few to tell agents apart; the result on more of them is in experiments/webshop-pocket/."
     )
+
+
+def make_room(out: Path) -> None:
+    """Remove an earlier demo. InputError where the folder holds something else."""
+    if out.exists():
+        if not (out / "store.sqlite").exists() and any(out.iterdir()):
+            raise InputError(f"{out} holds something that is no demo: give --out another folder")
+        shutil.rmtree(out)

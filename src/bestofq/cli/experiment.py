@@ -21,6 +21,7 @@ from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.methods import calls_svg, method_table
+from bestofq.reports.searches import search_table
 from bestofq.reports.stats import success_interval
 from bestofq.reports.table import attempts_of, result_table
 from bestofq.store.store import Store
@@ -123,32 +124,20 @@ async def run_study(
     with Store.open(out) as store:
         passes = await study(parts, store, out, console, tasks=tasks, seeds=seeds)
         table = method_table(store, passes, baseline=ZERO, at_once=parts.settings.suite.at_once)
-        searches = search_rows(store)
+        chosen, runs = parts.settings.agent_q, [run.name for run in store.runs()]
+        searches = search_table(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
     results.mkdir(parents=True, exist_ok=True)
-    result = {**_made_by(parts), "searches": searches, "test": json.loads(table.model_dump_json())}
+    result = {
+        **_made_by(parts),
+        "searches": json.loads(searches.model_dump_json()),
+        "test": json.loads(table.model_dump_json()),
+    }
     (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
     (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
     (results / "calls.svg").write_text(calls_svg(table), "utf-8")
     console.print(table.to_rich(title))
     console.print(f"written: {results / 'result.json'}")
-
-
-def search_rows(store: Store) -> dict[str, dict[str, float]]:
-    """What the searches on training tasks came to, by run."""
-    rows: dict[str, dict[str, float]] = {}
-    for run in store.runs():
-        trees = list(store.trees.all(run.name))
-        if trees:
-            rows[run.name] = {
-                "trees": len(trees),
-                "rollouts": sum(tree.visits[0] for tree in trees),
-                "nodes": sum(map(len, trees)),
-                "solved": sum(any(reward >= 1 for reward in tree.reward) for tree in trees),
-                "outcome": sum(tree.value[0] * tree.visits[0] for tree in trees)
-                / max(1, sum(tree.visits[0] for tree in trees)),
-            }
-    return rows
 
 
 def _made_by(parts: Parts) -> dict[str, object]:

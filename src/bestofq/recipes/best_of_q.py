@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -67,17 +68,23 @@ async def collect(
     split: Split = "train",
     limit: int | None = None,
     n: int | None = None,
+    name: str | None = None,
+    simulator: World | None = None,
 ) -> list[EpisodeSummary]:
-    """`repeats` passes of one agent over the tasks of a split; resumes what was begun."""
+    """`repeats` passes of one agent over the tasks of a split; resumes what was begun.
+
+    The episodes are stored under `name`, none: the kind of agent. A searching agent searches in `simulator`, whose
+    pages must be those of `world`; none: in the world itself.
+    """
     settings = parts.settings
     provenance = await begin(parts, store, run, split)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
-    with LiveProgress(f"{run}: {kind}", console=console) as progress:
-        async with _agent(parts, world, kind, values, n) as agent:
+    with LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
+        async with _agent(parts, simulator or world, kind, values, n) as agent:
             return await run_many(
                 tasks,
                 world.make_env,
-                agent,
+                replace(agent, name=name or agent.name),
                 store=store,
                 run=run,
                 repeats=repeats,

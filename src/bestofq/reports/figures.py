@@ -13,7 +13,6 @@ from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
 from bestofq.reports.costs import AgentCost, CostTable
 from bestofq.reports.stats import Estimate, Interval
-from bestofq.reports.svg import STYLE as STYLE
 from bestofq.reports.svg import WIDTH, axis, bar, line, nice_ticks, round_step, shape, shortened, svg, text
 
 

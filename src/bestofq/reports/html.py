@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -16,7 +17,6 @@ from pydantic import JsonValue
 
 from bestofq.reports.costs import Prices, cost_table
 from bestofq.reports.figures import (
-    STYLE,
     CurvePoint,
     FailureSplit,
     failure_split_svg,
@@ -26,7 +26,10 @@ from bestofq.reports.figures import (
 )
 from bestofq.reports.palette import PALETTE
 from bestofq.reports.replay import Shelf, choose, replay
+from bestofq.reports.searches import search_table, telling_trees
+from bestofq.reports.svg import STYLE
 from bestofq.reports.table import ResultTable, result_table
+from bestofq.reports.trees import search_tree_svg
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -55,6 +58,9 @@ def write_report(
     max_episodes: int = 40,
     max_picture_bytes: int = 12_000_000,
     pictures: str | None = None,
+    max_trees: int = 6,
+    alpha: float = 0.5,
+    threshold: float = 0.2,
 ) -> Path:
     """Write the report of `runs` (None: all) to `path`, made with its folder, and return it.
 
@@ -62,8 +68,15 @@ def write_report(
     `max_episodes` episodes can be replayed, with at most `max_picture_bytes` of pictures; the others are listed, and
     the file says so. With `pictures`, the name of a folder beside the file, all pictures are put there instead.
     `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4), `prices` what tokens
-    cost that have no price in the store.
+    cost that have no price in the store. Where the runs hold search trees, they are counted, and at most `max_trees` of
+    them drawn, with Q and pairs at `alpha` and `threshold` (Agent Q, Eq. 10, Algorithm 1).
     """
+    style, style_hash = page_style()
+    named = [run.name for run in store.runs() if runs is None or run.name in runs]
+    searches = _searches(store, named, max_trees, alpha, threshold)
+    if searches["searches"] and not any(store.summaries(run=run) for run in named):
+        bare = TEMPLATES.get_template("searches.html.jinja")
+        return _written(path, bare.render(title=title, style=style, style_hash=style_hash, **searches))
     table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
     costs = cost_table(
         store,
@@ -83,7 +96,6 @@ def write_report(
         "pages": shelf.pages,
         "pictures": shelf.pictures,
     }
-    style, style_hash = page_style()
     script = Markup(_source("report.js"))
     page = TEMPLATES.get_template("report.html.jinja").render(
         title=title,
@@ -103,10 +115,27 @@ def write_report(
         script_hash=_hash(script),
         image_sources="data:" if pictures is None else "data: file: 'self'",
         data=embedded_json(data),
+        **searches,
     )
+    return _written(path, page)
+
+
+def _written(path: Path, page: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
     return path
+
+
+def _searches(store: Store, runs: Sequence[str], max_trees: int, alpha: float, threshold: float) -> dict[str, Any]:
+    """What the section on search trees shows."""
+    table = search_table(store, runs, alpha=alpha, threshold=threshold)
+    told = telling_trees(store, runs, max_trees, alpha=alpha, threshold=threshold)
+    drawn = (search_tree_svg(tree, alpha=alpha, threshold=threshold, standalone=False) for _, tree in told)
+    return {
+        "searches": table if table.rows else None,
+        "tree_count": sum(row.trees for row in table.rows),
+        "trees": [(run, tree, picture) for (run, tree), picture in zip(told, drawn, strict=True)],
+    }
 
 
 def embedded_json(data: JsonValue) -> Markup:

@@ -108,10 +108,10 @@ def legend(entries: Sequence[tuple[str, str]], *, left: float, pitch: float = 15
     return found
 
 
-def svg(parts: Iterable[Markup], height: float, title: str, standalone: bool) -> Markup:
+def svg(parts: Iterable[Markup], height: float, title: str, standalone: bool, *, width: float = WIDTH) -> Markup:
     """The figure; `standalone` with its style, else for a page that includes `STYLE`."""
     style = Markup("<style>{}</style>").format(Markup(STYLE)) if standalone else Markup("")
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" class="figure" role="img" aria-label="{}">'
         "<title>{}</title>{}{}</svg>"
-    ).format(WIDTH, height, title, title, style, Markup("").join(parts))
+    ).format(width, height, title, title, style, Markup("").join(parts))

@@ -1,0 +1,120 @@
+"""The search runs of a store: what was searched, what it brought, what it took (Agent Q, Algorithm 1)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
+
+from rich.table import Table
+
+from bestofq.core.decision import Role
+from bestofq.core.noun import Noun
+from bestofq.core.tree import SearchTree
+from bestofq.search.pairs import node_pairs
+from bestofq.store.store import Store
+
+_COLUMNS = (
+    "run",
+    "trees",
+    "rollouts",
+    "nodes",
+    "solved in a rollout",
+    "mean outcome",
+    "pairs",
+    "proposals",
+    "feedback",
+)
+
+
+class SearchRow(Noun):
+    """One run's searches, or all trees of one call."""
+
+    run: str
+    trees: int
+    rollouts: int
+    nodes: int
+    solved: int  # trees with a rollout of full reward
+    outcome: float  # mean of the rollouts', in [0, 1]
+    pairs: int
+    proposals: int  # model calls
+    feedback: int  # model calls
+
+    def cells(self) -> tuple[str, ...]:
+        """A text for each of the table's columns."""
+        share = f"{self.solved} ({100 * self.solved / max(1, self.trees):.0f} %)"
+        counts = (f"{count:,}" for count in (self.pairs, self.proposals, self.feedback))
+        outcome = f"{self.outcome:.3f}"
+        return (self.run, *(f"{n:,}" for n in (self.trees, self.rollouts, self.nodes)), share, outcome, *counts)
+
+
+class SearchTable(Noun):
+    """A row for each search run."""
+
+    rows: tuple[SearchRow, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _COLUMNS
+
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        """The rows as texts, one per column of `columns`."""
+        return tuple(row.cells() for row in self.rows)
+
+    def to_rich(self, title: str | None = None) -> Table:
+        """For the terminal."""
+        table = Table(title=title)
+        for name in self.columns:
+            table.add_column(name, justify="left" if name == "run" else "right")
+        for cells in self.cells():
+            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
+        return table
+
+
+def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> SearchRow:
+    """Sums over trees; pairs as Algorithm 1 draws them at this α and threshold."""
+    rows = [
+        SearchRow(
+            run=run,
+            trees=1,
+            rollouts=tree.visits[0],
+            nodes=len(tree),
+            solved=int(solved(tree)),
+            outcome=tree.value[0] * tree.visits[0],
+            pairs=sum(1 for _ in node_pairs(tree, alpha=alpha, threshold=threshold)),
+            proposals=_calls(tree, "proposer"),
+            feedback=_calls(tree, "critic"),
+        )
+        for tree in trees
+    ]
+    counted = ("trees", "rollouts", "nodes", "solved", "pairs", "proposals", "feedback")
+    counts = {name: sum(getattr(row, name) for row in rows) for name in counted}
+    return SearchRow(run=run, outcome=sum(row.outcome for row in rows) / max(1, counts["rollouts"]), **counts)
+
+
+def search_table(store: Store, runs: Sequence[str], *, alpha: float, threshold: float) -> SearchTable:
+    """The runs among `runs` that hold trees."""
+    rows = (search_row(run, store.trees.all(run), alpha=alpha, threshold=threshold) for run in runs)
+    return SearchTable(rows=tuple(row for row in rows if row.trees))
+
+
+def telling_trees(
+    store: Store, runs: Sequence[str], at_most: int, *, alpha: float, threshold: float
+) -> list[tuple[str, SearchTree]]:
+    """Those with the most pairs, the solved ones first, each with its run."""
+
+    def told(found: tuple[str, SearchTree]) -> tuple[bool, int]:
+        return solved(found[1]), sum(1 for _ in node_pairs(found[1], alpha=alpha, threshold=threshold))
+
+    def trees() -> Iterator[tuple[str, SearchTree]]:
+        for run in runs:
+            for tree in store.trees.all(run):
+                yield run, tree
+
+    return nlargest(at_most, trees(), key=told)
+
+
+def solved(tree: SearchTree) -> bool:
+    """Whether a rollout ended with full reward."""
+    return any(reward >= 1 for reward in tree.reward)
+
+
+def _calls(tree: SearchTree, role: Role) -> int:
+    return sum(used.calls for used in tree.usage if used.role == role)

@@ -1,0 +1,79 @@
+"""`bestofq demo --agentq` from end to end, with a script that books tables in the model's place."""
+
+import sys
+from functools import cached_property
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from booking_guest import guest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from bestofq.cli.choices import parts_of
+from bestofq.cli.commands import app
+from bestofq.cli.demo_agent_q import AFTER, BEFORE, SEARCHING, SETTINGS, run_demo_agent_q
+from bestofq.core.errors import ConfigError, SetupError
+from bestofq.models.local import TextModel
+from bestofq.models.scripted import ScriptedModel
+from bestofq.recipes.parts import Parts
+from bestofq.store.store import Store
+
+SMALL = (
+    *("agent_q.tasks=2", "agent_q.search.iterations=3", "agent_q.search.candidates=2", "suite.step_limit=12"),
+    *("agent_q.threshold=0.2", "agent_q.dpo.epochs=1"),
+)
+
+
+class Scripted(Parts):
+    """Weights to tune are the shipped model's; what is played is the script."""
+
+    @cached_property
+    def prompted(self) -> TextModel:
+        return ScriptedModel(guest)
+
+
+async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_ended(tmp_path: Path) -> None:
+    parts = Scripted(parts_of(None, list(SMALL), "pocket", None, *SETTINGS).settings)
+    out = tmp_path / "demo"
+    said = Console(file=StringIO(), width=160)
+    await run_demo_agent_q(parts, said, tasks=2, out=out, fresh=True, split="dev")
+    with Store.open(out, read_only=True) as store:
+        episodes = {run: store.summaries(run=run) for run in (BEFORE, AFTER, SEARCHING)}
+        trees = list(store.trees.all("search"))
+        shown = store.episode(episodes[BEFORE][0].id)
+        searched = store.episode(episodes[SEARCHING][0].id)
+    assert [len(found) for found in episodes.values()] == [2, 2, 1]
+    assert {episode.agent for found in episodes.values() for episode in found} == {BEFORE, AFTER, SEARCHING}
+    assert [tree.visits[0] for tree in trees] == [3, 3]
+    assert shown.steps[0].observation.screenshot is not None  # of a real Chromium
+    assert searched.steps[0].decision.state_value is not None  # of a search
+    assert (out / "policy" / "model" / "tokenizer.json").exists()
+    report = (out / "report.html").read_text("utf-8")
+    assert report.count('class="card tree"') == 2
+    printed = said.file.getvalue()  # type: ignore[attr-defined]
+    assert "rather than" in printed
+    assert printed.count("agent-q + mcts") >= 1
+
+    before = (out / "policy" / "model" / "model.safetensors").stat().st_mtime_ns
+    await run_demo_agent_q(parts, Console(quiet=True), tasks=2, out=out, fresh=False, split="dev")
+    with Store.open(out, read_only=True) as store:
+        assert [e.id for e in store.summaries(run=SEARCHING)] == [e.id for e in episodes[SEARCHING]]
+        assert list(store.trees.all("search")) == trees
+    assert (out / "policy" / "model" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "accelerate", None)  # as if it were not installed
+    result = CliRunner().invoke(app, ["demo", "--agentq", "--model", "pocket", "--out", str(tmp_path / "demo")])
+    assert isinstance(result.exception, SetupError)
+    assert "pip install 'bestofq[agentq]'" in str(result.exception)
+
+
+def test_settings_that_the_demos_do_not_know_are_refused() -> None:
+    result = CliRunner().invoke(app, ["demo", "--set", "seed=1"])
+    assert isinstance(result.exception, ConfigError)
+    assert "--agentq" in str(result.exception)
+    result = CliRunner().invoke(app, ["demo", "--agentq", "--model", "pocket", "--set", "suite.name=webshop"])
+    assert isinstance(result.exception, ConfigError)
+    assert "booking" in str(result.exception)
