@@ -7,7 +7,7 @@ demo: setup
 	$(BIN)/bestofq demo $(ARGS)
 
 test: setup
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check

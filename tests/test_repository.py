@@ -30,6 +30,8 @@ DATA = (
     "models/pocket_q/checkpoint.json",
     "models/pocket_web/config.json",
     "models/pocket_web/training_log.json",
+    "models/pocket_agentq/config.json",
+    "models/pocket_agentq/training_log.json",
     "reports/templates/palette.css",
     "viewer/assets/viewer.js",
     "viewer/templates/base.jinja",

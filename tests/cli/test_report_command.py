@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
+from bestofq.cli.reporting import console
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError
@@ -20,7 +21,8 @@ MADE = Provenance(version="0.0-test", commit="0123456789abcdef", command="bestof
 
 
 def type_in(*words: str) -> str:
-    found = CliRunner().invoke(app, list(words), env={"COLUMNS": "250"})
+    console.width = 250
+    found = CliRunner().invoke(app, list(words))
     if found.exception is not None:
         raise found.exception
     return found.output

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.tree import SearchTree
-from bestofq.models.local import Request, TextModel
+from bestofq.models.local import POCKET, Request, TextModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import (
     agent_q,
@@ -66,18 +67,40 @@ class Scripted(Parts):
         return ScriptedModel(shopper)
 
 
-def parts_with(rollouts: int, candidates: int = 4) -> Parts:
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model of no use that is trained in no time, with the pocket model's tokenizer."""
+    folder = tmp_path_factory.mktemp("weights")
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def parts_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> Parts:
     search = SearchConfig(iterations=rollouts, candidates=candidates)
     return Scripted(
         BestOfQSettings(
-            model=ModelSettings(dialect="composite", draws=1),
+            model=ModelSettings(path=model, dialect="composite", draws=1),
             agent_q=AgentQSettings(search=search, threshold=0.1),
         )
     )
 
 
-async def searched(store: Store, rollouts: int, tasks: int = 12) -> list[SearchTree]:
-    parts = parts_with(rollouts)
+async def searched(store: Store, rollouts: int, tasks: int = 12, *, model: str = "pocket") -> list[SearchTree]:
+    parts = parts_with(rollouts, model=model)
     async with open_world(parts) as world:
         await begin(parts, store, "search", "train")
         return await search_tasks(parts, world, store, "search", await world.tasks("train", tasks), QUIET)
@@ -154,10 +177,10 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
     assert rates["mcts"] > rates["prompting"] + 0.05
 
 
-async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path) -> None:
+async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path, weights: str) -> None:
     with Store.open(tmp_path / "store") as store:
-        trees = await searched(store, 8, tasks=6)
-    parts = parts_with(8)
+        trees = await searched(store, 8, tasks=6, model=weights)
+    parts = parts_with(8, model=weights)
     found = list(step_pairs(parts, trees))
     file = write_pairs(tmp_path / "pairs.parquet", found, source(parts))
     pairs = read_pairs(file, source=source(parts))
@@ -171,8 +194,10 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
     assert reinforce(parts, trees, tmp_path / "rft", QUIET).is_dir()
 
 
-async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(tmp_path: Path) -> None:
-    parts = parts_with(6)
+async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(
+    tmp_path: Path, weights: str
+) -> None:
+    parts = parts_with(6, model=weights)
     agent_q_settings = parts.settings.agent_q.model_copy(update={"rounds": 2, "tasks": 4})
     parts = Scripted(parts.settings.model_copy(update={"agent_q": agent_q_settings}))
     with Store.open(tmp_path / "store") as store:
@@ -185,8 +210,10 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
     assert first.model.revision != parts.model.revision
 
 
-async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(tmp_path: Path) -> None:
-    settings = parts_with(24, candidates=8).settings
+async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(
+    tmp_path: Path, weights: str
+) -> None:
+    settings = parts_with(24, candidates=8, model=weights).settings
     changes: dict[str, dict[str, object]] = {
         "agent_q": {"tasks": 3, "reference": "rft"},
         "suite": {"train_tasks": 60},

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from rich.console import Console
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from bestofq.agents.composite import composite_prompt
 from bestofq.agents.parse import parse_reply
 from bestofq.agents.prompting import propose_prompt, review_prompt
 from bestofq.cli.config import load_config
@@ -32,6 +34,11 @@ from bestofq.recipes.pocket.pocket import LOG, PocketConfig, make_pocket_model
 from bestofq.recipes.pocket.reviews import review
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
 
+COMMANDED = ' search for it\nwrite [1] "silent computer mouse" enter'
+COMPOSED = (
+    ' search; open one that fits; buy it\nTHOUGHT: search for it\nCOMMANDS: TYPE [1] "silent computer mouse"\n'
+    "EXPLANATION: type silent computer mouse\nSTATUS: CONTINUE"
+)
 DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,), miniwob=MiniWobDemonstrations(share=0))
 
 
@@ -194,17 +201,26 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
         make_pocket_model(config.model_copy(update={"base": tmp_path / "none"}), tmp_path / "no", Console(quiet=True))
 
 
-@pytest.mark.parametrize("name", list(SHIPPED))
-def test_the_shipped_models_are_small_and_know_their_shop(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "prompt_of", "says"),
+    [
+        ("pocket", propose_prompt, COMMANDED),
+        ("pocket-web", propose_prompt, COMMANDED),
+        ("pocket-agentq", composite_prompt, COMPOSED),
+    ],
+)
+def test_the_shipped_models_are_small_and_know_their_shop(
+    name: str, prompt_of: Callable[[State], str], says: str
+) -> None:
     model = LocalModel.load(SHIPPED[name], device="cpu")
     parameters = sum(p.numel() for p in model.model.parameters())
     assert 3_000_000 <= parameters <= 10_000_000
     goal = "i need a silent computer mouse, and price lower than 40 dollars"
     task = Task(id="t", suite="s", goal=goal, start_url="shop:/")
     page = Observation(url="shop:/", title="WebShop", text='WebShop\nSearch: "" [1] Search [2]', elements=())
-    prompt = propose_prompt(State(task=task, observation=page))
+    prompt = prompt_of(State(task=task, observation=page))
     reply = model.generate_batch([Request(prompt=prompt)])[0].replies[0]
-    assert reply.text == ' search for it\nwrite [1] "silent computer mouse" enter'
+    assert reply.text == says
 
 
 @pytest.mark.parametrize("name", ["Ana", "Keli", "Truman"])
