@@ -2,9 +2,8 @@
 
 Good is what an oracle says (`recipes/ranking.py`), a model (`recipes/golden.py`), or, without either, `sibling_steps`:
 what a successful episode of the same task did on the same page. A successful episode may make detours, and other ways
-may be good too. Above all siblings favour what is usual: most of them took the proposer's first candidate, so that a
-ranker's regret looks larger beside the first's than it is (WebShop's oracle finds that ranking saves where siblings
-find nothing).
+may be good too: in the WebShop experiment the oracle finds that ranking saves against the first candidate where
+siblings find nothing. Prefer an oracle where there is one.
 """
 
 from collections import defaultdict
