@@ -27,7 +27,8 @@ from bestofq.store.store import Store
 MODEL = "pocket-agentq"  # ships; writes Agent Q's format, and books a table right now and then
 SETTINGS = (
     *(f"model.path={MODEL}", "model.dialect=composite", "suite.name=booking"),
-    *("agent_q.tasks=24", "agent_q.search.iterations=12", "agent_q.search.candidates=3"),
+    *("agent_q.tasks=16", "agent_q.search.iterations=10", "agent_q.search.candidates=3"),
+    *("agent_q.inference.iterations=8", "agent_q.inference.candidates=3", "agent_q.inference.stop_at_success=true"),
     *("agent_q.threshold=0.6", "agent_q.dpo.lr=2e-4", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_pairs=16"),
 )
 """What the demo sets apart from the defaults, tried on train and dev tasks. Feedback alone makes a difference of 0.5 at
