@@ -84,6 +84,7 @@ async def bestofq(folder: Path, *arguments: str, terminal: int | None = None) ->
         stdout=at_terminal,
         stderr=asyncio.subprocess.STDOUT if terminal is None else terminal,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     )
 
 

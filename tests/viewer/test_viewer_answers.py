@@ -188,7 +188,13 @@ def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host
         "      ready=lambda address: print(address, flush=True))"
     )
     command = [sys.executable, "-c", code, str(folder), host]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
+    ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         assert ("?token=" in address) == asks
