@@ -27,7 +27,7 @@ from bestofq.store.store import Store
 MODEL = "pocket-agentq"  # ships; writes Agent Q's format, and books a table right now and then
 SETTINGS = (
     *(f"model.path={MODEL}", "model.dialect=composite", "suite.name=booking"),
-    *("agent_q.tasks=16", "agent_q.search.iterations=10", "agent_q.search.candidates=3"),
+    *("agent_q.tasks=12", "agent_q.search.iterations=10", "agent_q.search.candidates=3"),
     *("agent_q.inference.iterations=8", "agent_q.inference.candidates=3", "agent_q.inference.stop_at_success=true"),
     *("agent_q.threshold=0.6", "agent_q.dpo.lr=2e-4", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_pairs=16"),
 )
@@ -77,7 +77,7 @@ async def run_demo_agent_q(
         console.print(Rule("4. Agent Q: the tuned model on the same held-out tasks, without and with search"))
         seen = seen.playing(policy)
         await _play(seen, text, store, AFTER, "prompting", console, tasks, split)
-        await _play(seen, text, store, SEARCHING, "mcts", console, max(1, tasks // 2), split)
+        await _play(seen, text, store, SEARCHING, "mcts", console, max(1, tasks // 4), split)
         runs = [BEFORE, AFTER, SEARCHING]
         table = result_table(store, runs=runs, agents=runs, baseline=BEFORE)
         console.print(table.to_rich())
