@@ -336,9 +336,7 @@ def pocket(
     set_: Set = None,
 ) -> None:
     """Make the pocket model from nothing: demonstrations, tokenizer, training."""
-    from bestofq.recipes.pocket.pocket import (
-        PocketConfig,
-        make_pocket_model,
-    )  # takes a second that others need not wait
+    # takes a second that others need not wait
+    from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
 
     make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)

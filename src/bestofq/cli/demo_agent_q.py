@@ -31,8 +31,8 @@ SETTINGS = (
     *("agent_q.inference.iterations=8", "agent_q.inference.candidates=3", "agent_q.inference.stop_at_success=true"),
     *("agent_q.threshold=0.6", "agent_q.dpo.lr=2e-4", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_pairs=16"),
 )
-"""What the demo sets apart from the defaults, tried on train and dev tasks. Feedback alone makes a difference of 0.5 at
-most in Q: in pairs of 0.6 rollouts ended differently too."""
+"""What the demo sets apart from the defaults, tried on train and dev tasks; its sizes are what ten minutes hold.
+Feedback alone makes a difference of 0.5 at most in Q: in pairs of 0.6 rollouts ended differently too."""
 BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
 
 
