@@ -23,6 +23,7 @@ from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_mod
 from bestofq.recipes.bars import bar
 from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 from bestofq.recipes.pocket.examples import Example
+from bestofq.recipes.pocket.induction import InductionConfig, drill, drill_training, lay_heads
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
 
 LOG = "training_log.json"
@@ -41,6 +42,7 @@ class PocketConfig(Noun):
     feed_forward: int = 704
     context: int = Field(default=2048, description="longest prompt and reply, tokens")
     seed: int = 0
+    induction: InductionConfig = InductionConfig()
     demonstrations: DemonstrationConfig = DemonstrationConfig()
     training: SFTConfig = SFTConfig()
 
@@ -54,6 +56,9 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed, out))
     model, tokenizer = _start(config, examples) if config.base is None else _load(config.base)
     tokenized = [_tokenize(tokenizer, example) for example in examples]
+    copying = config.induction
+    if copying.steps:
+        tokenized.extend(drill(copying, len(tokenizer), round(copying.share * len(examples)), config.seed))
     log: dict[str, object] = {
         "command": " ".join(["bestofq pocket --out FOLDER", *_set(config)]),
         "config": config.model_dump(mode="json"),
@@ -63,25 +68,39 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     }
     rows: list[dict[str, float]] = []
     with bar(console) as shown:
-        task = shown.add_task("training", total=config.training.steps)
+        task = shown.add_task("training", total=copying.steps + config.training.steps)
 
-        def report(row: Report) -> None:
+        def tell(row: Report, before: int = 0) -> None:
             rows.append({**row._asdict(), "seconds": round(time.monotonic() - started, 1)})
             text = f"loss {row.loss_all:.3f}, of replies {row.loss_reply:.3f}"
-            shown.update(task, completed=row.step, description=text)
+            shown.update(task, completed=before + row.step, description=text)
             if not console.is_terminal:
                 console.print(f"step {row.step}: {text}")
+
+        def report(row: Report) -> None:
+            tell(row, copying.steps)
             if row.step % 100 == 0 or row.step == config.training.steps:
                 save(model, tokenizer, out)
                 (out / LOG).write_text(json.dumps({**log, "rows": rows}, indent=1) + "\n", "utf-8")
 
+        if copying.steps and config.base is None:
+            count = copying.steps * (copying.batch_tokens // copying.width)
+            phrases = list(drill(copying, len(tokenizer), count, config.seed + 1))
+            train_language_model(model, phrases, drill_training(copying, config.training), tell)
+            log["drill"], rows = rows, []
         train_language_model(model, tokenized, config.training, report)
 
 
 def _start(config: PocketConfig, examples: Sequence[Example]) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]:
     tokenizer = train_tokenizer(("".join(map("".join, example)) for example in examples[:20_000]), config.vocabulary)
+    induction = config.induction.steps > 0
     model = LlamaForCausalLM(
         LlamaConfig(
+            attention_bias=induction,
+            rope_parameters={
+                "rope_type": "default",
+                "rope_theta": config.induction.rope_theta if induction else 10_000.0,
+            },
             vocab_size=len(tokenizer),
             hidden_size=config.width,
             intermediate_size=config.feed_forward,
@@ -95,6 +114,8 @@ def _start(config: PocketConfig, examples: Sequence[Example]) -> tuple[LlamaForC
             pad_token_id=tokenizer.pad_token_id,
         )
     )
+    if induction:
+        lay_heads(model)
     return model, tokenizer
 
 
