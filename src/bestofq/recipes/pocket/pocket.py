@@ -68,7 +68,8 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     tokenized = [_tokenize(tokenizer, example) for example in examples]
     copying = config.induction
     if copying.steps:
-        tokenized.extend(drill(copying, len(tokenizer), round(copying.share * len(examples)), config.seed))
+        rows_kept = drill(copying, len(tokenizer), round(copying.share * len(examples)), config.seed)
+        tokenized.extend(TokenizedExample(row.tokens, []) for row in rows_kept)  # among all tokens, not as replies
     log: dict[str, object] = {
         "command": " ".join(["bestofq pocket --out FOLDER", *_set(config)]),
         "config": config.model_dump(mode="json"),
