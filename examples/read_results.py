@@ -19,7 +19,7 @@ from bestofq.core.protocols import Env
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.envs.webshop.text import TextEnv
 from bestofq.reports.behaviour import behaviour
-from bestofq.reports.folder import write_folder
+from bestofq.reports.folder import gather, write_folder
 from bestofq.reports.recall import recall, sibling_steps
 from bestofq.reports.reliability import reliability_sheet
 from bestofq.rollouts.runner import run_many
@@ -62,7 +62,7 @@ def read(store: Store, out: Path) -> None:
             print(
                 f"  recall {found.recall.value:.0%}, 95 % [{bounds.low:.0%}, {bounds.high:.0%}] of {found.steps} steps"
             )
-    print(f"written: {write_folder(store, out, title='Example')}")
+    print(f"written: {write_folder(store, gather(store), out, title='Example')}")
 
 
 def main() -> None:

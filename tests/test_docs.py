@@ -51,6 +51,8 @@ def commands_of(text: str) -> Iterator[list[str]]:
             found = re.match(r"(?:\.venv/bin/)?bestofq (.*)", line.strip())
             if found:
                 yield shlex.split(found.group(1), comments=True)
+    for command in re.findall(r"`bestofq ([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
+        yield shlex.split(command)
 
 
 def test_own_parts_are_as_short_as_said() -> None:

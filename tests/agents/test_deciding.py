@@ -58,6 +58,7 @@ async def test_a_decision_keeps_all_candidates_scores_and_usage() -> None:
     decision = await agent.decide(STATE, rng())
     assert [candidate.label for candidate in decision.candidates] == [f"click link link {n}" for n in (1, 2, 3)]
     assert decision.scores == (1.0, 2.0, 3.0)
+    assert decision.scorer == "ScriptedScorer"
     assert decision.candidate.action == Click(mark=3)
     assert [usage.role for usage in decision.usage] == ["proposer", "critic"]
 

@@ -119,8 +119,11 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
     svg = tmp_path / "bars.svg"
     said = type_in(
         *("compare", str(folder), str(folder), "--by", "n_candidates", "--by", "agent", "--svg", str(svg)),
-        *("--reference", "human=50", "--csv", str(tmp_path)),
+        *("--reference", "human=50", "--csv", str(tmp_path), "--markdown", str(tmp_path)),
     )
+    assert "Success by n_candidates (down) and agent (across)" in said
+    assert "agent best-of-q" in (tmp_path / "grid-n_candidates-agent.md").read_text("utf-8")
+    assert (tmp_path / "grid-n_candidates-agent.csv").exists()
     assert "Success by n_candidates, agent" in said
     assert "human 50.0 %" in svg.read_text("utf-8")
     assert (tmp_path / "by-n_candidates-agent.csv").exists()

@@ -1,3 +1,4 @@
+import csv
 from collections.abc import AsyncIterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -8,6 +9,7 @@ from report_nouns import PROVENANCE, record, task
 from bestofq.core.errors import DataError, InputError
 from bestofq.reports.by_setting import by_setting, setting_sheet
 from bestofq.reports.charts import bars_svg
+from bestofq.reports.grid import grid_sheet
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
 
@@ -38,7 +40,45 @@ async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: 
     assert rows[1].origin.commands == ("bestofq collect --run low",)
     sheet = setting_sheet(rows, ["epsilon"])
     assert sheet.name == "by-epsilon"
-    assert sheet.texts()[1] == ("0.1", "50.0 [0.0, 100.0]", "0.0", "4.0 ± 0.0", "-50.0 [-100.0, +0.0]", "2", "4")
+    assert sheet.texts()[1] == (
+        "0.1",
+        "50.0 [0.0, 100.0]",
+        "0.0",
+        "4.0",
+        "0.0",
+        "-50.0 [-100.0, +0.0]",
+        "2",
+        "4",
+    )  # one task
+
+
+async def test_two_settings_make_a_grid(store: Store, tmp_path: Path) -> None:
+    for repeat in (0, 1):
+        await record(store, "other", task("b"), repeat, 3, run="high")
+    rows = by_setting({"here": store}, ["epsilon", "agent"], agents=["q", "other"])
+    kept = [row for row in rows if row.values != ("0.1", "other")]
+    sheet = grid_sheet(kept, "epsilon", "agent")
+    assert sheet.heads == ("epsilon", "number", "agent q", "agent other")
+    texts = sheet.texts()
+    assert [row[:2] for row in texts] == [
+        ("0.5", "success %"),
+        ("0.5", "steps for success"),
+        ("0.5", "difference %"),
+        ("0.1", "success %"),
+        ("0.1", "steps for success"),
+        ("0.1", "difference %"),
+    ]
+    assert texts[0][2].startswith("100.0 ± 0.0 [")
+    assert texts[3][2:] == ("50.0 ± 0.0 [0.0, 100.0]", "–")
+    assert texts[1][2] == "5.0 ± 0.0 [4.0, 6.0]"
+    assert texts[2][2:] == ("–", "-50.0 [-100.0, +0.0]")
+    (first, *_) = csv.DictReader(sheet.to_csv().splitlines())
+    assert (first["agent q"], first["agent q error"], first["agent q high"]) == ("1.0", "0.0", "1.0")
+    assert first["runs"] == "high"
+    assert "100.0 ± 0.0 [" in sheet.to_markdown()
+    assert r"50.0 $\pm$ 0.0 [0.0, 100.0] & --" in sheet.to_latex()
+    with pytest.raises(InputError, match="a grid is of two settings"):
+        grid_sheet(by_setting({"here": store}, ["agent"]), "agent", "run")
 
 
 async def test_several_keys_and_stores_make_one_row_each(store: Store, tmp_path: Path) -> None:

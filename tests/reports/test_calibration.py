@@ -15,6 +15,7 @@ from bestofq.reports.calibration import (
     valued_steps,
 )
 from bestofq.reports.charts import calibration_svg, distances_svg, values_svg
+from bestofq.reports.differences import compared, differences
 from bestofq.reports.values import telling_pair, value_path, values_sheet
 from bestofq.store.store import Store
 
@@ -67,9 +68,38 @@ async def test_q_is_held_against_what_came_of_it(tmp_path: Path) -> None:
     assert distance_sheet([found], {}).texts()[2][3] == "–"
 
 
+def test_calibration_of_two_agents_is_paired_by_task_against_one_that_has_values() -> None:
+    def steps(*qs: float) -> list[Valued]:
+        return [Valued(task=n, q=q, outcome=float(n % 2), left=0, success=n % 2 == 1) for n, q in enumerate(qs)]
+
+    valued = {"sharp": steps(0.05, 0.95, 0.05, 0.95), "blunt": steps(0.45, 0.45, 0.45, 0.45)}
+    measures = compared([], ["plain", "sharp", "blunt"], valued=valued)
+    (row,) = differences(measures, ["plain", "sharp", "blunt"], "plain")  # which has no Q
+    assert (row.what, row.agent, row.against) == ("ECE of Q", "blunt", "sharp")
+    # of all four tasks 0.05 against 0.05; of draws with other shares of successes blunt is off by more
+    assert row.difference.mean == pytest.approx(0.0)
+    assert row.difference.high > 0.3
+    (row,) = differences(measures, ["plain", "sharp", "blunt"], "blunt")
+    assert (row.agent, row.against) == ("sharp", "blunt")
+
+
 def test_values_outside_of_the_bins_go_into_the_nearest() -> None:
     steps = [Valued(task=n, q=q, outcome=1.0, left=0, success=True) for n, q in enumerate((-0.2, 1.3))]
     assert [(b.low, b.steps) for b in calibration(steps, "a").bins] == [(0.0, 1), (0.9, 1)]
+
+
+async def test_the_scorer_s_name_says_whether_scores_are_values(tmp_path: Path) -> None:
+    def by(scorer: str, *taken: float) -> list[Step]:
+        steps = stepped(*taken)
+        return [s.model_copy(update={"decision": s.decision.model_copy(update={"scorer": scorer})}) for s in steps]
+
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        await record(store, "wild", task("t"), 0, by("QScorer", 2.5, 3.5))
+        await record(store, "prior", task("t"), 0, by("PriorScorer", 0.5, 0.6))
+        read = list(store.episodes())
+    assert are_values(valued_steps(read, "wild"))
+    assert valued_steps(read, "prior") == []  # log π + Q / β, though it lies where values do
 
 
 def test_log_probabilities_are_no_values() -> None:

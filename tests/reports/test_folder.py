@@ -1,6 +1,7 @@
 """The folder in a real Chromium, opened from disk."""
 
 import asyncio
+import re
 from pathlib import Path
 
 from playwright.async_api import async_playwright
@@ -10,10 +11,40 @@ from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 from bestofq.core.decision import Step
 from bestofq.reports.figures import CurvePoint
-from bestofq.reports.folder import write_folder
+from bestofq.reports.folder import gather, write_folder
+from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
 
 HOSTILE = '</style><script>window.broken=1</script><img src=x onerror="window.broken=2">/../q'
+
+
+async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for repeat in (0, 1):
+            for name in "abcd":
+                await record(store, "best-of-q", task(name), repeat, 2)
+                await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
+        found = gather(store, baseline="prompting", prices={"proposer": (1, 2), "embedder": (1, 2)})
+        curve = [CurvePoint(episodes=9, successes=4, success=0.5)]
+        drawn = gather(store, baseline="prompting", curve=curve).figures
+    sheets = {sheet.name: sheet for sheet in found.sheets}
+    assert set(sheets) >= {"agents", "reliability", "recall", "calibration", "behaviour", "spending", "differences"}
+    index = (Path(__file__).parents[2] / "docs" / "paper-index.md").read_text("utf-8")
+    assert set(re.findall(r"`tables/([\w-]+)", index)) - {"domains"} <= set(sheets)  # these tasks have no domain
+    figures = {re.sub(r"-(AGENT|ID)$", "", name) for name in re.findall(r"`figures/([\w-]+)", index)}
+    assert len(figures) > 5
+    assert [name for name in figures if not any(figure.name.startswith(name) for figure in drawn)] == []
+    what = {row.cells[2] for row in sheets["differences"].rows}
+    assert {"pass@2", "task variance", "candidate recall", "ranker's regret", "ECE of Q", "tokens / success"} <= what
+    for sheet in sheets.values():
+        for row in sheet.rows:
+            for column, cell in zip(sheet.columns, row.cells, strict=True):
+                bare = isinstance(cell, Measure) and cell.value is not None and cell.interval is None
+                assert not bare, (sheet.name, column.name, row.cells)
+                within_runs = column.name.startswith("±")
+                stored = sheet.name in ("values", "prices")  # numbers as they are, no estimates
+                assert not isinstance(cell, float) or within_runs or stored, (sheet.name, column.name)
 
 
 async def test_the_folder_opens_from_disk_whole_and_runs_nothing(tmp_path: Path) -> None:
@@ -27,15 +58,14 @@ async def test_the_folder_opens_from_disk_whole_and_runs_nothing(tmp_path: Path)
         for repeat in (0, 1):
             seen.append(await record(store, HOSTILE, task("a"), repeat, steps))
             await record(store, "prompting", task("a"), repeat, 1, "failure" if repeat else "success")
-        index = write_folder(
+        found = gather(
             store,
-            tmp_path / "out",
-            title=HOSTILE,
             baseline="prompting",
             curve=[CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)],
             curve_baseline=("prompting", 0.4),
             prices={"proposer": (0.15, 0.6)},
         )
+        index = write_folder(store, found, tmp_path / "out", title=HOSTILE)
     names = {path.name for path in (tmp_path / "out" / "tables").iterdir()}
     assert {f"{name}.csv" for name in ("agents", "reliability", "recall", "behaviour", "spending")} <= names
     figures = list((tmp_path / "out" / "figures").iterdir())

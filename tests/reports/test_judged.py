@@ -30,12 +30,17 @@ def test_success_is_corrected_by_hand() -> None:
     assert found.difference is None
 
 
-def test_a_judge_without_error_changes_nothing() -> None:
-    found = corrected("a", attempts(30, 100), error(50, 0, 0, 50))
-    assert found.true.value == pytest.approx(found.said.value)
-    assert found.true.interval is not None
-    assert found.said.interval is not None
-    assert found.true.interval.low == pytest.approx(found.said.interval.low)
+def test_a_judge_that_was_not_seen_to_err_may_err_all_the_same() -> None:
+    few, many = (corrected("a", attempts(30, 100), error(n, 0, 0, n)) for n in (5, 5000))
+    assert few.true.value == many.true.value == pytest.approx(0.3)
+    assert few.true.interval is not None
+    assert many.true.interval is not None
+    assert many.said.interval is not None
+    assert many.true.interval.low == pytest.approx(many.said.interval.low, abs=0.01)
+    assert few.true.interval.low < many.true.interval.low - 0.1
+    shown = error(5, 0, 0, 5).sensitivity.interval
+    assert shown is not None
+    assert (shown.low, shown.high) == pytest.approx((0.025**0.2, 1.0))
 
 
 def test_a_difference_grows_as_the_judge_is_less_sure() -> None:

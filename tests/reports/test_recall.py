@@ -5,6 +5,7 @@ import pytest
 from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
+from bestofq.reports.differences import compared, differences
 from bestofq.reports.recall import recall, recall_sheet, sibling_steps
 from bestofq.store.store import Store
 
@@ -38,6 +39,25 @@ def test_recall_and_regret_by_hand() -> None:
     (texts,) = recall_sheet([found], {}, rater="hand").texts()
     assert texts[:3] == ("a", "9", "5")
     assert texts[-1].startswith("+33.3 [")
+
+
+def test_a_recall_of_all_tasks_is_not_certain() -> None:
+    found = recall("a", [Rated(task, (True, True), 0) for task in "tuv"])
+    assert found.recall.interval is not None
+    assert found.recall.interval.low == pytest.approx(0.025 ** (1 / 3))
+    assert found.regret.value is None  # nothing contested
+
+
+def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
+    ours = [Rated("t", (True, False), 0), Rated("u", (True, False), 1), Rated("v", (True, False), 0)]
+    theirs = [Rated("t", (True, False), 1), Rated("u", (False, False), 0), Rated("w", (True, False), 0)]
+    measures = compared([], ["a", "b"], rated={"a": ours, "b": theirs})
+    rows = {row.what: row.difference for row in differences(measures, ["a", "b"], "b")}
+    assert set(rows) == {"candidate recall", "ranker's regret"}
+    found = rows["candidate recall"]
+    assert (found.mean, found.low, found.high, found.tasks) == (0.5, 0.0, 1.0, 2)  # v and w are not both's
+    # regret on t and u: 1/2 against 1/1, u holding nothing to rank of theirs
+    assert rows["ranker's regret"].mean == -0.5
 
 
 def test_without_a_rated_step_nothing_is_defined() -> None:

@@ -95,7 +95,55 @@ def test_tasks_that_all_came_out_alike_do_not_feign_certainty() -> None:
     assert stats.success_interval(attempts("000")).high == pytest.approx(0.7076, abs=1e-4)  # 1 - 0.025 ** (1 / 3)
     assert stats.success_interval(attempts("1")).low == pytest.approx(0.025)
     assert stats.success_interval(attempts("1")).high == 1.0
-    assert stats.success_interval(attempts("10", "01")).low == 0.5  # each task half of the time: alike, and known so
+    half = stats.success_interval(attempts("10", "01"))  # each task half of the time: others need not be so
+    away = 1 - 0.025**0.5
+    assert (half.low, half.high) == pytest.approx((0.5 - 0.5 * away, 0.5 + 0.5 * away))
+    same = stats.paired_difference(attempts("10"), attempts("10"))
+    assert same is not None
+    assert (same.mean, same.low, same.high) == pytest.approx((0.0, -away, away))
+    won = stats.paired_difference(attempts("11"), attempts("00"))
+    assert won is not None
+    assert (won.low, won.high) == pytest.approx((1 - 2 * away, 1.0))
+    assert not won.clear
+
+
+def test_a_ratio_of_one_task_has_bounds_only_where_its_span_is_known() -> None:
+    tally = {"t": (3.0, 4.0)}
+    assert stats.ratio(tally).interval is None
+    found = stats.ratio(tally, span=stats.UNIT).interval
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((0.75 * 0.025, 1 - 0.25 * 0.025))
+    assert stats.paired_ratio(tally, tally) is None
+    # tasks without a whole of their own tell nothing: the bound is that of two tasks
+    found = stats.ratio({"t": (1, 1), "u": (2, 2), "v": (0, 0)}, span=stats.UNIT).interval
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((0.025**0.5, 1.0))
+
+
+def test_steps_have_an_interval_over_tasks_runs_together() -> None:
+    tried = [
+        Attempt(task=task, run=run, success=won, steps=steps)
+        for task, run, won, steps in (
+            *((0, 0, True, 2), (0, 1, True, 4), (1, 0, True, 10), (1, 1, False, 15), (2, 0, False, 15)),
+            (2, 1, False, 15),
+        )
+    ]
+    steps = stats.steps_for_success(tried)
+    assert steps is not None
+    assert steps.mean == pytest.approx((6 + 4) / 2)
+    interval = stats.steps_interval(tried)
+    assert interval is not None
+    assert (interval.low, interval.high) == (3.0, 10.0)  # draws of task 0 alone, and of task 1 alone: its one success
+    assert stats.steps_interval(attempts("100")) is None
+
+
+def test_a_paired_statistic_draws_the_same_tasks_for_both() -> None:
+    ours = {task: np.array([value + 1.0, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
+    theirs = {task: np.array([value, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
+    found = stats.paired(ours, theirs, stats.quotient)
+    assert found is not None
+    assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))  # whichever tasks are drawn
+    assert stats.paired(ours, {9: np.array([1.0, 1.0])}, stats.quotient) is None
 
 
 def test_the_interval_is_the_normal_one_for_many_tasks() -> None:

@@ -187,7 +187,7 @@ async def test_the_report_counts_search_runs_and_draws_the_most_telling_trees(tm
     assert "Searches" not in alone
     assert both.count('class="card tree"') == 2
     assert HOSTILE not in both
-    assert row.cells() == ("search", "2", "5", "11", "1 (50 %)", "0.400", "1", "14", "6")
+    assert row.cells() == ("search", "2", "5", "11", "1 (50 % [0, 100])", "0.400 [0.000, 0.500]", "1", "14", "6")
     assert [tree.task.id for _, tree in told] == ["solved"]
     assert one.count('class="card tree"') == 1
     assert "1 of 2 trees are drawn" in one

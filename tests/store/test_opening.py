@@ -1,14 +1,21 @@
 import subprocess
 import sys
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect, text, update
-from store_nouns import PROVENANCE, task
+from store_nouns import PROVENANCE, WON, decision, step, task
 
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.store import database, schema
+from bestofq.store.codec import pack
 from bestofq.store.store import Store
+
+UNSCORED = (  # `store_nouns.decision()` as it was packed then
+    b"eH3SrwYBI+hHI6Ic4Z1aAkqzyE7xLFHILFYAhqYeiqMKchLzoCFUAWInQqwDCYDiprQYi9uNTBGOf9SwDOxsdHfijItEhRig5pQYJYVs"
+    b"mCOJiZvg1MSi5AzcgUuUP7A51JioAPUvyYCkfkpsB6V3RDYwBGYBcx1QcGLmAxNEPjAkP39aGKDlUGNcWdQUmEUBX9XJew=="
+)
 
 
 def test_another_schema_version_is_refused(tmp_path: Path) -> None:
@@ -37,6 +44,27 @@ def test_a_store_from_before_an_index_gets_it_when_it_is_written(tmp_path: Path)
     Store.open(tmp_path).close()
     assert indexes() == every
     engine.dispose()
+
+
+async def test_a_store_from_before_scorers_were_recorded_opens(tmp_path: Path) -> None:
+    """Its decisions have no such field; what is written without a scorer is byte for byte the same."""
+    assert pack(decision()) == b64decode(UNSCORED)
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        id_ = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        scored = decision().model_copy(update={"scorer": "QScorer"})
+        await store.append_step(id_, step(0).model_copy(update={"decision": scored}))
+        await store.append_step(id_, step(1, last=True))
+        await store.finish_episode(id_, WON, None)
+    engine = database.connect(database.sqlite_url(tmp_path / "store.sqlite"))
+    with engine.begin() as connection:
+        old = update(schema.STEPS).where(schema.STEPS.c.number == 1).values(decision=b64decode(UNSCORED))
+        assert connection.execute(old).rowcount == 1
+    engine.dispose()
+    with Store.open(tmp_path, read_only=True) as store:
+        (episode,) = store.episodes()
+    assert [one.decision.scorer for one in episode.steps] == ["QScorer", None]
+    assert episode.steps[1].decision == decision()
 
 
 def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:

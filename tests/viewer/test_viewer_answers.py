@@ -21,8 +21,9 @@ from bestofq.cli.viewing import view
 from bestofq.core.errors import DataError, InputError
 from bestofq.rollouts.episode import run_episode
 from bestofq.store.catalogue import Wanted
+from bestofq.store.codec import pack
 from bestofq.store.database import connect, sqlite_url
-from bestofq.store.schema import PAGES
+from bestofq.store.schema import PAGES, STEPS
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.server import is_loopback, listen
@@ -73,6 +74,22 @@ def test_every_answer_has_the_policy(store: Store, browser: TestClient) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff"
     assert "style=" not in page
     assert not re.search(r"<script(?! src=)", page)
+
+
+async def test_a_step_says_who_scored_it_where_that_is_recorded(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        played = await run_episode(ShopEnv(), shop_agent(), shop_task("kettles--0"), store=store, run="eval")
+    engine = connect(sqlite_url(tmp_path / "store.sqlite"))
+    with engine.begin() as connection:
+        old = pack(played.steps[0].decision.model_copy(update={"scorer": None}))
+        connection.execute(update(STEPS).where(STEPS.c.number == 0).values(decision=old))
+    engine.dispose()
+    with Store.open(tmp_path, read_only=True) as opened:
+        browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
+        first, second = (browser.get(f"/episode/{played.id}?step={step}").text for step in (1, 2))
+    assert "Scored by" not in first
+    assert "Scored by ScriptedScorer: feedback, what the model" in second
 
 
 def test_a_page_is_sent_again_only_when_it_changed_and_a_screenshot_never(store: Store, browser: TestClient) -> None:

@@ -3,9 +3,12 @@
 import pytest
 from tiny_shop import shop_page, shop_task, shop_tree
 
+from bestofq.agents.scorers import constant, feedback, learned, picker
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Point
+from bestofq.reports.scorers import KNOWN
+from bestofq.search import scorer
 from bestofq.store.records import StepSummary
 from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address, duration, moment
@@ -32,6 +35,23 @@ def decided(scores: tuple[float, float], value: float | None = None, *usage: Usa
 def test_scores_are_called_what_they_are(decision: Decision, name: str, told: bool) -> None:
     scores = Scores.of([decision])
     assert (scores.name, scores.told) == (name, told)
+
+
+def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
+    def by(scorer: str, *scores: float) -> Scores:
+        return Scores.of([decided((scores[0], scores[1]), 0.3).model_copy(update={"scorer": scorer})])
+
+    wild = by("QScorer", -7.5, 3.7)
+    assert (wild.name, wild.values) == ("Q", True)
+    prior = by("PriorScorer", 0.1, 0.4)  # by chance where values lie
+    assert (prior.name, prior.values) == ("log π + Q/β", False)
+    assert by("TreeScorer", 0.1, 0.4).name == "Q̃"
+    assert by("SomebodysScorer", 0.1, 0.4).name == "Q"  # as without a name
+
+
+def test_the_scorers_that_are_told_apart_are_classes() -> None:
+    modules = (constant, feedback, learned, picker, scorer)
+    assert set(KNOWN) <= {name for module in modules for name in vars(module)}
 
 
 def test_bars_span_an_episode() -> None:

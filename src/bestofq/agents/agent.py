@@ -41,6 +41,7 @@ class Agent:
             state_value=scores.state_value,
             chosen=choice.index,
             explored=choice.explored,
+            scorer=type(self.scorer).__name__,
             usage=merge_usage((*proposal.usage, *prepared, *scores.usage)),
         )
         return decision if self.localizer is None else await _localized(decision, state, self.localizer)

@@ -15,6 +15,7 @@ from bestofq.recipes.ranking import OracleStep, oracle_steps
 from bestofq.reports.by_setting import by_setting, setting_sheet
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.folder import gather, write_folder
+from bestofq.reports.grid import grid_sheet
 from bestofq.reports.html import write_report
 from bestofq.reports.judged import JudgeError, judge_error
 from bestofq.reports.sheet import write_sheets
@@ -83,27 +84,7 @@ def report(
         if oracle:
             rated = _rated(opened, config, set_, run, agent, split)
         error = None if judge is None else _judge_error(opened, judge_store, judge_run, judge)
-        if html is not None:
-            written = write_folder(
-                opened,
-                html,
-                title="Best-of-Q",
-                runs=run,
-                agents=agent,
-                split=split,
-                baseline=baseline,
-                curve=curve,
-                curve_baseline=level,
-                prices=prices,
-                discount=discount,
-                rated=rated,
-                error=error,
-                shown=episode or (),
-            )
-            console.print(f"written: {written}")
-        if not (csv or json or latex or table):
-            return
-        found, _ = gather(
+        found = gather(
             opened,
             runs=run,
             agents=agent,
@@ -117,6 +98,8 @@ def report(
             error=error,
             shown=episode or (),
         )
+        if html is not None:
+            console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")
     names = [sheet.name for sheet in found.sheets]
     if unknown := [name for name in table or () if name not in (*names, "all")]:
         raise InputError(f"there is no table {unknown[0]!r} of these runs: there are {', '.join(names)}")
@@ -147,8 +130,12 @@ def compare(
     csv: Csv = None,
     json: Json = None,
     latex: Latex = None,
+    markdown: Annotated[Path | None, typer.Option(help="Folder for the tables as Markdown.")] = None,
 ) -> None:
-    """Success by a setting, over one store or several: any ablation (Best-of-Q, Tables 3, 4, 10, 11, 12)."""
+    """Success by a setting, over one store or several: any ablation (Best-of-Q, Tables 3, 4, 10, 11, 12).
+
+    Two settings make a grid too, as in Tables 3, 4 and 11: the first down, the second across.
+    """
     keys = by or ["store", "run", "agent"]
     opened: dict[str, Store] = {}
     try:
@@ -158,20 +145,22 @@ def compare(
     finally:
         for one in opened.values():
             one.close()
-    sheet = setting_sheet(rows, keys)
-    console.print(sheet.to_rich())
+    sheets = [setting_sheet(rows, keys), *([grid_sheet(rows, *keys)] if len(keys) == 2 else [])]
+    for sheet in sheets:
+        console.print(sheet.to_rich())
     if svg is not None:
         drawn = bars_svg(
             [(row.name, Measure(value=row.success.mean, interval=row.interval)) for row in rows],
-            title=sheet.title,
+            title=sheets[0].title,
             references=list(map(_reference, reference or ())),
         )
         svg.parent.mkdir(parents=True, exist_ok=True)
         svg.write_text(drawn, "utf-8")
         console.print(f"written: {svg}")
-    for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex")):
+    for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex"), (markdown, "md")):
         if to is not None:
-            console.print(f"written: {write_sheets([sheet], to, [ending])[0]}")
+            for path in write_sheets(sheets, to, [ending]):
+                console.print(f"written: {path}")
 
 
 def _rated(

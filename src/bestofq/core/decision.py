@@ -76,6 +76,7 @@ class Decision(Noun):
     state_value: float | None = None
     chosen: int
     explored: bool = False
+    scorer: str | None = Field(default=None, description="class of the scorer; None: from before it was recorded")
     usage: tuple[Usage, ...] = ()
 
     @model_validator(mode="after")

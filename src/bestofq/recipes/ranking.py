@@ -120,7 +120,13 @@ async def rescored(episodes: Iterable[Episode], scorer: Scorer, *, at_once: int 
             async with gate:
                 scores = await scorer.score(state, step.decision.candidates)
             decision = step.decision.model_copy(
-                update={"scores": scores.values, "chosen": int(np.argmax(scores.values)), "explored": False}
+                update={
+                    "scores": scores.values,
+                    "state_value": scores.state_value,
+                    "chosen": int(np.argmax(scores.values)),
+                    "explored": False,
+                    "scorer": type(scorer).__name__,
+                }
             )
             steps.append(step.model_copy(update={"decision": decision}))
         return episode.model_copy(update={"steps": tuple(steps)})

@@ -10,7 +10,7 @@ from bestofq.core.decision import TOLD, Outcome, Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.stats import Doubles, Measure, share
+from bestofq.reports.stats import Doubles, Measure, Span, share
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -112,8 +112,8 @@ def compare(
             cell[(0 if episode.success else 1) if outcome == "success" else (2 if episode.success else 3)] += 1
     counts = np.array(list(cells.values()), dtype=np.float64).reshape(-1, 4)  # [T, 4]
 
-    def measure(statistic: Callable[[Doubles], Doubles]) -> Measure:
-        return stats.measure(counts, statistic, resamples=resamples, seed=seed)
+    def measure(statistic: Callable[[Doubles], Doubles], span: Span | None = stats.UNIT) -> Measure:
+        return stats.measure(counts, statistic, span=span, resamples=resamples, seed=seed)
 
     return Agreement(
         judge=judge,
@@ -123,7 +123,7 @@ def compare(
         accuracy=measure(_accuracy),
         precision=measure(_precision),
         recall=measure(_recall),
-        kappa=measure(cohens_kappa),
+        kappa=measure(cohens_kappa, None),
     )
 
 

@@ -27,7 +27,7 @@ class Behaviour(Noun):
     steps: Measure  # an episode
 
 
-_SHARES = ("short", "duplicates", "explored", "repeated", "returned", "failed", "looping")
+SHARES = ("short", "duplicates", "explored", "repeated", "returned", "failed", "looping")
 LOOP = 3
 """So often the same action on the same page is a loop."""
 
@@ -39,7 +39,10 @@ def page_key(page: Observation) -> Hashable:
 
 def behaviour(episodes: Sequence[Episode], agent: str) -> Behaviour:
     """The habits of the agent in its episodes among these. Undefined measures where it has none."""
-    measures = {name: stats.ratio(tally) for name, tally in habits(episodes, agent).items()}
+    measures = {
+        name: stats.ratio(tally, span=stats.UNIT if name in SHARES else None)
+        for name, tally in habits(episodes, agent).items()
+    }
     return Behaviour(agent=agent, episodes=sum(episode.agent == agent for episode in episodes), **measures)
 
 
@@ -47,7 +50,7 @@ def habits(episodes: Iterable[Episode], agent: str) -> dict[str, Tally]:
     """What `Behaviour`'s measures are ratios of, by their names."""
     mine = [episode for episode in episodes if episode.agent == agent]
     most = max((len(step.decision.candidates) for episode in mine for step in episode.steps), default=0)
-    tallies: dict[str, dict[Hashable, tuple[float, float]]] = {name: {} for name in ("candidates", *_SHARES, "steps")}
+    tallies: dict[str, dict[Hashable, tuple[float, float]]] = {name: {} for name in ("candidates", *SHARES, "steps")}
 
     for episode in mine:
         task = (episode.task.suite, episode.task.id)
@@ -72,7 +75,7 @@ def habits(episodes: Iterable[Episode], agent: str) -> dict[str, Tally]:
 
 def behaviour_sheet(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Sheet:
     """A row an agent."""
-    names = ("candidates", *_SHARES, "steps")
+    names = ("candidates", *SHARES, "steps")
     heads = (
         *("candidates / step", "short", "duplicates", "explored"),
         *("same step again", "page again", "failed actions", "episodes in a loop", "steps / episode"),
@@ -83,7 +86,7 @@ def behaviour_sheet(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Sheet
         columns=(
             Column(name="agent"),
             Column(name="episodes"),
-            *(Column(name=head, percent=name in _SHARES) for name, head in zip(names, heads, strict=True)),
+            *(Column(name=head, percent=name in SHARES) for name, head in zip(names, heads, strict=True)),
         ),
         rows=tuple(
             Row(cells=(row.agent, row.episodes, *(getattr(row, name) for name in names)), origin=made.get(row.agent))

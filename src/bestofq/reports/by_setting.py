@@ -11,7 +11,8 @@ from pydantic import JsonValue
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin, origin, setting
+from bestofq.reports.headline import steps_cells
+from bestofq.reports.origin import Origin, origin, setting, together
 from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
 from bestofq.reports.table import attempts_of
@@ -29,6 +30,7 @@ class SettingRow(Noun):
     success: Estimate
     interval: Interval  # over tasks
     steps_for_success: Estimate | None
+    steps_interval: Interval | None  # over tasks
     tasks: int
     episodes: int
     difference: Difference | None  # to the baseline, paired by task; None: itself, or no task in common
@@ -94,10 +96,11 @@ def by_setting(
             success=stats.success_rate(tried),
             interval=stats.success_interval(tried),
             steps_for_success=stats.steps_for_success(tried),
+            steps_interval=stats.steps_interval(tried),
             tasks=len({attempt.task for attempt in tried}),
             episodes=len(tried),
             difference=None if values == first else stats.paired_difference(tried, attempts[first]),
-            origin=_together([made[k] for k in dict.fromkeys((name, e.run, e.agent) for name, e in found[values])]),
+            origin=together([made[k] for k in dict.fromkeys((name, e.run, e.agent) for name, e in found[values])]),
         )
         for values, tried in attempts.items()
     ]
@@ -113,6 +116,7 @@ def setting_sheet(rows: Sequence[SettingRow], keys: Sequence[str]) -> Sheet:
             Column(name="success", percent=True),
             Column(name="± over runs", percent=True),
             Column(name="steps for success"),
+            Column(name="± of steps"),
             Column(name="difference", percent=True, signed=True),
             Column(name="tasks"),
             Column(name="episodes"),
@@ -121,7 +125,8 @@ def setting_sheet(rows: Sequence[SettingRow], keys: Sequence[str]) -> Sheet:
             Row(
                 cells=(
                     *(*row.values, Measure(value=row.success.mean, interval=row.interval), row.success.error),
-                    *(row.steps_for_success, row.difference, row.tasks, row.episodes),
+                    *steps_cells(row.steps_for_success, row.steps_interval),
+                    *(row.difference, row.tasks, row.episodes),
                 ),
                 origin=row.origin,
             )
@@ -142,18 +147,6 @@ def _attempts(episodes: Sequence[tuple[str, EpisodeSummary]]) -> list[Attempt]:
         for name in stores
         for attempt in attempts_of(e for store, e in episodes if store == name)
     ]
-
-
-def _together(made: Sequence[Origin]) -> Origin:
-    return Origin(
-        runs=tuple(dict.fromkeys(run for one in made for run in one.runs)),
-        commits=tuple(dict.fromkeys(commit for one in made for commit in one.commits)),
-        models=tuple(dict.fromkeys(model for one in made for model in one.models)),
-        seeds=tuple(dict.fromkeys(seed for one in made for seed in one.seeds)),
-        repeats=sum(one.repeats for one in made),
-        n=max((one.n for one in made if one.n is not None), default=None),
-        commands=tuple(dict.fromkeys(command for one in made for command in one.commands)),
-    )
 
 
 def _words(value: JsonValue) -> str:

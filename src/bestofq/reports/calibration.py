@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bestofq.core.decision import TOLD, Episode
+from bestofq.core.decision import TOLD, Decision, Episode
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
+from bestofq.reports.scorers import KNOWN, meaning
 from bestofq.reports.sheet import Column, Row, Sheet
-from bestofq.reports.stats import Doubles, Measure, share
+from bestofq.reports.stats import Doubles, Interval, Measure, share
 
 BINS = 10
 FARTHEST = 10  # steps before the last that are told apart
@@ -28,6 +29,7 @@ class Valued(NamedTuple):
     outcome: float  # discounted
     left: int  # steps after it
     success: bool
+    scorer: str | None = None
 
 
 class Bin(Noun):
@@ -37,6 +39,7 @@ class Bin(Noun):
     high: float
     steps: int
     q: float  # mean
+    q_interval: Interval | None
     outcome: Measure
 
 
@@ -62,7 +65,8 @@ class Calibration(Noun):
 
 
 def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1.0) -> list[Valued]:
-    """The agent's steps where a state value shows that the scores are learned values; explored ones included."""
+    """The agent's steps whose scores are values, by their scorer's name, or, where that tells nothing, since a state
+    value stands beside them; explored ones included."""
     return [
         Valued(
             task=(episode.task.suite, episode.task.id),
@@ -70,51 +74,63 @@ def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1
             outcome=discount ** (len(episode.steps) - 1 - index) * float(episode.verdict.outcome == "success"),
             left=len(episode.steps) - 1 - index,
             success=episode.verdict.outcome == "success",
+            scorer=step.decision.scorer,
         )
         for episode in episodes
         if episode.agent == agent and episode.verdict.outcome in TOLD
         for index, step in enumerate(episode.steps)
-        if step.decision.state_value is not None and np.isfinite(step.decision.scores[step.decision.chosen])
+        if _valued(step.decision) and np.isfinite(step.decision.scores[step.decision.chosen])
     ]
 
 
 def are_values(steps: Sequence[Valued]) -> bool:
-    """Whether scores are on the scale of rewards: of log π + Q / β they are not."""
+    """Whether scores are on the scale of rewards, where no scorer's name says so: of log π + Q / β they are not."""
+    if steps and all(step.scorer in KNOWN for step in steps):
+        return True
     low, high = np.quantile([step.q for step in steps], [0.02, 0.98]) if steps else (np.nan, np.nan)
     return bool(low > -0.5 and high < 1.5)
 
 
-def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, bins: int = BINS) -> Calibration:
-    """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
-    tasks = {task: row for row, task in enumerate(dict.fromkeys(step.task for step in steps))}
-    counts = np.zeros((len(tasks), bins, 3))  # [T, bins, (steps, sum of Q, sum of outcomes)]
+def binned(steps: Iterable[Valued], bins: int = BINS) -> dict[Hashable, Doubles]:
+    """By task [bins * 3]: of each bin the steps, the sum of their Q and of their outcomes."""
+    found: dict[Hashable, Doubles] = {}
     for step in steps:
         at = min(max(int(step.q * bins), 0), bins - 1)
-        counts[tasks[step.task], at] += (1, step.q, step.outcome)
+        found.setdefault(step.task, np.zeros(bins * 3))[3 * at : 3 * at + 3] += (1, step.q, step.outcome)
+    return found
 
-    def of(statistic: str) -> Measure:
-        def value(sums: Doubles) -> Doubles:  # [B, bins * 3] -> [B]
-            parts = sums.reshape(len(sums), bins, 3)
-            gaps = parts[..., 1] - parts[..., 2]
-            off = np.abs(gaps).sum(axis=1) if statistic == "ece" else gaps.sum(axis=1)
-            return share(off, parts[..., 0].sum(axis=1))
 
-        return stats.measure(counts.reshape(len(tasks), bins * 3), value)
+def ece(sums: Doubles) -> Doubles:
+    """[B] of `binned` counts added up [B, bins * 3]: the mean gap of Q and outcome over bins, weighted by steps."""
+    parts = sums.reshape(len(sums), -1, 3)
+    return share(np.abs(parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
+
+
+def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, bins: int = BINS) -> Calibration:
+    """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
+    flat = np.array(list(binned(steps, bins).values())).reshape(-1, bins * 3)
+    counts = flat.reshape(-1, bins, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
+
+    def bias(sums: Doubles) -> Doubles:  # [B, bins * 3] -> [B]
+        parts = sums.reshape(len(sums), bins, 3)
+        return share((parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
 
     found = []
     for at in range(bins):
         held = counts[:, at]
         if number := int(held[:, 0].sum()):
-            outcome = stats.ratio({row: (one[2], one[0]) for row, one in enumerate(held) if one[0]})
-            mean = float(held[:, 1].sum() / number)
-            found.append(Bin(low=at / bins, high=(at + 1) / bins, steps=number, q=mean, outcome=outcome))
+            outcome = stats.ratio({row: (one[2], one[0]) for row, one in enumerate(held) if one[0]}, span=stats.UNIT)
+            mean = stats.ratio({row: (one[1], one[0]) for row, one in enumerate(held) if one[0]})
+            q = float(held[:, 1].sum() / number)
+            low, high = at / bins, (at + 1) / bins
+            found.append(Bin(low=low, high=high, steps=number, q=q, q_interval=mean.interval, outcome=outcome))
     return Calibration(
         agent=agent,
         discount=discount,
         steps=len(steps),
         bins=tuple(found),
-        ece=of("ece"),
-        bias=of("bias"),
+        ece=stats.measure(flat, ece, span=stats.UNIT),
+        bias=stats.measure(flat, bias, span=stats.SIGNED),
         distances=tuple(_distances(steps)),
     )
 
@@ -125,7 +141,8 @@ def calibration_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> S
     for row in rows:
         for held in row.bins:
             name = f"{held.low:.1f} to {held.high:.1f}"
-            cells = (row.agent, name, held.steps, held.q, held.outcome, None, None)
+            mean = Measure(value=held.q, interval=held.q_interval)
+            cells = (row.agent, name, held.steps, mean, held.outcome, None, None)
             found.append(Row(cells=cells, origin=made.get(row.agent)))
         cells_all = (row.agent, "all", row.steps, None, None, row.ece, row.bias)
         found.append(Row(cells=cells_all, origin=made.get(row.agent)))
@@ -157,6 +174,11 @@ def distance_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> Shee
         ),
         notes=("Mean Q of what was taken, so many steps before the last, by how the episode ended.",),
     )
+
+
+def _valued(decision: Decision) -> bool:
+    found = meaning([decision])
+    return decision.state_value is not None if found is None else found.values
 
 
 def _distances(steps: Sequence[Valued]) -> Iterable[Distance]:

@@ -117,9 +117,12 @@ def calibration_svg(found: Calibration, *, standalone: bool = True) -> Markup:
     parts.append(text((plot.left + WIDTH - plot.right) / 2, plot.height - 6, axes, "middle"))
     words = ("ECE", found.ece), ("bias", found.bias)
     for number, (name, measure) in enumerate(words):
-        parts.append(text(WIDTH - plot.right + 12, 30 + 44 * number, name, ""))
+        parts.append(text(WIDTH - plot.right + 12, 30 + 56 * number, name, ""))
         value = "–" if measure.value is None else f"{measure.value:.3f}"
-        parts.append(text(WIDTH - plot.right + 12, 48 + 44 * number, value, "value"))
+        parts.append(text(WIDTH - plot.right + 12, 48 + 56 * number, value, "value"))
+        if (bounds := measure.interval) is not None:
+            within = f"[{bounds.low:.2f}, {bounds.high:.2f}]"
+            parts.append(text(WIDTH - plot.right + 12, 64 + 56 * number, within, ""))
     return svg(parts, plot.height, f"Calibration of Q: {found.agent}", standalone)
 
 
@@ -127,24 +130,27 @@ def distances_svg(found: Calibration, *, standalone: bool = True) -> Markup:
     """Mean Q by steps left, of episodes that succeeded and that failed, with bands. InputError without a step."""
     if not found.distances:
         raise InputError(f"Q by step from the end of {found.agent}: there is no step with a value")
-    measures = [m for at in found.distances for m in (at.succeeded, at.failed) if m.interval is not None]
-    bounds = [b for m in measures if m.interval for b in (m.interval.low, m.interval.high)]
-    ticks = nice_ticks(min(*bounds, 0.0), max(bounds))
+    measures = [m for at in found.distances for m in (at.succeeded, at.failed)]
+    levels = [m.value for m in measures if m.value is not None]
+    levels += [b for m in measures if m.interval for b in (m.interval.low, m.interval.high)]
+    ticks = nice_ticks(min(*levels, 0.0), max(levels))
     farthest = found.distances[-1].left
     plot = Plot(x=(-max(farthest, 1), 0), y=(ticks[0], ticks[-1]))
     parts = plot.rows([(tick, f"{tick:g}") for tick in ticks])
     parts += plot.columns([(-at.left, str(at.left)) for at in found.distances], "steps left after this one")
     for style, name, field in (("s1", "succeeded", "succeeded"), ("s0", "failed", "failed")):
-        drawn: list[tuple[float, float, float, float]] = []
+        drawn: list[tuple[float, float]] = []
+        upper: list[tuple[float, float]] = []
+        lower: list[tuple[float, float]] = []
         for at in reversed(found.distances):
             measure: Measure = getattr(at, field)
-            if measure.value is not None and measure.interval is not None:
-                drawn.append((-at.left, measure.value, measure.interval.low, measure.interval.high))
-        outline = [(x, high) for x, _, _, high in drawn] + [(x, low) for x, _, low, _ in reversed(drawn)]
-        parts.append(shape("polygon", plot.points(outline), f"band {style}"))
-        parts.append(shape("polyline", plot.points([(x, value) for x, value, _, _ in drawn]), f"line {style}"))
-        parts += [
-            dot(plot.at_x(x), plot.at_y(value), style, f"{name}, {-x:g} left: {value:.3f}") for x, value, *_ in drawn
-        ]
+            if measure.value is not None:
+                drawn.append((-at.left, measure.value))
+            if measure.interval is not None:
+                upper.append((-at.left, measure.interval.high))
+                lower.append((-at.left, measure.interval.low))
+        parts.append(shape("polygon", plot.points([*upper, *reversed(lower)]), f"band {style}"))
+        parts.append(shape("polyline", plot.points(drawn), f"line {style}"))
+        parts += [dot(plot.at_x(x), plot.at_y(value), style, f"{name}, {-x:g} left: {value:.3f}") for x, value in drawn]
     parts += legend((("s1", "succeeded"), ("s0", "failed")), left=plot.left, pitch=100)
     return svg(parts, plot.height, f"Q by step from the end: {found.agent}", standalone)

@@ -140,6 +140,7 @@ class CostTable(Noun):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
         notes = ["Tokens as the models and endpoints count them; the embedder's are what a Q-function costs."]
+        notes.append("With intervals over tasks: the table `spending` of `bestofq report`.")
         if any(row.total.unpriced for row in self.rows):
             notes.append("unknown: no price is set (chat.usd_in, chat.usd_out); ≥: the part whose price is known.")
         if lost := sum(row.lost for row in self.rows):

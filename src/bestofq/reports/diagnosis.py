@@ -19,7 +19,7 @@ from bestofq.reports.calibration import (
 )
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
 from bestofq.reports.costs import Prices
-from bestofq.reports.differences import differences_sheet
+from bestofq.reports.differences import compared, differences, differences_sheet
 from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_sheet
 from bestofq.reports.origin import Origin
@@ -84,14 +84,14 @@ def diagnose(
     found.sheets.append(pass_sheet(passes, origins))
     found.figures.append(Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes)))
 
+    rates: dict[str, Sequence[Rated]] = dict(rated or {})
     recalls = []
     for agent in made:
+        total = sum(len(e.steps) for e in read if e.agent == agent)
         if rated is None:
-            steps, total = sibling_steps(read, agent, read, own=len(made) == 1)
-            recalls.append(recall(agent, steps, of=total))
-        elif agent in rated:
-            total = sum(len(e.steps) for e in read if e.agent == agent)
-            recalls.append(recall(agent, rated[agent], of=total))
+            rates[agent], _ = sibling_steps(read, agent, read, own=len(made) == 1)
+        if agent in rates:
+            recalls.append(recall(agent, rates[agent], of=total))
     who = (
         rater
         if rated is not None
@@ -106,7 +106,8 @@ def diagnose(
             )
 
     valued = {agent: valued_steps(read, agent, discount=discount) for agent in made}
-    calibrated = [calibration(s, a, discount=discount) for a, s in valued.items() if s and are_values(s)]
+    valued = {agent: steps for agent, steps in valued.items() if are_values(steps)}
+    calibrated = [calibration(steps, agent, discount=discount) for agent, steps in valued.items()]
     if calibrated:
         found.sheets += [calibration_sheet(calibrated, origins), distance_sheet(calibrated, origins)]
     for one in calibrated:
@@ -126,7 +127,8 @@ def diagnose(
     spent = [row for agent in made for row in spending(read, agent, prices=prices)]
     found.sheets.append(spending_sheet(spent, origins))
     if baseline is not None and baseline in made and len(made) > 1:
-        found.sheets.append(differences_sheet(read, made, baseline, prices=prices))
+        measures = compared(read, list(made), attempts=attempts, rated=rates, valued=valued, prices=prices)
+        found.sheets.append(differences_sheet(differences(measures, list(made), baseline), made))
     if error is not None:
         found.sheets.append(corrected_sheet(_corrected(episodes, made, error, baseline), error, made))
     return found

@@ -1,16 +1,29 @@
-"""What an agent does and spends more or less of than a baseline on the same tasks: differences paired by task."""
+"""What an agent does, spends, offers and values more or less of than another on the same tasks: differences paired by
+task.
 
-from collections.abc import Mapping, Sequence
+Each is to the baseline; where a measure is not defined for that (an agent without Q-values has no ECE), to the first
+agent for which it is.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from bestofq.core.decision import Episode
+from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.behaviour import habits
+from bestofq.reports.behaviour import SHARES, habits
+from bestofq.reports.calibration import Valued, binned, ece
 from bestofq.reports.costs import Prices
 from bestofq.reports.origin import Origin
+from bestofq.reports.recall import Rated, rated_tallies
 from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.spending import ALL, spent_by_task
-from bestofq.reports.stats import Difference, Tally
+from bestofq.reports.stats import Attempt, Difference, Doubles, Span, Tally
 
+_RATED = (("recall", "candidate recall"), ("regret", "ranker's regret"))
 _HABITS = (("repeated", "same step again"), ("returned", "page again"), ("looping", "episodes in a loop"))
 _SPENT = (
     *(("tokens", "tokens / task"), ("seconds", "seconds / task"), ("usd", "USD / task")),
@@ -19,41 +32,104 @@ _SPENT = (
 )
 
 
-def differences(
-    episodes: Sequence[Episode], agent: str, baseline: str, *, prices: Prices | None = None
-) -> dict[str, Difference | None]:
-    """By what it is: the agent's minus the baseline's, over the tasks of both. None where it is undefined or a price is
-    not known."""
-    ours, theirs = _tallies(episodes, agent, prices), _tallies(episodes, baseline, prices)
+class Compared(NamedTuple):
+    """A measure of several agents: `statistic` of their counts [K] by task, added up."""
 
-    def paired(name: str) -> Difference | None:
-        mine, other = ours.get(name), theirs.get(name)
-        return None if mine is None or other is None else stats.paired_ratio(mine, other)
+    what: str
+    counts: Mapping[str, Mapping[Hashable, Doubles]]  # by agent
+    statistic: Callable[[Doubles], Doubles]
+    span: Span | None  # of a difference
 
-    return {head: paired(name) for name, head in (("steps", "steps / episode"), *_HABITS, *_SPENT)}
+    def has(self, agent: str) -> bool:
+        """Whether it is defined for the agent."""
+        counts = self.counts.get(agent, {})
+        return len(counts) > 0 and not np.isnan(self.statistic(np.stack([*counts.values()]).sum(axis=0)[None])[0])
+
+    def difference(self, agent: str, other: str) -> Difference | None:
+        """None where it is undefined for one of them, or they have no task in common."""
+        ours, theirs = self.counts.get(agent, {}), self.counts.get(other, {})
+        return stats.paired(ours, theirs, self.statistic, span=self.span)
 
 
-def differences_sheet(
-    episodes: Sequence[Episode], made: Mapping[str, Origin], baseline: str, *, prices: Prices | None = None
-) -> Sheet:
-    """A row an agent and measure."""
-    rows = [
-        Row(cells=(agent, head, found), origin=made[agent])
-        for agent in made
-        if agent != baseline
-        for head, found in differences(episodes, agent, baseline, prices=prices).items()
-        if found is not None
+class AgentDifference(Noun):
+    """One agent's measure minus another's."""
+
+    what: str
+    agent: str
+    against: str
+    difference: Difference
+
+
+def differences(measures: Sequence[Compared], agents: Sequence[str], baseline: str) -> list[AgentDifference]:
+    """A row an agent and measure, where it is defined for both."""
+    against = {one.what: next((agent for agent in (baseline, *agents) if one.has(agent)), baseline) for one in measures}
+    return [
+        AgentDifference(what=one.what, agent=agent, against=other, difference=found)
+        for agent in agents
+        for one in measures
+        if agent != (other := against[one.what]) and (found := one.difference(agent, other)) is not None
     ]
+
+
+def compared(
+    episodes: Sequence[Episode],
+    agents: Sequence[str],
+    *,
+    attempts: Mapping[str, Sequence[Attempt]] | None = None,
+    rated: Mapping[str, Sequence[Rated]] | None = None,
+    valued: Mapping[str, Sequence[Valued]] | None = None,
+    prices: Prices | None = None,
+) -> list[Compared]:
+    """pass@k of `attempts` (k: the runs that every agent has), recall and regret of `rated` steps, ECE of `valued`
+    ones, then habits and costs of the agents' episodes. `prices` for tokens that have none in the store."""
+    found = [*_passes(attempts or {})]
+    by_agent = {agent: rated_tallies(steps) for agent, steps in (rated or {}).items()}
+    found += [_ratios(head, {a: t[name] for a, t in by_agent.items()}, stats.SIGNED) for name, head in _RATED]
+    binned_by_agent = {agent: binned(steps) for agent, steps in (valued or {}).items()}
+    found.append(Compared("ECE of Q", binned_by_agent, ece, stats.SIGNED))
+    did = {agent: habits(episodes, agent) for agent in agents}
+    for name, head in (("steps", "steps / episode"), *_HABITS):
+        span = stats.SIGNED if name in SHARES else None
+        found.append(_ratios(head, {agent: tallies[name] for agent, tallies in did.items()}, span))
+    spent = {agent: spent_by_task(episodes, agent, prices=prices).get(ALL, {}) for agent in agents}
+    found += [_ratios(head, {agent: tallies.get(name) for agent, tallies in spent.items()}) for name, head in _SPENT]
+    return found
+
+
+def differences_sheet(rows: Sequence[AgentDifference], made: Mapping[str, Origin]) -> Sheet:
+    """A row an agent and measure."""
+    words = (Column(name=name) for name in ("agent", "against", "what"))
     return Sheet(
         name="differences",
-        title=f"Differences to {baseline}",
-        columns=(Column(name="agent"), Column(name="what"), Column(name="difference", signed=True, digits=None)),
-        rows=tuple(rows),
+        title="Differences between agents, paired by task",
+        columns=(*words, Column(name="difference", signed=True, digits=None), Column(name="tasks")),
+        rows=tuple(
+            Row(
+                cells=(row.agent, row.against, row.what, row.difference, row.difference.tasks),
+                origin=made.get(row.agent),
+            )
+            for row in rows
+        ),
         notes=(
-            "The agent's minus the baseline's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
+            "The agent's minus the other's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
+            "Against the baseline, or the first agent for which the measure is defined.",
         ),
     )
 
 
-def _tallies(episodes: Sequence[Episode], agent: str, prices: Prices | None) -> dict[str, Tally | None]:
-    return {**habits(episodes, agent), **spent_by_task(episodes, agent, prices=prices).get(ALL, {})}
+def _ratios(what: str, tallies: Mapping[str, Tally | None], span: Span | None = None) -> Compared:
+    counts = {
+        agent: {task: np.array(held) for task, held in tally.items()} for agent, tally in tallies.items() if tally
+    }
+    return Compared(what, counts, stats.quotient, span)
+
+
+def _passes(attempts: Mapping[str, Sequence[Attempt]]) -> Iterator[Compared]:
+    """Of as many tries as every agent has had at some task."""
+    runs = [Counter(attempt.task for attempt in tried) for tried in attempts.values()]
+    k = min((max(tries.values(), default=0) for tries in runs), default=0)
+    if k < 2:
+        return
+    yield _ratios(f"pass@{k}", {agent: stats.pass_tally(tried, k) for agent, tried in attempts.items()}, stats.SIGNED)
+    variances = {agent: stats.variance_tally(tried, 1) for agent, tried in attempts.items()}
+    yield _ratios("task variance", variances, (-0.5, 0.5))

@@ -33,6 +33,7 @@ class FailureSplit(Noun):
     not_proposed: int  # no good action among the candidates
     not_chosen: int  # a good one proposed, another chosen
     chosen: int  # a good one chosen
+    intervals: tuple[Interval, Interval, Interval] | None = None  # of their shares over tasks, in this order
 
     @property
     def steps(self) -> int:
@@ -163,7 +164,12 @@ def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup
         parts.append(bar(number * 190, 44, 10, 10, style))
         parts.append(text(number * 190 + 16, 53, name, ""))
         parts.append(text(number * 190 + 16, 70, f"{100 * share:.1f} %  ({count:,} steps)", "value"))
-    return svg(parts, 76, "Share of steps by what became of the good action", standalone)
+        if split.intervals is not None:
+            bounds = split.intervals[number]
+            parts.append(text(number * 190 + 16, 87, f"[{100 * bounds.low:.1f}, {100 * bounds.high:.1f}] %", ""))
+    return svg(
+        parts, 76 if split.intervals is None else 93, "Share of steps by what became of the good action", standalone
+    )
 
 
 def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:

@@ -9,11 +9,13 @@ episodes to step through beside it, and each table as CSV, JSON, LaTeX and Markd
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from bestofq.reports import origin
 from bestofq.reports.costs import Prices, cost_table
-from bestofq.reports.diagnosis import Diagnosis, Figure, diagnose
+from bestofq.reports.diagnosis import Figure, diagnose
 from bestofq.reports.domains import domain_table
 from bestofq.reports.figures import CurvePoint, learning_curve_svg, pareto_svg, success_bars_svg
 from bestofq.reports.headline import domain_sheet, price_sheet, result_sheet
@@ -26,6 +28,28 @@ from bestofq.reports.table import result_table
 from bestofq.store.store import Store
 
 ENDINGS = ("csv", "json", "tex", "md")
+
+
+class Choice(TypedDict):
+    """What `write_report` takes to show the same episodes."""
+
+    runs: Sequence[str] | None
+    agents: Sequence[str] | None
+    suite: str | None
+    split: str | None
+    baseline: str | None
+    curve: Sequence[CurvePoint] | None
+    prices: Prices | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Every table and figure of some episodes, the headline first; `choice` says which episodes."""
+
+    sheets: Sequence[Sheet]
+    figures: Sequence[Figure]
+    made: Mapping[str, Origin]  # by agent
+    choice: Choice
 
 
 def gather(
@@ -43,8 +67,8 @@ def gather(
     rated: Mapping[str, Sequence[Rated]] | None = None,
     error: JudgeError | None = None,
     shown: Sequence[str] = (),
-) -> tuple[Diagnosis, dict[str, Origin]]:
-    """Every table and figure of `runs` (None: all), the headline first, and what made each agent's numbers.
+) -> Report:
+    """Every table and figure of `runs` (None: all).
 
     The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised; `curve` is
     Fig. 4's, `curve_baseline` the name and success of the agent it is held against on the same tasks; the rest is
@@ -77,7 +101,20 @@ def gather(
     if curve:
         figures += _curves(curve, curve_baseline)
     prices_of = [price_sheet(prices)] if prices else []
-    return Diagnosis(sheets=[*sheets, *more.sheets, *prices_of], figures=[*figures, *more.figures]), made
+    return Report(
+        sheets=[*sheets, *more.sheets, *prices_of],
+        figures=[*figures, *more.figures],
+        made=made,
+        choice={
+            "runs": runs,
+            "agents": agents,
+            "suite": suite,
+            "split": split,
+            "baseline": baseline,
+            "curve": curve,
+            "prices": prices,
+        },
+    )
 
 
 def _curves(curve: Sequence[CurvePoint], baseline: tuple[str, float] | None) -> list[Figure]:
@@ -90,58 +127,13 @@ def _curves(curve: Sequence[CurvePoint], baseline: tuple[str, float] | None) -> 
     return found
 
 
-def write_folder(
-    store: Store,
-    folder: Path,
-    *,
-    title: str,
-    runs: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-    suite: str | None = None,
-    split: str | None = None,
-    baseline: str | None = None,
-    curve: Sequence[CurvePoint] | None = None,
-    curve_baseline: tuple[str, float] | None = None,
-    prices: Prices | None = None,
-    discount: float = 1.0,
-    rated: Mapping[str, Sequence[Rated]] | None = None,
-    error: JudgeError | None = None,
-    shown: Sequence[str] = (),
-    max_episodes: int = 40,
-) -> Path:
-    """Write the folder, made where it is not there, and return its `index.html`. Arguments as in `gather`."""
-    found, made = gather(
-        store,
-        runs=runs,
-        agents=agents,
-        suite=suite,
-        split=split,
-        baseline=baseline,
-        curve=curve,
-        curve_baseline=curve_baseline,
-        prices=prices,
-        discount=discount,
-        rated=rated,
-        error=error,
-        shown=shown,
-    )
-    write_report(
-        store,
-        folder / "episodes.html",
-        title=title,
-        runs=runs,
-        agents=agents,
-        suite=suite,
-        split=split,
-        baseline=baseline,
-        curve=curve,
-        prices=prices,
-        max_episodes=max_episodes,
-        pictures="screenshots",
-    )
+def write_folder(store: Store, found: Report, folder: Path, *, title: str, max_episodes: int = 40) -> Path:
+    """Write the folder of what was gathered from the store, made where it is not there; return its `index.html`."""
+    episodes = folder / "episodes.html"
+    write_report(store, episodes, title=title, max_episodes=max_episodes, pictures="screenshots", **found.choice)
     write_sheets(found.sheets, folder / "tables", ENDINGS)
     write_figures(found.figures, folder / "figures")
-    return write_index(found.sheets, found.figures, made, folder / "index.html", title=title)
+    return write_index(found.sheets, found.figures, found.made, folder / "index.html", title=title)
 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from bestofq.reports.costs import Prices
 from bestofq.reports.domains import DomainTable
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
-from bestofq.reports.stats import Measure
+from bestofq.reports.sheet import Cell, Column, Row, Sheet
+from bestofq.reports.stats import Estimate, Interval, Measure
 from bestofq.reports.table import ResultTable, outcome_words
 
 
@@ -20,6 +20,7 @@ def result_sheet(table: ResultTable, made: Mapping[str, Origin]) -> Sheet:
             Column(name="success", percent=True),
             Column(name="± over runs", percent=True),
             Column(name="steps for success"),
+            Column(name="± of steps"),
             Column(name="difference", percent=True, signed=True),
             Column(name="tasks"),
             Column(name="episodes"),
@@ -31,7 +32,7 @@ def result_sheet(table: ResultTable, made: Mapping[str, Origin]) -> Sheet:
                     row.agent,
                     Measure(value=row.success.mean, interval=row.interval),
                     row.success.error,
-                    row.steps_for_success,
+                    *steps_cells(row.steps_for_success, row.steps_interval),
                     row.difference,
                     row.tasks,
                     row.episodes,
@@ -41,8 +42,16 @@ def result_sheet(table: ResultTable, made: Mapping[str, Origin]) -> Sheet:
             )
             for row in table.rows
         ),
-        notes=tuple(note for note in table.notes if not note.startswith("Tokens")),  # no column of theirs here
+        notes=(
+            "In brackets: 95 % bootstrap over tasks; a number of one task alone has none.",
+            *(note for note in table.notes if not note.startswith("Tokens")),  # no column of theirs here
+        ),
     )
+
+
+def steps_cells(steps: Estimate | None, interval: Interval | None) -> tuple[Cell, Cell]:
+    """Steps with their interval over tasks, and their standard error over runs."""
+    return (None, None) if steps is None else (Measure(value=steps.mean, interval=interval), steps.error)
 
 
 def domain_sheet(table: DomainTable, made: Mapping[str, Origin]) -> Sheet:

@@ -44,11 +44,11 @@ class JudgeError(Noun):
 
     @property
     def sensitivity(self) -> Measure:
-        return stats.measure(self.table, lambda sums: rates(sums)[0])
+        return stats.measure(self.table, lambda sums: rates(sums)[0], span=stats.UNIT)
 
     @property
     def specificity(self) -> Measure:
-        return stats.measure(self.table, lambda sums: rates(sums)[1])
+        return stats.measure(self.table, lambda sums: rates(sums)[1], span=stats.UNIT)
 
 
 def rates(sums: Doubles) -> tuple[Doubles, Doubles]:
@@ -107,7 +107,10 @@ def corrected(
         )
     rng = np.random.default_rng(seed)
     says = stats.resampled(said[:, None], resamples, rng)[:, 0] / len(said)  # [B]
-    se, sp = rates(stats.resampled(table, resamples, rng))  # [B] each
+    own_se, own_sp = rates(table)  # [J] each
+    drawn_se, drawn_sp = rates(stats.resampled(table, resamples, rng))  # [B] each
+    se, sp = _unsure(drawn_se, own_se, rng), _unsure(drawn_sp, own_sp, rng)
+    says = _unsure(says, said, rng)
     usable = se + sp > 1  # False where NaN
     true = np.clip((says + sp - 1)[usable] / (se + sp - 1)[usable], 0, 1)
     value = float(np.clip((said.mean() + whole_sp - 1) / (whole_se + whole_sp - 1), 0, 1))
@@ -138,6 +141,17 @@ def _difference(
     bounds = stats.percentiles(np.clip(drawn[usable] / (se + sp - 1)[usable], -1, 1))
     mean = float(np.clip(d.mean() / informed, -1, 1))
     return Difference(mean=mean, low=bounds.low, high=bounds.high, tasks=len(common))
+
+
+def _unsure(drawn: Doubles, own: Doubles, rng: np.random.Generator) -> Doubles:
+    """The resampled share [B]; where the tasks' own shares are all 0, or all 1, draws whose outer percentiles are the
+    bounds of `stats.alike_interval`: such a judge has only not been seen to err."""
+    known = own[~np.isnan(own)]
+    end = float(known[0])
+    if end not in (0.0, 1.0) or (known != end).any():
+        return drawn
+    away = 1 - rng.random(len(drawn)) ** (1 / len(known))
+    return np.where(np.isnan(drawn), np.nan, end + away * (1 - 2 * end))
 
 
 def _by_task(attempts: Sequence[Attempt]) -> dict[Hashable, float]:

@@ -61,6 +61,19 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
     )
 
 
+def together(made: Sequence[Origin]) -> Origin:
+    """What made the rows of all of these."""
+    return Origin(
+        runs=tuple(dict.fromkeys(run for one in made for run in one.runs)),
+        commits=tuple(dict.fromkeys(commit for one in made for commit in one.commits)),
+        models=tuple(dict.fromkeys(model for one in made for model in one.models)),
+        seeds=tuple(dict.fromkeys(seed for one in made for seed in one.seeds)),
+        repeats=sum(one.repeats for one in made),
+        n=max((one.n for one in made if one.n is not None), default=None),
+        commands=tuple(dict.fromkeys(command for one in made for command in one.commands)),
+    )
+
+
 def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:
     """The setting `a.b` of a run's configuration; None where it has none."""
     found: JsonValue = dict(config)

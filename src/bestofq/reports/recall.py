@@ -19,7 +19,7 @@ from bestofq.reports.behaviour import page_key
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.origin import Origin
 from bestofq.reports.sheet import Column, Row, Sheet
-from bestofq.reports.stats import Doubles, Measure, share
+from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
 
 
 class Rated(Protocol):
@@ -93,8 +93,9 @@ def sibling_steps(
     return rated, total
 
 
-def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Recall:
-    """Recall and regret of one agent's rated steps; intervals over tasks."""
+def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
+    """By task [7]: rated steps, those that hold a good action, that took one, contested ones, and of these what the
+    agent, the proposer's first and a uniform choice lost."""
     tasks: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(7))
     for step in rated:
         good, held = step.good, any(step.good)
@@ -102,29 +103,58 @@ def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Reca
         lost, lost_first = not good[step.chosen], not good[0]
         chance = 1 - sum(good) / len(good)
         tasks[step.task] += (1, held, good[step.chosen], disputed, *(disputed * x for x in (lost, lost_first, chance)))
-    counts = np.array(list(tasks.values())).reshape(-1, 7)  # [T, 7]
+    return dict(tasks)
+
+
+def rated_tallies(rated: Iterable[Rated]) -> dict[str, Tally]:
+    """What recall and regret are ratios of, by their names."""
+    counts = rated_counts(rated)
+    return {
+        name: {task: (float(held[part]), float(held[whole])) for task, held in counts.items()}
+        for name, part, whole in (("recall", 1, 0), ("regret", 4, 3))
+    }
+
+
+def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Recall:
+    """Recall and regret of one agent's rated steps; intervals over tasks."""
+    counts = np.array(list(rated_counts(rated).values())).reshape(-1, 7)  # [T, 7]
     steps, held, chosen, contested = counts[:, :4].sum(axis=0).astype(int).tolist()
 
-    def of_columns(part: int, whole: int, minus: int | None = None) -> Measure:
+    def of_columns(part: int, whole: int, minus: int | None = None, span: Span = stats.UNIT) -> Measure:
         def statistic(sums: Doubles) -> Doubles:
             return share(sums[..., part] - (0 if minus is None else sums[..., minus]), sums[..., whole])
 
-        return stats.measure(counts, statistic)
+        return stats.measure(counts, statistic, span=span)
 
+    found, missed, taken = of_columns(1, 0), of_columns(1, 0, minus=2), of_columns(2, 0)
     return Recall(
         agent=agent,
         steps=steps,
         of=steps if of is None else of,
-        recall=of_columns(1, 0),
-        missed=of_columns(1, 0, minus=2),
-        chosen=of_columns(2, 0),
+        recall=found,
+        missed=missed,
+        chosen=taken,
         contested=contested,
         regret=of_columns(4, 3),
         regret_first=of_columns(5, 3),
         regret_chance=of_columns(6, 3),
-        saved=of_columns(5, 3, minus=4),
-        split=FailureSplit(not_proposed=steps - held, not_chosen=held - chosen, chosen=chosen),
+        saved=of_columns(5, 3, minus=4, span=stats.SIGNED),
+        split=FailureSplit(
+            not_proposed=steps - held,
+            not_chosen=held - chosen,
+            chosen=chosen,
+            intervals=_split_intervals(found.interval, missed.interval, taken.interval),
+        ),
     )
+
+
+def _split_intervals(
+    found: Interval | None, missed: Interval | None, taken: Interval | None
+) -> tuple[Interval, Interval, Interval] | None:
+    """Of the shares not proposed, proposed and not taken, taken."""
+    if found is None or missed is None or taken is None:
+        return None
+    return Interval(low=1 - found.high, high=1 - found.low), missed, taken
 
 
 def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Sheet:

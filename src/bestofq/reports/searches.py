@@ -1,13 +1,17 @@
 """The search runs of a store: what was searched, what it brought, what it took (Agent Q, Algorithm 1)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import nlargest
 
+import numpy as np
 from rich.table import Table
 
 from bestofq.core.decision import Role
 from bestofq.core.noun import Noun
 from bestofq.core.tree import SearchTree
+from bestofq.reports import stats
+from bestofq.reports.stats import Doubles, Interval
 from bestofq.search.pairs import node_pairs
 from bestofq.store.store import Store
 
@@ -33,15 +37,17 @@ class SearchRow(Noun):
     nodes: int
     solved: int  # trees with a rollout of full reward
     outcome: float  # mean of the rollouts', in [0, 1]
+    solved_interval: Interval | None = None  # of the share of trees, over tasks
+    outcome_interval: Interval | None = None  # over tasks
     pairs: int
     proposals: int  # model calls
     feedback: int  # model calls
 
     def cells(self) -> tuple[str, ...]:
         """A text for each of the table's columns."""
-        share = f"{self.solved} ({100 * self.solved / max(1, self.trees):.0f} %)"
+        share = f"{self.solved} ({100 * self.solved / max(1, self.trees):.0f} %{_bounds(self.solved_interval, 100, 0)})"
         counts = (f"{count:,}" for count in (self.pairs, self.proposals, self.feedback))
-        outcome = f"{self.outcome:.3f}"
+        outcome = f"{self.outcome:.3f}{_bounds(self.outcome_interval, 1, 3)}"
         return (self.run, *(f"{n:,}" for n in (self.trees, self.rollouts, self.nodes)), share, outcome, *counts)
 
 
@@ -60,7 +66,8 @@ class SearchTable(Noun):
 
     def to_rich(self, title: str | None = None) -> Table:
         """For the terminal."""
-        table = Table(title=title)
+        caption = "In brackets: 95 % bootstrap over tasks."
+        table = Table(title=title, caption=caption, caption_justify="left")
         for name in self.columns:
             table.add_column(name, justify="left" if name == "run" else "right")
         for cells in self.cells():
@@ -69,9 +76,11 @@ class SearchTable(Noun):
 
 
 def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> SearchRow:
-    """Sums over trees; pairs as Algorithm 1 draws them at this α and threshold."""
-    rows = [
-        SearchRow(
+    """Sums over trees; pairs as Algorithm 1 draws them at this α and threshold. Intervals over tasks."""
+    rows: list[SearchRow] = []
+    by_task: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(4))  # trees, solved, rollouts, sum of outcomes
+    for tree in trees:
+        row = SearchRow(
             run=run,
             trees=1,
             rollouts=tree.visits[0],
@@ -82,11 +91,18 @@ def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
             proposals=_calls(tree, "proposer"),
             feedback=_calls(tree, "critic"),
         )
-        for tree in trees
-    ]
+        rows.append(row)
+        by_task[tree.task.suite, tree.task.id] += (1, row.solved, row.rollouts, row.outcome)
+    tasks = np.array(list(by_task.values())).reshape(-1, 4)  # [T, 4]
     counted = ("trees", "rollouts", "nodes", "solved", "pairs", "proposals", "feedback")
     counts = {name: sum(getattr(row, name) for row in rows) for name in counted}
-    return SearchRow(run=run, outcome=sum(row.outcome for row in rows) / max(1, counts["rollouts"]), **counts)
+    return SearchRow(
+        run=run,
+        outcome=sum(row.outcome for row in rows) / max(1, counts["rollouts"]),
+        solved_interval=stats.measure(tasks[:, [1, 0]], stats.quotient, span=stats.UNIT).interval,
+        outcome_interval=stats.measure(tasks[:, [3, 2]], stats.quotient, span=stats.UNIT).interval,
+        **counts,
+    )
 
 
 def search_table(store: Store, runs: Sequence[str], *, alpha: float, threshold: float) -> SearchTable:
@@ -114,6 +130,10 @@ def telling_trees(
 def solved(tree: SearchTree) -> bool:
     """Whether a rollout ended with full reward."""
     return any(reward >= 1 for reward in tree.reward)
+
+
+def _bounds(interval: Interval | None, scale: float, digits: int) -> str:
+    return "" if interval is None else f" [{scale * interval.low:.{digits}f}, {scale * interval.high:.{digits}f}]"
 
 
 def _calls(tree: SearchTree, role: Role) -> int:

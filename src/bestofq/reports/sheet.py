@@ -30,9 +30,12 @@ class Column(Noun):
 
 
 class Row(Noun):
-    """One value a column; `origin` is None where the row comes from no run."""
+    """One value a column; `origin` is None where the row comes from no run. In a table whose rows are different numbers
+    `percent` and `signed` hold for the row, beside what its columns say."""
 
     cells: tuple[Cell, ...]
+    percent: bool = False
+    signed: bool = False
     origin: Origin | None = None
 
 
@@ -48,7 +51,7 @@ class Sheet(Noun):
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The rows, rounded."""
         return tuple(
-            tuple(_text(cell, column) for cell, column in zip(row.cells, self.columns, strict=True))
+            tuple(_text(cell, column, row) for cell, column in zip(row.cells, self.columns, strict=True))
             for row in self.rows
         )
 
@@ -65,7 +68,7 @@ class Sheet(Noun):
         """For the terminal."""
         table = Table(title=self.title, caption="\n".join(self.notes), caption_justify="left")
         for head, words in zip(self.heads, self.words, strict=True):
-            table.add_column(head, justify="left" if words else "right")
+            table.add_column(head, justify="left" if words else "right", overflow="fold")
         for texts in self.texts():
             table.add_row(*(text.replace("[", r"\[") for text in texts))
         return table
@@ -132,8 +135,8 @@ def write_sheets(sheets: Iterable[Sheet], folder: Path, endings: Sequence[str]) 
     return written
 
 
-def _text(cell: Cell, column: Column) -> str:
-    scale, sign = 100 if column.percent else 1, "+" if column.signed else ""
+def _text(cell: Cell, column: Column, row: Row) -> str:
+    scale, sign = 100 if column.percent or row.percent else 1, "+" if column.signed or row.signed else ""
 
     def number(value: float, sign: str = sign) -> str:
         shown = scale * value
@@ -154,24 +157,26 @@ def _text(cell: Cell, column: Column) -> str:
             return number(mean) + ("" if error is None else f" ± {number(error, '')}")
         case Difference(mean=value, low=low, high=high):
             return f"{number(value)} [{number(low)}, {number(high)}]"
-        case Measure(value=float(value), interval=None):
-            return number(value)
-        case Measure(value=float(value), interval=bounds):
-            assert bounds is not None
-            return f"{number(value)} [{number(bounds.low)}, {number(bounds.high)}]"
+        case Measure(value=float(value), interval=bounds, error=error):
+            within = "" if bounds is None else f" [{number(bounds.low)}, {number(bounds.high)}]"
+            return number(value) + ("" if error is None else f" ± {number(error, '')}") + within
     raise TypeError(cell)
 
 
 def _parts(cells: Iterable[Cell]) -> tuple[str, ...]:
     """What a column's cells fall into."""
-    kinds = {type(cell) for cell in cells}
+    held = list(cells)
+    kinds = {type(cell) for cell in held}
+    if any(isinstance(cell, Measure) and cell.error is not None for cell in held):
+        return ("", "low", "high", "error")
     return ("", "low", "high") if kinds & {Measure, Difference} else ("", "error") if Estimate in kinds else ("",)
 
 
 def _values(cell: Cell, parts: int) -> list[object]:
     match cell:
-        case Measure(value=value, interval=bounds):
+        case Measure(value=value, interval=bounds, error=error):
             found: list[object] = [value, *((None, None) if bounds is None else (bounds.low, bounds.high))]
+            found += [error] if parts == 4 else []
         case Difference(mean=mean, low=low, high=high):
             found = [mean, low, high]
         case Estimate(mean=mean, error=error):

@@ -18,6 +18,12 @@ from bestofq.core.noun import Noun
 RESAMPLES = 10_000
 LEVEL = 0.95
 _DRAWS_AT_ONCE = 2_000_000
+_ALIKE = 1e-9  # resamples that differ by less do by rounding only
+
+Span = tuple[float, float]
+"""The least and the most that a task's own value can be."""
+UNIT: Span = (0.0, 1.0)
+SIGNED: Span = (-1.0, 1.0)
 
 Doubles = NDArray[np.float64]
 
@@ -40,7 +46,7 @@ class Estimate(Noun):
 
 
 class Interval(Noun):
-    """A percentile bootstrap interval at `LEVEL`."""
+    """A percentile bootstrap interval at `LEVEL`; `alike_interval` where all resamples are alike."""
 
     low: float
     high: float
@@ -51,10 +57,11 @@ class Measure(Noun):
 
     value: float | None
     interval: Interval | None = None
+    error: float | None = None  # standard error over runs, where it is shown beside the interval
 
 
 class Difference(Noun):
-    """Success of one agent minus another's, on the `tasks` that both did, with its interval."""
+    """One agent's measure minus another's, on the `tasks` that both did, with its interval."""
 
     mean: float
     low: float
@@ -89,6 +96,24 @@ def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
     return over_runs([float(np.mean([a.steps for a in run])) for run in by_run.values()]) if by_run else None
 
 
+def steps_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval | None:
+    """The interval of `steps_for_success` over other tasks, all runs of a task together; None when at most one task
+    was solved."""
+    runs = {run: at for at, run in enumerate(_by_run(attempts))}
+    tasks = {task: at for at, task in enumerate(_by_task(attempts))}
+    counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
+    for attempt in attempts:
+        counts[tasks[attempt.task], runs[attempt.run]] += attempt.success * np.array([attempt.steps, 1.0])
+
+    def statistic(sums: Doubles) -> Doubles:  # [B, R * 2] -> [B]
+        parts = sums.reshape(len(sums), len(runs), 2)
+        means = share(parts[..., 0], parts[..., 1])
+        known = ~np.isnan(means)
+        return share(np.where(known, means, 0.0).sum(axis=1), known.sum(axis=1))
+
+    return measure(counts.reshape(len(tasks), len(runs) * 2), statistic, resamples=resamples, seed=seed).interval
+
+
 def identical_runs(attempts: Sequence[Attempt]) -> bool:
     """Whether there are two runs or more and each brought the same success in as many steps on the same tasks."""
     runs = [{a.task: (a.success, a.steps) for a in run} for run in _by_run(attempts).values()]
@@ -109,7 +134,7 @@ def pass_at(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, 
 
     Per task 1 − C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021).
     """
-    return _mean_over_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k), resamples, seed)
+    return ratio(pass_tally(attempts, k), span=UNIT, resamples=resamples, seed=seed)
 
 
 def pass_variance(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
@@ -119,49 +144,103 @@ def pass_variance(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAM
     C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1.
     """
 
-    def variance(runs: int, lost: int) -> float:
-        return comb(lost, k) / comb(runs, k) - comb(lost, 2 * k) / comb(runs, 2 * k)
-
-    return _mean_over_tasks(attempts, 2 * k, variance, resamples, seed)
+    return ratio(variance_tally(attempts, k), span=(0.0, 0.5), resamples=resamples, seed=seed)
 
 
 Tally = Mapping[Hashable, tuple[float, float]]
 """By task, a part and the whole that it is of: `ratio` adds both up."""
 
 
-def ratio(counts: Tally, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+def pass_tally(attempts: Sequence[Attempt], k: int) -> Tally:
+    """What `pass_at` is the ratio of."""
+    return _of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k))
+
+
+def variance_tally(attempts: Sequence[Attempt], k: int) -> Tally:
+    """What `pass_variance` is the ratio of."""
+
+    def variance(runs: int, lost: int) -> float:
+        return comb(lost, k) / comb(runs, k) - comb(lost, 2 * k) / comb(runs, 2 * k)
+
+    return _of_tasks(attempts, 2 * k, variance)
+
+
+def ratio(counts: Tally, *, span: Span | None = None, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
     """Sum of the first by sum of the second over tasks, with its interval over tasks; undefined where that is 0."""
     table = np.array([*counts.values()], dtype=np.float64).reshape(-1, 2)  # [T, 2]
-    return measure(table, lambda sums: share(sums[..., 0], sums[..., 1]), resamples=resamples, seed=seed)
+    return measure(table, quotient, span=span, resamples=resamples, seed=seed)
 
 
-def paired_ratio(ours: Tally, theirs: Tally, *, resamples: int = RESAMPLES, seed: int = 0) -> Difference | None:
-    """Ratio of `ours` minus that of `theirs` over the tasks of both, with its interval: both keep the same drawn tasks.
+def paired_ratio(
+    ours: Tally, theirs: Tally, *, span: Span | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> Difference | None:
+    """Ratio of `ours` minus that of `theirs`, as `paired`."""
+    mine, other = ({task: np.array(counts) for task, counts in tally.items()} for tally in (ours, theirs))
+    return paired(mine, other, quotient, span=span, resamples=resamples, seed=seed)
 
-    None where they have no task in common, or a whole is 0.
+
+def paired(
+    ours: Mapping[Hashable, Doubles],
+    theirs: Mapping[Hashable, Doubles],
+    statistic: Callable[[Doubles], Doubles],
+    *,
+    span: Span | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Difference | None:
+    """The statistic of `ours`, counts [K] by task, minus that of `theirs` over the tasks of both, with its interval:
+    both keep the same drawn tasks. `span` is that of the difference, as in `measure`.
+
+    None where they have no task in common, it is undefined, or there is no interval.
     """
     common = [task for task in ours if task in theirs]
     if not common:
         return None
-    table = np.array([(*ours[task], *theirs[task]) for task in common], dtype=np.float64)  # [T, 4]
+    table = np.stack([np.concatenate([ours[task], theirs[task]]) for task in common])  # [T, 2K]
+    half = table.shape[1] // 2
 
     def difference(sums: Doubles) -> Doubles:
-        return share(sums[..., 0], sums[..., 1]) - share(sums[..., 2], sums[..., 3])
+        return statistic(sums[..., :half]) - statistic(sums[..., half:])
 
-    found = measure(table, difference, resamples=resamples, seed=seed)
+    found = measure(table, difference, span=span, resamples=resamples, seed=seed)
     if found.value is None or found.interval is None:
         return None
     return Difference(mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(common))
 
 
 def measure(
-    counts: Doubles, statistic: Callable[[Doubles], Doubles], *, resamples: int = RESAMPLES, seed: int = 0
+    counts: Doubles,
+    statistic: Callable[[Doubles], Doubles],
+    *,
+    span: Span | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> Measure:
-    """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`."""
+    """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`.
+
+    Where all resamples are alike they feign certainty: with `span` the bound is `alike_interval`'s, over the clusters
+    that have a value of their own; without, a single such cluster has no interval.
+    """
     if len(counts) == 0 or np.isnan(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
         return Measure(value=None)
     interval = clustered_interval(counts, statistic, resamples=resamples, seed=seed)
+    if interval is not None and _alike(interval):
+        own = int((~np.isnan(statistic(counts))).sum())
+        if span is not None:
+            interval = alike_interval(float(value), own, span)
+        elif own < 2:
+            interval = None
     return Measure(value=float(value), interval=interval)
+
+
+def alike_interval(value: float, tasks: int, span: Span = UNIT) -> Interval:
+    """The interval of the mean where each of T tasks has this same value.
+
+    Tasks with another value are then at most 1 − 0.025^(1/T) of all (Clopper and Pearson 1934): were they all at an end
+    of `span`, the mean would lie that share of the way towards it. For a share of 0 or 1 this is the exact bound.
+    """
+    away = 1 - ((1 - LEVEL) / 2) ** (1 / max(1, tasks))
+    return Interval(low=value - away * (value - span[0]), high=value + away * (span[1] - value))
 
 
 def share(part: Doubles, whole: Doubles) -> Doubles:
@@ -169,19 +248,21 @@ def share(part: Doubles, whole: Doubles) -> Doubles:
     return np.asarray(np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole != 0))
 
 
+def quotient(sums: Doubles) -> Doubles:
+    """The first by the second column of [..., 2]."""
+    return share(sums[..., 0], sums[..., 1])
+
+
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """The interval of an agent's success over other tasks: tasks resampled, runs averaged within each.
 
-    Where every one of the T tasks succeeded always, or never did, all resamples are alike and would feign certainty:
-    the bound is then the exact one of T equal draws, 1 − 0.025^(1/T) away (Clopper and Pearson 1934).
+    Where the tasks came out alike, such as all successful always: `alike_interval`.
     """
     rates = np.array([np.mean([a.success for a in task]) for task in _by_task(attempts).values()])  # [T]
     if len(rates) == 0:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
-    if rates.min() == rates.max() and rates[0] in (0, 1):
-        away = 1 - ((1 - LEVEL) / 2) ** (1 / len(rates))
-        return Interval(low=0.0, high=away) if rates[0] == 0 else Interval(low=1 - away, high=1.0)
-    return percentiles(_resampled_means(rates, resamples, np.random.default_rng(seed)))
+    interval = percentiles(_resampled_means(rates, resamples, np.random.default_rng(seed)))
+    return alike_interval(float(rates.mean()), len(rates)) if _alike(interval) else interval
 
 
 def paired_difference(
@@ -197,7 +278,7 @@ def paired_difference(
     Per task the runs are averaged and subtracted: d [T]. T tasks are drawn with replacement `resamples` times; the
     interval is the 2.5 % and 97.5 % percentile of the draws' means. With `resample_runs` each drawn task also has its
     runs drawn again, for each agent on its own (hierarchical): wider, since d already holds one draw of that noise.
-    None when the agents have no task in common.
+    Where d is the same in all tasks: `alike_interval`. None when the agents have no task in common.
     """
     ours_by_task, theirs_by_task = _by_task(ours), _by_task(theirs)
     common = [task for task in ours_by_task if task in theirs_by_task]
@@ -218,6 +299,8 @@ def paired_difference(
     else:
         means = _resampled_means(d, resamples, rng)
     interval = percentiles(means)
+    if _alike(interval):
+        interval = alike_interval(float(d.mean()), len(d), SIGNED)
     return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(common))
 
 
@@ -236,19 +319,24 @@ def clustered_interval(
 
 def resampled(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:
     """Sums [resamples, K] of as many rows [T, K], drawn with replacement."""
-    return np.concatenate([counts[i].sum(axis=1) for i in _draws(len(counts), resamples, rng)])
+    number = len(counts)
+
+    def sums(drawn: NDArray[np.int64]) -> Doubles:  # [B, T] -> [B, K]
+        at = drawn + number * np.arange(len(drawn))[:, None]
+        times = np.bincount(at.ravel(), minlength=drawn.size).reshape(drawn.shape)  # how often each row is drawn
+        return np.asarray(times.astype(np.float64) @ counts)
+
+    return np.concatenate([sums(drawn) for drawn in _draws(number, resamples, rng)])
 
 
-def _mean_over_tasks(
-    attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float], resamples: int, seed: int
-) -> Measure:
-    """The mean of `of_task` (runs, failures) over the tasks done `least` times or more."""
-    tasks = [[not a.success for a in task] for task in _by_task(attempts).values() if len(task) >= least]
-    if not tasks:
-        return Measure(value=None)
-    values = np.array([of_task(len(lost), sum(lost)) for lost in tasks])  # [T]
-    interval = percentiles(_resampled_means(values, resamples, np.random.default_rng(seed)))
-    return Measure(value=float(values.mean()), interval=interval)
+def _alike(interval: Interval) -> bool:
+    return interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
+
+
+def _of_tasks(attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float]) -> Tally:
+    """`of_task` (runs, failures) of each task done `least` times or more."""
+    runs = {task: [not a.success for a in tried] for task, tried in _by_task(attempts).items()}
+    return {task: (of_task(len(lost), sum(lost)), 1.0) for task, lost in runs.items() if len(lost) >= least}
 
 
 def _by_run(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:

@@ -41,6 +41,7 @@ class AgentRow(Noun):
     success: Estimate
     interval: Interval  # of success, over other tasks
     steps_for_success: Estimate | None
+    steps_interval: Interval | None = None  # of steps_for_success, over other tasks
     episodes: int
     tasks: int
     runs: int
@@ -184,6 +185,7 @@ def result_table(
             success=success,
             interval=stats.success_interval(attempts, resamples=resamples, seed=seed),
             steps_for_success=stats.steps_for_success(attempts),
+            steps_interval=stats.steps_interval(attempts, resamples=resamples, seed=seed),
             episodes=len(attempts),
             tasks=len({attempt.task for attempt in attempts}),
             runs=success.runs,

@@ -91,5 +91,5 @@ def values_sheet(paths: Iterable[ValuePath], made: Mapping[str, Origin]) -> Shee
             for path in paths
             for step in path.steps
         ),
-        notes=("V: the state's value; taken: the candidate that was carried out.",),
+        notes=("V: the state's value; taken: the candidate that was carried out. Numbers as stored, no estimates.",),
     )

@@ -42,7 +42,7 @@ class Chart:
         """None where there is nothing to compare."""
         decisions = [step.decision for step in steps]
         scores = Scores.of(decisions)
-        values = [d.state_value if scores.name == "Q" else None for d in decisions]  # V beside what it is the value of
+        values = [d.state_value if scores.values else None for d in decisions]  # V beside what it is the value of
         every = [*(s for d in decisions for s in d.scores), *(v for v in values if v is not None)]
         if not scores.told or not all(map(isfinite, every)):
             return None

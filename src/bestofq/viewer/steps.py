@@ -10,6 +10,7 @@ from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Box, Observation
 from bestofq.core.tree import SearchTree
 from bestofq.reports.costs import Spent
+from bestofq.reports.scorers import FEEDBACK, SCORE, Q, meaning
 
 _MARK = re.compile(r"(\[\d+\])")
 _SLACK = 0.25  # by which a learned Q may miss the range of what it estimates
@@ -78,12 +79,14 @@ class Mark:
 class Scores:
     """What the scores of an episode are, as far as they tell, and the ranges of their bars and of V's.
 
-    A decision does not say who scored it. Where there is a V the scores are Q-values, unless one lies where no sum of
-    rewards in [0, 1] can be: then they are Q beside something else. `told` is False where all are alike.
+    Where the scorer's name does not tell (older decisions have none): with a V the scores are Q-values, unless one lies
+    where no sum of rewards in [0, 1] can be: then they are Q beside something else. `told` is False where all are
+    alike.
     """
 
     name: str
     about: str
+    values: bool  # on V's scale
     range: Range
     value_range: Range
     told: bool
@@ -92,16 +95,19 @@ class Scores:
     def of(cls, decisions: Sequence[Decision]) -> "Scores":
         every = [score for decision in decisions for score in decision.scores]
         values = [d.state_value for d in decisions if d.state_value is not None]
-        name, about, together = "score", "what the candidates are ranked by", every
-        if values and all(-_SLACK <= score <= 1 + _SLACK for score in every):
-            name, about, together = "Q", "the value of taking this action on this page", [*every, *values]
-        elif not values and any(used.role == "critic" for decision in decisions for used in decision.usage):
-            name, about = "feedback", "what the model that was asked thinks of this action"
+        known = meaning(decisions)
+        if known is None and values and all(-_SLACK <= score <= 1 + _SLACK for score in every):
+            known = Q
+        elif known is None and not values and any(used.role == "critic" for d in decisions for used in d.usage):
+            known = FEEDBACK
+        known = known or SCORE
+        together = [*every, *values] if known.values else every
         return cls(
-            name=name,
-            about=about,
+            name=known.name,
+            about=known.about,
+            values=known.values,
             range=Range.of(together),
-            value_range=Range.of(together if name == "Q" else values),
+            value_range=Range.of(together if known.values else values),
             told=bool(values) or len(set(every)) > 1,
         )
 
