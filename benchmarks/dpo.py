@@ -4,7 +4,8 @@
 
 Neither runs a reference model: both are given the likelihoods the replies were drawn with (TRL, which has no way in for
 them, by overriding its precomputation) and both take token ids as they are (TRL by overriding its tokenization). Both
-do the same Adam steps in float32, so their losses must agree at every step. Tokens are the pairs' own, each pair's
+do the same Adam steps in float32, so their losses must agree at every step, and so must all weights' gradients at the
+first, before clipping; where they do not, the command fails. Tokens are the pairs' own, each pair's
 prompt twice, whatever is shared or padded. TRL's clock leaves out its loading of batches; ours leaves out nothing.
 Seconds are the processor's, which other programs on the machine hardly change; the wall's stand beside them.
 """
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,6 +64,32 @@ def drawn_pairs(
     return pairs
 
 
+class Gradients:
+    """Of each weight, as the first step has summed them up, before they are clipped."""
+
+    def __init__(self, model: Any) -> None:
+        self.found: dict[str, torch.Tensor] = {}
+        self._hooks = [
+            weight.register_post_accumulate_grad_hook(partial(self._keep, name))
+            for name, weight in model.named_parameters()
+        ]
+
+    def _keep(self, name: str, weight: torch.Tensor) -> None:
+        assert weight.grad is not None
+        self.found[name] = weight.grad.clone()
+
+    def close(self) -> None:
+        """The first step is over."""
+        while self._hooks:
+            self._hooks.pop().remove()
+
+    def apart(self, other: "Gradients") -> float:
+        """|self - other| / |other|, over all weights together."""
+        assert self.found.keys() == other.found.keys()
+        difference = torch.cat([(self.found[name] - value).flatten() for name, value in other.found.items()])
+        return float(difference.norm() / torch.cat([value.flatten() for value in other.found.values()]).norm())
+
+
 Seconds = tuple[float, float]  # of the processor, all threads; on the wall
 
 
@@ -72,18 +101,29 @@ def between(before: Seconds, after: Seconds) -> Seconds:
     return after[0] - before[0], after[1] - before[1]
 
 
-def ours(pairs: Sequence[PreferencePair], config: DPOConfig) -> tuple[list[float], list[Seconds]]:
-    """Losses of all steps, seconds of all but the first."""
+@dataclass
+class Trained:
+    """What came of all steps; seconds of all but the first."""
+
+    losses: list[float]
+    gradients: Gradients
+    seconds: list[Seconds]
+
+
+def ours(pairs: Sequence[PreferencePair], config: DPOConfig) -> Trained:
+    model = load()
+    gradients = Gradients(model)
     losses: list[float] = []
     moments: list[Seconds] = []
 
     def report(progress: Any) -> None:
+        gradients.close()
         losses.append(progress.pairs.loss)
         moments.append(now())
 
     with TemporaryDirectory() as folder:
-        train_on_preferences(load(), pairs, config, report, out=Path(folder))
-    return losses, [between(*some) for some in pairwise(moments)]
+        train_on_preferences(model, pairs, config, report, out=Path(folder))
+    return Trained(losses, gradients, [between(*some) for some in pairwise(moments)])
 
 
 class Trainer(trl.DPOTrainer):  # type: ignore[misc]
@@ -97,14 +137,16 @@ class Trainer(trl.DPOTrainer):  # type: ignore[misc]
 
 
 class Clock(TrainerCallback):  # type: ignore[misc]
-    def __init__(self) -> None:
+    def __init__(self, gradients: Gradients) -> None:
         self.seconds: list[Seconds] = []
         self.losses: list[float] = []
+        self.gradients = gradients
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         self.begun = now()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.gradients.close()
         self.seconds.append(between(self.begun, now()))
 
     def on_log(self, *_: Any, logs: dict[str, Any], **__: Any) -> None:
@@ -112,8 +154,7 @@ class Clock(TrainerCallback):  # type: ignore[misc]
             self.losses.append(float(logs["loss"]))
 
 
-def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> tuple[list[float], list[Seconds]]:
-    """Losses of all steps, seconds of all but the first."""
+def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> Trained:
     rows = [
         {
             "prompt_ids": pair.chosen[0].prompt_ids,
@@ -124,7 +165,8 @@ def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> tuple[list[flo
         }
         for pair in pairs
     ]
-    clock = Clock()
+    model = load()
+    clock = Clock(Gradients(model))
     with TemporaryDirectory() as folder:
         arguments = trl.DPOConfig(
             output_dir=folder,
@@ -147,14 +189,14 @@ def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> tuple[list[flo
             disable_tqdm=True,
         )
         trainer = Trainer(
-            model=load(),
+            model=model,
             args=arguments,
             train_dataset=datasets.Dataset.from_list(rows),
             processing_class=AutoTokenizer.from_pretrained(POCKET),
             callbacks=[clock],
         )
         trainer.train()
-    return clock.losses, clock.seconds[1:]
+    return Trained(clock.losses, clock.gradients, clock.seconds[1:])
 
 
 def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int) -> dict[str, Any]:
@@ -175,13 +217,13 @@ def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int) -> d
     in_order = [pair for step in order for unit in step for pair in unit]
     timed = sum(own_tokens(unit) for step in order[1:] for unit in step)  # the first step warms up
     rates: dict[str, list[tuple[float, ...]]] = {"train_on_preferences": [], "TRL DPOTrainer": []}
-    apart = 0.0
+    apart = gradients_apart = 0.0
     for _ in range(rounds):
-        our_losses, our_seconds = ours(pairs, config)
-        their_losses, their_seconds = theirs(in_order, config)
-        apart = max(apart, *(abs(a - b) for a, b in zip(our_losses, their_losses, strict=True)))
-        for name, seconds in (("train_on_preferences", our_seconds), ("TRL DPOTrainer", their_seconds)):
-            rates[name].append(tuple(timed / sum(clock) for clock in zip(*seconds, strict=True)))
+        we, they = ours(pairs, config), theirs(in_order, config)
+        apart = max(apart, *(abs(a - b) for a, b in zip(we.losses, they.losses, strict=True)))
+        gradients_apart = max(gradients_apart, we.gradients.apart(they.gradients))
+        for name, trained in (("train_on_preferences", we), ("TRL DPOTrainer", they)):
+            rates[name].append(tuple(timed / sum(clock) for clock in zip(*trained.seconds, strict=True)))
     ratios = [(a[0] / b[0], a[1] / b[1]) for a, b in zip(*rates.values(), strict=True)]
     processor = [ratio for ratio, _ in ratios]
     return setting | {
@@ -190,10 +232,12 @@ def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int) -> d
         "times_trl_range": [round(min(processor), 2), round(max(processor), 2)],
         "times_trl_on_the_wall": round(statistics.median(ratio for _, ratio in ratios), 2),
         "loss_apart_at_most": float(f"{apart:.1e}"),
-        "last_loss": round(our_losses[-1], 4),
+        "first_gradients_apart_at_most": float(f"{gradients_apart:.1e}"),
+        "last_loss": round(we.losses[-1], 4),
     }
 
 
+LIMITS = {"loss_apart_at_most": 1e-4, "first_gradients_apart_at_most": 1e-3}
 SETTINGS = {
     "2:1": {"prompt": 128, "answer": 64, "per_node": 1, "spread": 0.5},
     "8:1": {"prompt": 512, "answer": 64, "per_node": 1, "spread": 0.5},
@@ -208,7 +252,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4, help="per contender and round, the first untimed")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-pairs", type=int, default=4, help="a step, in one forward pass for TRL")
-    parser.add_argument("--only", help="one setting")
+    parser.add_argument("--only", choices=SETTINGS, help="one setting")
+    parser.add_argument("--shorter", type=int, default=1, help="prompts and answers so many times shorter, for a trial")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON file")
@@ -218,10 +263,16 @@ def main() -> None:
     for name, setting in SETTINGS.items():
         if given.only in (None, name):
             row = compare(
-                setting | {"batch_pairs": given.batch_pairs}, steps=given.steps, rounds=given.rounds, seed=given.seed
+                setting
+                | {name: max(1, setting[name] // given.shorter) for name in ("prompt", "answer")}
+                | {"batch_pairs": given.batch_pairs},
+                steps=given.steps,
+                rounds=given.rounds,
+                seed=given.seed,
             )
             results[name] = row
-            sys.stdout.write(f"{name:28} x {row['times_trl']:.2f}  {row['tokens_per_s']} {row['loss_apart_at_most']}\n")
+            apart = " ".join(f"{key} {row[key]:.1e}" for key in LIMITS)
+            sys.stdout.write(f"{name:28} x {row['times_trl']:.2f}  {row['tokens_per_s']} {apart}\n")
             sys.stdout.flush()
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
     report = {
@@ -240,6 +291,8 @@ def main() -> None:
     }
     if given.out:
         given.out.write_text(json.dumps(report, indent=2) + "\n")
+    if unequal := [name for name, row in results.items() if any(row[key] > most for key, most in LIMITS.items())]:
+        sys.exit(f"not the same training as TRL's within {LIMITS}: {', '.join(unequal)}")
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ async def test_the_setting_chooses_it_and_a_search_through_the_endpoint_buys(tmp
             Parts(settings.model_copy(update={"by": "point"})).proposer()
         async with open_world(parts) as world:
             with Store.open(tmp_path) as store:
-                await begin(parts, store, "search", "train")
+                await begin(parts, store, "search", "train", searcher="trees")
                 tasks = await world.tasks("train", 1)
                 [tree] = await search_tasks(parts, world, store, "search", tasks, Console(quiet=True))
     assert tree.visits[0] == 3

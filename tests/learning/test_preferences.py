@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
-from bestofq.core.preferences import PreferencePair
+from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.adapters import LoRAConfig
 from bestofq.learning.distributed import Group
 from bestofq.learning.preference_batches import Batches, Terms, nodes_of, units
@@ -74,6 +74,33 @@ def test_a_trajectory_longer_than_a_micro_batch_learns_the_same(tmp_path: Path) 
     assert_same(split, whole)
     assert rows[0].pairs.loss == pytest.approx(0.6931, abs=1e-4)
     assert [row.pairs.margin for row in rows] == pytest.approx([row.pairs.margin for row in other], abs=1e-5)
+
+
+@pytest.mark.parametrize("pairs", [step_pairs(), trajectory_pairs()], ids=["Eq. 5", "Eq. 6"])
+def test_the_first_gradient_is_that_of_the_equation_by_the_plain_model(
+    pairs: list[PreferencePair], tmp_path: Path
+) -> None:
+    """Shared prompts, micro-batches and slopes by likelihoods, against one pass for each turn and autograd alone."""
+    beta, plain, ours = CONFIG.beta, tiny_model(), tiny_model()
+
+    def reward(turns: tuple[Turn, ...]) -> torch.Tensor:
+        rewards = []
+        for turn in turns:
+            ids = torch.tensor([[*turn.prompt_ids, *turn.reply_ids]])
+            said = plain(ids).logits.log_softmax(-1)[0, len(turn.prompt_ids) - 1 : -1]
+            rewards.append(said[range(len(turn.reply_ids)), turn.reply_ids].sum() - turn.log_prob)
+        return beta * torch.stack(rewards).sum()
+
+    losses = [-(reward(pair.chosen) - reward(pair.rejected)).sigmoid().log() for pair in pairs]
+    torch.stack(losses).mean().backward()
+    summed: dict[str, torch.Tensor] = {}
+    for name, weight in ours.named_parameters():  # before they are clipped
+        weight.register_post_accumulate_grad_hook(lambda w, name=name: summed.update({name: w.grad.clone()}))
+    trained(tmp_path, pairs, ours, batch_pairs=len(pairs), epochs=1)
+    for name, weight in plain.named_parameters():
+        assert weight.grad is not None
+        assert weight.grad.abs().max() > 0
+        torch.testing.assert_close(summed[name], weight.grad, rtol=1e-4, atol=1e-6)
 
 
 def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:

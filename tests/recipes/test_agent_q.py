@@ -1,14 +1,19 @@
 """Agent Q's search and what it learns from, in the shop, with a model that is a script."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
+from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.tree import SearchTree
 from bestofq.models.local import POCKET, Request, TextModel
@@ -31,6 +36,7 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.methods import calls_svg, method_table
+from bestofq.reports.origin import setting
 from bestofq.search.config import SearchConfig
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
@@ -102,7 +108,7 @@ def parts_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> 
 async def searched(store: Store, rollouts: int, tasks: int = 12, *, model: str = "pocket") -> list[SearchTree]:
     parts = parts_with(rollouts, model=model)
     async with open_world(parts) as world:
-        await begin(parts, store, "search", "train")
+        await begin(parts, store, "search", "train", searcher="trees")
         return await search_tasks(parts, world, store, "search", await world.tasks("train", tasks), QUIET)
 
 
@@ -120,6 +126,47 @@ async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_
 
 def columns(tree: SearchTree) -> object:
     return tree.parent, tree.visits, tree.value, tree.prior, tree.ending, [c and c.label for c in tree.candidate]
+
+
+@pytest.mark.parametrize("ended_by", ["an error", "cancelling"])
+async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_by: str, tmp_path: Path) -> None:
+    asked = 0
+    tenth = asyncio.Event()
+
+    def shopping(request: Request) -> Sequence[str]:
+        nonlocal asked
+        asked += 1
+        if asked == 10:
+            tenth.set()
+            if ended_by == "an error":
+                raise ZeroDivisionError("a bug")
+        return shopper(request)
+
+    class Asked(Scripted):
+        @cached_property
+        def prompted(self) -> TextModel:
+            return ScriptedModel(shopping)
+
+    async def work() -> None:
+        with Store.open(tmp_path) as store:
+            parts = Asked(parts_with(8).settings)
+            async with open_world(parts) as world:
+                await begin(parts, store, "search", "train", searcher="trees")
+                await search_tasks(parts, world, store, "search", await world.tasks("train", 12), QUIET)
+
+    searching = asyncio.create_task(work())
+    await tenth.wait()
+    if ended_by == "cancelling":
+        searching.cancel()
+    with pytest.raises(ZeroDivisionError if ended_by == "an error" else asyncio.CancelledError):
+        await searching
+    at_the_end = asked
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    await asyncio.sleep(0.1)
+    assert asked == at_the_end
+    with Store.open(tmp_path) as store:  # and what was stored before is gone on with
+        assert max(tree.rollouts for tree in store.trees.summaries()) < 8
+        assert [tree.visits[0] for tree in await searched(store, 2)] == [2] * 12
 
 
 async def test_what_is_learned_from_holds_the_tokens_and_likelihoods_as_drawn(tmp_path: Path) -> None:
@@ -174,7 +221,9 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
                 )
                 for kind in ("prompting", "mcts")
             }
+        kept = store.runs()[0].config["searches"]
     assert rates["mcts"] > rates["prompting"] + 0.05
+    assert kept == {"mcts": {**parts.settings.agent_q.search.model_dump(mode="json"), "feedback": "model"}}
 
 
 async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path, weights: str) -> None:
@@ -204,10 +253,58 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
         first = await agent_q(parts, store, tmp_path, QUIET)
         searched_tasks = [{tree.task.id for tree in store.trees.all(f"search-{number}")} for number in (1, 2)]
         again = await agent_q(parts, store, tmp_path, QUIET)
+        grown_by = [setting(run.config, "searches.trees.weights") for run in store.runs()]
+    assert len(set(grown_by)) == 2  # each round's own policy
     assert [len(tasks) for tasks in searched_tasks] == [4, 4]
     assert not searched_tasks[0] & searched_tasks[1]
     assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
     assert first.model.revision != parts.model.revision
+
+
+def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_the_policies_of_one_go(
+    tmp_path: Path, weights: str
+) -> None:
+    rounds = {"rounds": 2, "tasks": 4}
+    settings = parts_with(6, model=weights).settings
+    settings = settings.model_copy(update={"agent_q": settings.agent_q.model_copy(update=rounds)})
+    asked = 0
+
+    def go(folder: str, until: int | None = None) -> tuple[int, str]:
+        """How often the model was asked, and what was said; `until`: a question that breaks it."""
+        nonlocal asked
+
+        def shopping(request: Request) -> Sequence[str]:
+            nonlocal asked
+            asked += 1
+            if asked == until:
+                raise ZeroDivisionError("a bug")
+            return shopper(request)
+
+        class Asked(Scripted):
+            @cached_property
+            def prompted(self) -> TextModel:
+                return ScriptedModel(shopping)
+
+        asked = 0
+        said = Console(file=StringIO(), width=200)
+        out = tmp_path / folder
+        assert run_agent_q(Asked(settings), out / "store", out, said) == out / "policy-2" / "model"
+        assert isinstance(said.file, StringIO)
+        return asked, said.file.getvalue()
+
+    once, said = go("once")
+    for number in (1, 2):
+        assert re.search(rf"round {number} of 2: \d+ pairs of 4 trees; the policy: \S+policy-{number}", said)
+        assert f"search-{number}" in said.partition("webshop, train")[2]  # the table
+    with pytest.raises(ZeroDivisionError):
+        go("twice", until=once - 5)  # in the second round
+    assert (tmp_path / "twice" / "policy-1" / "model").is_dir()
+    assert not (tmp_path / "twice" / "policy-2").exists()
+    assert 0 < go("twice")[0] < once
+    for number in (1, 2):
+        one, two = (load_file(tmp_path / run / f"policy-{number}/model/model.safetensors") for run in ("once", "twice"))
+        assert all(torch.equal(one[name], two[name]) for name in one)
+    assert go("twice")[0] == 0
 
 
 async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(

@@ -93,7 +93,7 @@ async def searched(task: Task, browser: Browser, folder: Path, *, sandboxed: boo
     parts = Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
     world = World(make_env, tasks, sandboxed=sandboxed)
     with Store.open(folder) as store:
-        await begin(parts, store, "search", "train")
+        await begin(parts, store, "search", "train", searcher="trees")
         [tree] = await search_tasks(parts, world, store, "search", [task], Console(quiet=True))
     return tree
 

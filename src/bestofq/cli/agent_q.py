@@ -1,4 +1,4 @@
-"""`bestofq search`, `pairs` and `tune`: Agent Q's steps one by one (Algorithm 1)."""
+"""`bestofq agent-q`: Algorithm 1 in one go; `search`, `pairs` and `tune`: its steps one by one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,18 +9,52 @@ import typer
 from rich.console import Console
 
 from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
-from bestofq.core.errors import InputError
 from bestofq.core.tree import SearchTree, Way
+from bestofq.learning.distributed import is_first_process
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.parts import Parts
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.searches import SearchTable, search_row
+from bestofq.reports.searches import SearchTable, search_row, search_table
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
 
-console = Console()
+console = Console(quiet=not is_first_process())
 SEARCHES = Path("runs/agent-q")
 Run = Annotated[str, typer.Option(help="Name of the searches.")]
+
+
+def agent_q(
+    suite: Annotated[str | None, typer.Argument(help=f"{', '.join(SUITES)}; none: as in the settings.")] = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = SEARCHES,
+    out: Annotated[Path | None, typer.Option(help="Folder for the policies; none: the store's.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Search, pairs, DPO; none: agent_q.rounds.")] = None,
+    tasks: Annotated[int | None, typer.Option(min=1, help="Searched a round; none: agent_q.tasks.")] = None,
+    model: Model = None,
+) -> None:
+    """Agent Q's Algorithm 1: rounds of search, preference pairs, DPO. The same command again goes on where it stopped.
+
+    Each round searches further training tasks by the policy that the round before made. The model
+    writes composite actions: --set model.dialect=composite.
+    """
+    given = {"suite.name": suite, "agent_q.rounds": rounds, "agent_q.tasks": tasks}
+    more = [f"{name}={value}" for name, value in given.items() if value is not None]
+    run_agent_q(parts_of(config, set_, model, None, *more), store, out or store, console)
+
+
+def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
+    """The rounds, and a table of their searches; the folder of the last policy."""
+    chosen = parts.settings.agent_q
+    runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
+    with Store.open(store) as opened:
+        policy = asyncio.run(recipe.agent_q(parts, opened, out, console))
+        searches = search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+    console.print(searches.to_rich(f"{parts.settings.suite.name}, train"))
+    folder = Path(policy.settings.model.path)
+    console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
+    return folder
 
 
 def search(
@@ -43,7 +77,7 @@ def search(
     async def work() -> list[SearchTree]:
         async with open_world(parts) as world:
             with Store.open(store) as opened:
-                await begin(parts, opened, run, split_of(split))
+                await begin(parts, opened, run, split_of(split), searcher="trees")
                 chosen = await world.tasks(split_of(split), tasks)
                 return await recipe.search_tasks(parts, world, opened, run, chosen, console, values=values)
 
@@ -68,9 +102,7 @@ def pairs(
     """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
     parts = parts_of(config, set_, model)
     with Store.open(store, read_only=True) as opened:
-        trees = list(opened.trees.all(run))
-    if not trees:
-        raise InputError(f"{store} holds no search trees of the run {run!r}: grow some by `bestofq search`")
+        trees = recipe.searched_trees(parts, opened, run)
     make = recipe.trajectory_pairs if trajectories else recipe.step_pairs
     found = list(make(parts, trees))
     recipe.need_pairs(found, len(trees))
@@ -87,13 +119,16 @@ def tune(
     run: Run = recipe.SEARCH_RUN,
     model: Model = None,
 ) -> None:
-    """Tune the model that searched: by DPO on pairs, or without any by RFT on its successful rollouts. Resumable."""
+    """Tune the model that searched: by DPO on pairs, or without any by RFT on its successful rollouts. Resumable.
+
+    On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
+    """
     parts = parts_of(config, set_, model)
     if pairs is not None:
         folder = recipe.tune(parts, read_pairs(pairs, source=recipe.source(parts)), out, console)
     else:
         with Store.open(store, read_only=True) as opened:
-            trees = list(opened.trees.all(run))
+            trees = recipe.searched_trees(parts, opened, run)
         folder = recipe.reinforce(parts, trees, out, console)
     console.print(f"the tuned model: {folder}")
 

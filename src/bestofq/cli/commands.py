@@ -11,7 +11,7 @@ import uvicorn
 from rich.console import Console
 from rich.table import Table
 
-from bestofq.cli.agent_q import pairs, search, tune
+from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
     LEARNED,
     RUNS,
@@ -69,6 +69,7 @@ app.command()(judge)
 app.command("webvoyager")(tasks_of)
 app.command("tasks")(write_tasks)
 app.command()(embed)
+app.command("agent-q")(agent_q)
 app.command()(search)
 app.command()(pairs)
 app.command()(tune)

@@ -60,7 +60,7 @@ async def run_demo_agent_q(
 
         console.print(Rule("2. Search: a tree for each training task, K actions a node, ranked by the model itself"))
         async with open_world(text) as world:
-            await begin(text, store, SEARCH_RUN, "train")
+            await begin(text, store, SEARCH_RUN, "train", searcher="trees")
             training = await world.tasks("train", chosen.tasks)
             trees = await search_tasks(text, world, store, SEARCH_RUN, training, console)
         row = search_row(SEARCH_RUN, trees, alpha=chosen.alpha, threshold=chosen.threshold)

@@ -26,6 +26,22 @@ def fast_bfloat16(device: torch.device) -> bool:
     return bool(device.type == "cpu" and (capabilities.get("amx_bf16") or capabilities.get("avx512_bf16")))
 
 
+def is_first_process() -> bool:
+    """Whether this process is the one that speaks and writes: of those that a launcher began, the first."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+@contextmanager
+def group_left() -> Iterator[None]:
+    """Leave, after the block, the group of processes that training made within: a launched process trains once."""
+    before = distributed.is_available() and distributed.is_initialized()
+    try:
+        yield
+    finally:
+        if not before and distributed.is_available() and distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
 @dataclass(frozen=True)
 class Group:
     """The processes that train together. Each takes every `size`-th row of the global batch, from `rank` on."""

@@ -1,7 +1,6 @@
 """Training a language model on preferences: step-level DPO (Agent Q, 5.2, Algorithm 1) on one process or many.
 
-On accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP. FSDP is written for and not yet tried: it
-wants GPUs.
+On accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP or FSDP2 (tried on CPUs alone so far).
 """
 
 import math
@@ -175,10 +174,11 @@ def _accumulate(accelerator: Any, policy: Any, batch: Batch, config: DPOConfig, 
 
 def _accelerator(config: DPOConfig) -> Any:
     accelerate = extra("accelerate")
-    fast = config.precision == "auto" and fast_bfloat16(choose_device(config.device))
+    device = choose_device(config.device)
+    fast = config.precision == "auto" and fast_bfloat16(device)
     mixed = "bf16" if fast or config.precision == "bfloat16" else "no"
     accelerate.state.AcceleratorState._reset_state()  # a process may train more than once; transformers does so too
-    return accelerate.Accelerator(mixed_precision=mixed, cpu=config.device == "cpu")
+    return accelerate.Accelerator(mixed_precision=mixed, cpu=device.type == "cpu")  # else its processes train alone
 
 
 def _prepared(model: Any, config: DPOConfig) -> Any:

@@ -13,7 +13,7 @@ import torch
 import transformers  # its trainer takes a second to import: it is named where it is used
 from pydantic import Field
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.extras import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import Turn
@@ -62,7 +62,8 @@ def train_on_successes(
 
     Every token of a reply is learned alike (3.1), none of its prompt. Deviation: a step's loss is the mean over its
     tokens, not the sum over a trajectory, which only scales the rate. The same call again goes on from the last
-    checkpoint in `out/checkpoints`. Raises DataError without turns, CheckpointError where `out` holds another run.
+    checkpoint in `out/checkpoints`. Raises DataError without turns, CheckpointError where `out` holds another run,
+    ConfigError under FSDP.
     """
     if not turns:
         raise DataError("There are 0 turns to train on: no trajectory was successful. Collect more, or search.")
@@ -87,6 +88,7 @@ def train_on_successes(
             gradient_checkpointing=config.gradient_checkpointing,
             bf16=config.bf16,
             use_cpu=config.cpu or not torch.cuda.is_available(),  # else bf16 is refused
+            ddp_find_unused_parameters=False,  # every weight has its part in every reply
             save_steps=config.checkpoint_every,
             save_total_limit=1,
             logging_steps=1,
@@ -103,6 +105,8 @@ def train_on_successes(
             processing_class=tokenizer,
             callbacks=[_telling(report)],
         )
+    if trainer.is_fsdp_enabled:
+        raise ConfigError("RFT saves no model out of shards: launch it in whole copies (DDP)")
     trainer.remove_callback(transformers.PrinterCallback)
     last = (
         transformers.trainer_utils.get_last_checkpoint(out / "checkpoints") if (out / "checkpoints").is_dir() else None

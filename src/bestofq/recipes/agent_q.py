@@ -11,10 +11,12 @@ from rich.console import Console
 
 from bestofq.agents.usage import merge_usage
 from bestofq.core.decision import Candidate, State
-from bestofq.core.errors import DataError, InfraError, InputError
+from bestofq.core.errors import ConfigError, DataError, InfraError, InputError
+from bestofq.core.extras import extra
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
+from bestofq.learning.distributed import group_left, is_first_process
 from bestofq.learning.preferences import PreferenceProgress, train_on_preferences
 from bestofq.learning.rft import RFTProgress, train_on_successes
 from bestofq.learning.value import ValueModel
@@ -22,6 +24,7 @@ from bestofq.models.local import SHIPPED, LocalModel
 from bestofq.recipes.bars import bar
 from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.run_config import check_searched
 from bestofq.recipes.searching import ranker, search_config
 from bestofq.recipes.worlds import World, open_world
 from bestofq.rollouts.episode import episode_seed
@@ -38,19 +41,43 @@ SEARCH_RUN = "search"
 
 
 async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Parts:
-    """Algorithm 1: rounds of search, pairs, DPO; the last policy. What an earlier call finished is not done again."""
+    """Algorithm 1: rounds of search, pairs, DPO; the last policy. What an earlier call finished is not done again.
+
+    ConfigError where nodes are to be ranked by a Q-function: it reads one model's embeddings, and each round makes
+    another model; or where the model's tokens are not kept. SetupError without the extra that DPO needs.
+    """
     settings = parts.settings.agent_q
+    if parts.settings.chat is not None or parts.settings.model.dialect != "composite":
+        raise ConfigError(
+            "Agent Q learns from the tokens of composite actions: give a local model that writes them, such as "
+            "--model pocket-agentq --set model.dialect=composite, and no endpoint"
+        )
+    if settings.feedback == "q":
+        raise ConfigError(
+            "agent_q.feedback=q ranks by a Q-function of one model, and each round makes another: "
+            "choose agent_q.feedback=model, or go step by step (bestofq search, pairs, tune)"
+        )
+    extra("accelerate")  # before the minutes that a search takes
     policy = parts
     for number in range(1, settings.rounds + 1):
-        run = f"{SEARCH_RUN}-{number}"
+        run = round_run(number)
         async with open_world(policy) as world:
-            await begin(policy, store, run, "train")
+            await begin(policy, store, run, "train", searcher="trees")
             tasks = await world.tasks("train", number * settings.tasks)
             trees = await search_tasks(policy, world, store, run, tasks[-settings.tasks :], console)
         pairs = list(step_pairs(policy, trees))
         need_pairs(pairs, len(trees))
-        policy = policy.playing(tune(policy, pairs, out / f"policy-{number}", console))
+        folder = tune(policy, pairs, out / f"policy-{number}", console)
+        console.print(
+            f"round {number} of {settings.rounds}: {len(pairs):,} pairs of {len(trees)} trees; the policy: {folder}"
+        )
+        policy = policy.playing(folder)
     return policy
+
+
+def round_run(number: int) -> str:
+    """The run of a round's searches; rounds count from 1."""
+    return f"{SEARCH_RUN}-{number}"
 
 
 # ---- search
@@ -68,7 +95,8 @@ async def search_tasks(
 ) -> list[SearchTree]:
     """A tree for each task, of the configured number of rollouts; trees that lie in the store are gone on with.
 
-    Each is saved after every rollout. A task whose searches the machinery breaks keeps the tree it has.
+    Each is saved after every rollout. A task whose searches the machinery breaks keeps the tree it has; any other error
+    ends all searches before it is raised, and so does cancelling.
     """
     room = asyncio.Semaphore(parts.settings.suite.at_once)
     config = parts.settings.agent_q.search
@@ -83,8 +111,12 @@ async def search_tasks(
                     log.warning("the search for %s was cut: %s", task.id, error)
                     return store.trees.load(run, task.suite, task.id)
 
-        trees = await asyncio.gather(*map(one, tasks))
-    found = [tree for tree in trees if tree is not None]
+        try:
+            async with asyncio.TaskGroup() as group:
+                searches = [group.create_task(one(task)) for task in tasks]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+    found = [tree for search in searches if (tree := search.result()) is not None]
     if len(found) < len(tasks):
         console.print(f"[yellow]{len(tasks) - len(found)} of {len(tasks)} tasks could not be searched[/]")
     return found
@@ -138,6 +170,16 @@ async def _search(
 
 
 # ---- what is learned from
+
+
+def searched_trees(parts: Parts, store: Store, run: str) -> list[SearchTree]:
+    """The trees of a run. InputError where there are none, DataError where another model grew them."""
+    config = next((record.config for record in store.runs() if record.name == run), {})
+    check_searched(parts, run, config)
+    trees = list(store.trees.all(run))
+    if not trees:
+        raise InputError(f"the store holds no search trees of the run {run!r}: grow some by `bestofq search`")
+    return trees
 
 
 def step_pairs(parts: Parts, trees: Iterable[SearchTree]) -> Iterator[PreferencePair]:
@@ -201,20 +243,22 @@ def source(parts: Parts) -> PairSource:
 
 
 def tune(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
-    """DPO (Eq. 5 or 6) from the model that drew the pairs; the folder of the tuned one."""
+    """DPO (Eq. 5 or 6) from the model that drew the pairs; the folder of the tuned one. On all processes launched."""
     config = parts.settings.agent_q.dpo
     with _bar("DPO", console) as show:
 
         def report(row: PreferenceProgress) -> None:
             show(row.step, row.steps, f"loss {row.pairs.loss:.3f}, {100 * row.pairs.accuracy:.0f} % right way round")
 
-        folder = train_on_preferences(_weights(parts, config.lora is not None), pairs, config, report, out=out)
-    parts.model.tokenizer.save_pretrained(folder)
+        with group_left():
+            folder = train_on_preferences(_weights(parts, config.lora is not None), pairs, config, report, out=out)
+    if is_first_process():
+        parts.model.tokenizer.save_pretrained(folder)
     return folder
 
 
 def reinforce(parts: Parts, trees: Iterable[SearchTree], out: Path, console: Console) -> Path:
-    """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model."""
+    """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model. On all processes launched."""
     config = parts.settings.agent_q.rft
     turns = [turn for turns in successful_turns(parts, trees) for turn in turns]
     with _bar("RFT", console) as show:
@@ -223,7 +267,8 @@ def reinforce(parts: Parts, trees: Iterable[SearchTree], out: Path, console: Con
             show(row.step, row.steps, f"loss {row.loss:.3f}")
 
         model = _weights(parts, config.lora is not None)
-        return train_on_successes(model, turns, config, report, tokenizer=parts.model.tokenizer, out=out)
+        with group_left():
+            return train_on_successes(model, turns, config, report, tokenizer=parts.model.tokenizer, out=out)
 
 
 def _weights(parts: Parts, adapters: bool) -> Any:

@@ -105,7 +105,7 @@ class Study:
         return policies
 
     async def _search(self, policy: Parts, run: str, *, part: int) -> list[SearchTree]:
-        await begin(policy, self.store, run, "train")
+        await begin(policy, self.store, run, "train", searcher="trees")
         size = policy.settings.agent_q.tasks
         tasks = await self.world.tasks("train", (part + 1) * size)
         return await agent_q.search_tasks(policy, self.world, self.store, run, tasks[part * size :], self.console)

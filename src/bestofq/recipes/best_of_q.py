@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import JsonValue
 from rich.console import Console
 
 from bestofq.agents.agent import Agent
@@ -19,12 +18,14 @@ from bestofq.learning.value import ValueModel
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import current_provenance
+from bestofq.recipes.run_config import Searcher, refusal, run_config, search_settings
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import run_many
 from bestofq.rollouts.transitions import records, tabulate
+from bestofq.store.configuration import OtherConfigurationError, Searches
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -77,7 +78,7 @@ async def collect(
     pages must be those of `world`; none: in the world itself.
     """
     settings = parts.settings
-    provenance = await begin(parts, store, run, split)
+    provenance = await begin(parts, store, run, split, searcher="mcts" if kind == "mcts" else None)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
     with LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
         async with _agent(parts, simulator or world, kind, values, n) as agent:
@@ -108,10 +109,14 @@ async def _agent(
         yield parts.agent(kind, values, n=n)
 
 
-async def begin(parts: Parts, store: Store, run: str, split: Split) -> Provenance:
-    """Begin a run, or go on with it; DataError when it was begun with other settings."""
+async def begin(parts: Parts, store: Store, run: str, split: Split, *, searcher: Searcher | None = None) -> Provenance:
+    """Begin a run, or go on with it; DataError when it was begun with other settings, those of a search among them."""
     made = current_provenance(prompts=parts.prompts, seed=parts.settings.seed)
-    await store.begin_run(run, _run_config(parts, split), made)
+    searches: Searches = {searcher: search_settings(parts, searcher)} if searcher else {}
+    try:
+        await store.begin_run(run, run_config(parts, split), made, searches=searches)
+    except OtherConfigurationError as error:
+        raise refusal(parts, run, error.differences) from None
     return made
 
 
@@ -162,30 +167,3 @@ class _bar:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
-
-
-def _run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
-    """What a run's episodes depend on besides the agent's own Q-function; a run refuses to go on with another."""
-    kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "epsilon", "seed"})
-    model = parts.settings.model
-    kept["model"] = {
-        **model.model_dump(mode="json", include={"path", "temperature", "draws"}),
-        "reply_tokens": model.most_tokens,
-        **({} if model.dialect == "commands" else {"dialect": model.dialect}),
-    }
-    suite = parts.settings.suite
-    kept["suite"] = {
-        **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "splits", "holdout", "hosts"}),
-        "step_limit": suite.steps,
-    }
-    if parts.settings.chat is not None:
-        kept["chat"] = parts.settings.chat.model_dump(mode="json", include={"model", "base_url", "temperature"})
-        ways = {"by", "chat_screenshots", "localizer"}
-        kept["asked"] = {**parts.settings.model_dump(mode="json", include=ways), "pictures": suite.pictured}
-        if parts.settings.localizer_chat is not None:
-            finder = parts.settings.localizer_chat
-            kept["localizer"] = finder.model_dump(mode="json", include={"model", "base_url"})
-    if parts.settings.judge is not None:
-        judge = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
-        kept["judge"] = {**judge, "screenshots": parts.settings.judge_screenshots}
-    return {**kept, "split": split}

@@ -22,6 +22,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.store import database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
+from bestofq.store.configuration import Searches, going_on
 from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
 from bestofq.store.rows import Where
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
@@ -105,25 +106,26 @@ class Store:
 
     # ---- writing
 
-    async def begin_run(self, name: str, config: Mapping[str, JsonValue], provenance: Provenance) -> None:
-        """Begin a run, or go on with it. DataError when it was begun with another configuration."""
-        body = json.dumps(config, sort_keys=True)
-        digest = hashlib.sha256(body.encode()).hexdigest()[:16]
+    async def begin_run(
+        self,
+        name: str,
+        config: Mapping[str, JsonValue],
+        provenance: Provenance,
+        *,
+        searches: Searches | None = None,
+    ) -> None:
+        """Begin a run, or go on with it. DataError when it was begun with another configuration.
+
+        `searches` are the settings of searches made in it, by who searches: the first of each are kept with the run.
+        """
 
         def begin(connection: Connection) -> None:
-            row = {
-                "name": name,
-                "config": body,
-                "config_hash": digest,
-                "provenance": provenance.model_dump_json(),
-            }
+            row = {"name": name, "provenance": provenance.model_dump_json(), **_hashed(config)}
             database.insert_new(connection, RUNS, [row])
-            before = connection.scalar(select(RUNS.c.config_hash).where(RUNS.c.name == name))
-            if before != digest:
-                raise DataError(
-                    f"run {name!r} was begun with configuration {before}, this one is {digest}: "
-                    "choose another name for the run, or go back to its configuration"
-                )
+            before = connection.scalars(select(RUNS.c.config).where(RUNS.c.name == name)).one()
+            after = _hashed(going_on(name, json.loads(before), config, searches or {}))
+            if after["config"] != before:
+                connection.execute(update(RUNS).where(RUNS.c.name == name).values(**after))
 
         await self._commit(begin)
 
@@ -309,6 +311,12 @@ class Store:
         if self._writer is None:
             raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
         return await asyncio.wrap_future(self._writer.submit(job))
+
+
+def _hashed(config: Mapping[str, JsonValue]) -> dict[str, str]:
+    """A run's configuration as its row has it."""
+    body = json.dumps(config, sort_keys=True)
+    return {"config": body, "config_hash": hashlib.sha256(body.encode()).hexdigest()[:16]}
 
 
 def _json(verdict: Verdict) -> str:

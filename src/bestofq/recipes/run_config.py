@@ -1,0 +1,114 @@
+"""What a run depends on, as it is kept with the run; and the sentence when it is to go on with something else."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import JsonValue
+
+from bestofq.core.errors import DataError
+from bestofq.core.observation import Split
+from bestofq.recipes.parts import Parts
+from bestofq.store.configuration import SEARCHES, Difference
+
+Searcher = Literal["trees", "mcts"]
+"""Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
+WEIGHTS = "weights"
+_SETTINGS = (  # what the settings of a kept name are called, where they are not called alike
+    (r"searches\.\w+\.feedback", "agent_q.feedback"),
+    (r"searches\.trees\.(\w+)", r"agent_q.search.\1"),
+    (r"asked\.pictures", "suite.screenshots"),
+    (r"asked\.(\w+)", r"\1"),
+    (r"localizer\.(\w+)", r"localizer_chat.\1"),
+    (r"judge\.screenshots", "judge_screenshots"),
+)
+
+
+def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
+    """What a run's episodes depend on besides the agent's own Q-function; a run refuses to go on with another."""
+    kept: dict[str, JsonValue] = parts.settings.model_dump(mode="json", include={"n_candidates", "epsilon", "seed"})
+    model = parts.settings.model
+    kept["model"] = {
+        **model.model_dump(mode="json", include={"path", "temperature", "draws"}),
+        "reply_tokens": model.most_tokens,
+        **({} if model.dialect == "commands" else {"dialect": model.dialect}),
+    }
+    suite = parts.settings.suite
+    kept["suite"] = {
+        **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "splits", "holdout", "hosts"}),
+        "step_limit": suite.steps,
+    }
+    if parts.settings.chat is not None:
+        kept["chat"] = parts.settings.chat.model_dump(mode="json", include={"model", "base_url", "temperature"})
+        ways = {"by", "chat_screenshots", "localizer"}
+        kept["asked"] = {**parts.settings.model_dump(mode="json", include=ways), "pictures": suite.pictured}
+        if parts.settings.localizer_chat is not None:
+            finder = parts.settings.localizer_chat
+            kept["localizer"] = finder.model_dump(mode="json", include={"model", "base_url"})
+    if parts.settings.judge is not None:
+        judge = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
+        kept["judge"] = {**judge, "screenshots": parts.settings.judge_screenshots}
+    return {**kept, "split": split}
+
+
+def search_settings(parts: Parts, searcher: Searcher) -> dict[str, JsonValue]:
+    """What a search depends on. Trees may go on with more rollouts and more time, so these are not of them; the
+    likelihoods in them are of one model's weights, so these are."""
+    chosen = parts.settings.agent_q
+    if searcher == "trees":
+        kept = chosen.search.model_dump(mode="json", exclude={"iterations", "seconds"})
+        if parts.settings.chat is None:
+            kept[WEIGHTS] = parts.model.revision
+    else:
+        kept = (chosen.inference or chosen.search).model_dump(mode="json")
+    return {**kept, "feedback": chosen.feedback}
+
+
+def check_searched(parts: Parts, run: str, config: Mapping[str, JsonValue]) -> None:
+    """DataError where the trees of a run of this configuration were grown by other weights than the parts' model."""
+    grown = config.get(SEARCHES, {})
+    trees = grown.get("trees", {}) if isinstance(grown, dict) else {}
+    weights = trees.get(WEIGHTS) if isinstance(trees, dict) else None
+    if weights not in (None, parts.model.revision):
+        raise refusal(parts, run, [Difference(f"{SEARCHES}.trees.{WEIGHTS}", weights, parts.model.revision)])
+
+
+def refusal(parts: Parts, run: str, differences: Sequence[Difference]) -> DataError:
+    """Why the run cannot go on, by the name of a setting, with what lets it go on. How an endpoint is asked follows
+    from there being one, so an endpoint is named first."""
+    name, before, now = next((one for one in differences if one.name == "chat.model"), differences[0])
+    own = "or begin another run, by another name or in another folder"
+    if name == f"{SEARCHES}.trees.{WEIGHTS}":
+        path = parts.settings.model.path
+        return DataError(
+            f"the trees of the run {run!r} were grown by a model of revision {before}, and {path} is of {now}: "
+            f"give --model the one that searched, {own}"
+        )
+    if name == "split":
+        return DataError(
+            f"run {run!r} was begun on the split {before}, and this is {now}: give --split {before}, {own}"
+        )
+    setting = _setting(parts, name)
+    if before is None:
+        return DataError(f"run {run!r} was begun without {setting}, and this has {_word(now)}: leave it out, {own}")
+    return DataError(
+        f"run {run!r} was begun with {setting}={_word(before)}, and this has {_word(now)}: "
+        f"go on with --set {shlex.quote(f'{setting}={_word(before)}')}, {own}"
+    )
+
+
+def _setting(parts: Parts, name: str) -> str:
+    """The setting of a kept name."""
+    at_inference = "inference" if parts.settings.agent_q.inference else "search"
+    for pattern, setting in (*_SETTINGS, (r"searches\.mcts\.(\w+)", rf"agent_q.{at_inference}.\1")):
+        if match := re.fullmatch(pattern, name):
+            return match.expand(setting)
+    return name
+
+
+def _word(value: JsonValue) -> str:
+    """As --set takes it."""
+    plain = isinstance(value, str) and value != "none"
+    return str(value) if plain else "none" if value is None else json.dumps(value)

@@ -1,0 +1,71 @@
+"""What a run was begun with, and where another configuration differs from it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from bestofq.core.errors import DataError
+
+SEARCHES = "searches"
+Searches = Mapping[str, Mapping[str, JsonValue]]
+"""Settings of the searches made in a run, by who searches."""
+
+
+class Difference(NamedTuple):
+    """A setting, by its dotted name, in which two configurations differ; None where one of them has none."""
+
+    name: str
+    before: JsonValue
+    now: JsonValue
+
+
+class OtherConfigurationError(DataError):
+    """A run was begun with another configuration than it is to go on with."""
+
+    def __init__(self, run: str, differences: Sequence[Difference]) -> None:
+        name, before, now = differences[0]
+        super().__init__(
+            f"run {run!r} was begun with {name} = {before}, and this is {now}: "
+            "choose another name for the run, or go back to its configuration"
+        )
+        self.differences = differences
+
+
+def going_on(
+    run: str, before: Mapping[str, JsonValue], config: Mapping[str, JsonValue], searches: Searches
+) -> dict[str, JsonValue]:
+    """The configuration of a run begun with `before` that goes on with `config` and `searches`.
+
+    What of a search the run does not know yet is added: it had none, or is of a bestofq that did not keep it. All else
+    must be the same: OtherConfigurationError.
+    """
+    known = _flat({SEARCHES: before.get(SEARCHES, {})})
+    new = _flat({SEARCHES: {who: dict(settings) for who, settings in searches.items()}})
+    theirs = _flat({name: value for name, value in before.items() if name != SEARCHES})
+    ours = _flat(config)
+    both = [Difference(name, theirs.get(name), ours.get(name)) for name in theirs | ours]
+    both += [Difference(name, known[name], value) for name, value in new.items() if name in known]
+    if differences := sorted((one for one in both if one.before != one.now), key=lambda one: one.name):
+        raise OtherConfigurationError(run, differences)
+    kept = before.get(SEARCHES, {})
+    assert isinstance(kept, dict)
+    merged = {who: {**settings, **_table(kept.get(who))} for who, settings in searches.items()}
+    return {**before, **({SEARCHES: {**kept, **merged}} if kept or merged else {})}
+
+
+def _table(value: JsonValue) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _flat(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """By dotted names."""
+
+    def leaves(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield from leaves(inner, f"{name}.{key}" if name else key)
+        else:
+            yield name, value
+
+    return dict(leaves(dict(value), ""))

@@ -1,0 +1,30 @@
+"""`bestofq agent-q` refuses what cannot go well before it searches."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.core.errors import BestOfQError
+
+COMPOSITE = ("--set", "model.dialect=composite")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            [*COMPOSITE, "--set", "agent_q.feedback=q"],
+            "ranks by a Q-function of one model, and each round makes another",
+        ),
+        (["nowhere"], "setting suite.name is 'nowhere'"),
+        ([*COMPOSITE, "--model", "no/such/folder"], "no/such/folder"),
+        (["--model", "pocket-agentq"], "learns from the tokens of composite actions: give a local model"),
+        ([*COMPOSITE, "--set", "chat.model=m"], "give a local model that writes them, .* and no endpoint"),
+    ],
+)
+def test_what_cannot_go_well_is_said_at_once(words: list[str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(BestOfQError, match=said):
+        CliRunner().invoke(app, ["agent-q", "--store", str(tmp_path), *words], catch_exceptions=False)
+    assert not list(tmp_path.glob("policy-*"))

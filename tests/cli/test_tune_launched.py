@@ -1,0 +1,146 @@
+"""`accelerate launch … bestofq.cli.main tune`, by its files: even killed, two processes learn what one does."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.models.local import POCKET
+from bestofq.recipes.agent_q import source
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import BestOfQSettings, ModelSettings
+from bestofq.store.pairs import write_pairs
+
+FILES = Path(__file__).parents[2] / "examples" / "accelerate"
+SHARDED = Path(__file__).with_name("sharded_tune.py")
+NODES, BATCH = 120, 4
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model, pairs that it drew, and `alone`, what one process learns from them."""
+    folder = tmp_path_factory.mktemp("work")
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
+    shape = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    ends = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), tie_word_embeddings=True, **shape, **ends))
+    model.save_pretrained(folder / "weights")
+    tokenizer.save_pretrained(folder / "weights")
+    generator = torch.Generator().manual_seed(1)
+    pairs = []
+    for node in range(NODES):
+        prompt, won, lost = (
+            tuple(torch.randint(3, len(tokenizer), (n,), generator=generator).tolist()) for n in (9, 4, 5)
+        )
+        with torch.no_grad():
+            drawn = reply_log_probs(model, [Branches(prompt, [won, lost])], share=False).tolist()
+        chosen, rejected = (
+            Turn(prompt_ids=prompt, reply_ids=reply, log_prob=p) for reply, p in zip((won, lost), drawn, strict=True)
+        )
+        pairs.append(PreferencePair(chosen=(chosen,), rejected=(rejected,), margin=0.5, task=str(node), node=node))
+    parts = Parts(BestOfQSettings(model=ModelSettings(path=str(folder / "weights"), dialect="composite")))
+    write_pairs(folder / "pairs.parquet", pairs, source(parts))
+    done = CliRunner().invoke(app, arguments(folder, "alone"), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def arguments(work: Path, out: str) -> list[str]:
+    learning = {
+        "lr": 1e-3,
+        "batch_pairs": BATCH,
+        "precision": "float32",
+        "checkpoint_every": 10,
+    }
+    settings = ("model.dialect=composite", *(f"agent_q.dpo.{name}={value}" for name, value in learning.items()))
+    files = ["--pairs", str(work / "pairs.parquet"), "--model", str(work / "weights"), "--out", str(work / out)]
+    return ["tune", *files, *(word for setting in settings for word in ("--set", setting))]
+
+
+def launched(file: str, *command: str) -> subprocess.Popen[str]:
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(FILES / file)]
+    return subprocess.Popen(
+        [*launch, "--main_process_port", "0", *command],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> str:
+    """What it said, once it has ended well."""
+    said, _ = process.communicate(timeout=900)
+    assert process.returncode == 0, said
+    return said
+
+
+def kill_after(process: subprocess.Popen[str], out: Path, step: int) -> None:
+    """All its processes, once a checkpoint after `step` is there."""
+    try:
+        while not [at for at in out.glob(".training/step-*") if int(at.name.removeprefix("step-")) >= step]:
+            assert process.poll() is None, process.communicate()[0]
+            time.sleep(0.002)
+    finally:
+        if process.poll() is None:
+            begun = psutil.Process(process.pid).children(recursive=True)  # a killed launcher leaves them behind
+            for one in (*begun, process):
+                one.kill()
+            process.communicate()
+
+
+def check_same(work: Path, out: str) -> None:
+    found, expected = (AutoModelForCausalLM.from_pretrained(work / name / "model") for name in (out, "alone"))
+    before = load_file(work / "weights" / "model.safetensors")
+    for name, weight in expected.state_dict().items():
+        if name in before:
+            assert (weight - before[name]).abs().max() > 1e-3
+            torch.testing.assert_close(found.state_dict()[name], weight, rtol=1e-3, atol=1e-5)
+    PreTrainedTokenizerFast.from_pretrained(work / out / "model")
+
+
+@pytest.fixture
+def begun(work: Path, killed: Path, request: pytest.FixtureRequest) -> str:
+    """A copy of the killed run, by its name."""
+    shutil.copytree(killed, work / request.node.name)
+    return str(request.node.name)
+
+
+@pytest.fixture(scope="module")
+def killed(work: Path) -> Path:
+    """A run of two processes, killed in the middle."""
+    kill_after(launched("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, "killed")), work / "killed", step=10)
+    assert not (work / "killed" / "model").exists()
+    return work / "killed"
+
+
+def test_two_processes_go_on_and_learn_what_one_does(work: Path, begun: str) -> None:
+    said = ended(launched("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, begun)))
+    assert said.count("the tuned model: ") == 1  # the second process is silent
+    assert f"{NODES // BATCH}/{NODES // BATCH}" in said
+    check_same(work, begun)
+
+
+def test_shards_of_the_model_go_on_and_learn_what_the_whole_does(work: Path, begun: str) -> None:
+    said = ended(launched("fsdp.yaml", str(SHARDED), *arguments(work, begun)))
+    assert said.count("the tuned model: ") == 1
+    check_same(work, begun)
+
+
+def test_one_process_goes_on_with_what_two_began(work: Path, begun: str) -> None:
+    done = CliRunner().invoke(app, arguments(work, begun), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    check_same(work, begun)

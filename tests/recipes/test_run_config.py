@@ -1,0 +1,119 @@
+"""A run goes on with what it was begun with, or says which setting is another now."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bestofq.cli.config import load_config
+from bestofq.core.errors import DataError
+from bestofq.models.local import POCKET
+from bestofq.recipes.agent_q import searched_trees
+from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.run_config import Searcher, run_config
+from bestofq.recipes.settings import BestOfQSettings
+from bestofq.store.store import Store
+
+CHAT = ("chat.model=m", "chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
+
+
+def parts_with(*settings: str) -> Parts:
+    return Parts(load_config(BestOfQSettings, None, settings))
+
+
+async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], searcher: Searcher | None) -> None:
+    with Store.open(folder) as store:
+        await begin(parts_with(*before), store, "r", "train", searcher=searcher)
+        await begin(parts_with(*now), store, "r", "train", searcher=searcher)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "searcher", "said"),
+    [
+        (CHAT, (*CHAT, "agent_q.search.candidates=3"), "trees", "agent_q.search.candidates=4, and this has 3"),
+        (CHAT, (*CHAT, "agent_q.search.candidates=3"), "mcts", "agent_q.search.candidates=4, and this has 3"),
+        (
+            (*CHAT, "agent_q.inference.iterations=8"),
+            (*CHAT, "agent_q.inference.iterations=9"),
+            "mcts",
+            "agent_q.inference.iterations=8, and this has 9",
+        ),
+        ((*CHAT, 'agent_q.feedback="none"'), CHAT, "trees", 'agent_q.feedback="none", and this has model'),
+        (
+            (*CHAT, "agent_q.search.stop_at_success=true"),
+            CHAT,
+            "trees",
+            "agent_q.search.stop_at_success=true, and this has false",
+        ),
+        (("epsilon=0.25",), (), None, "epsilon=0.25, and this has 0.5"),
+        (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
+        ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
+        (
+            ("judge.model=m", "judge_screenshots=2"),
+            ("judge.model=m", "judge_screenshots=1"),
+            None,
+            "judge_screenshots=2, and this has 1",
+        ),
+    ],
+)
+async def test_another_setting_is_named_with_both_values_and_the_way_back(
+    before: tuple[str, ...], now: tuple[str, ...], searcher: Searcher | None, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {said}: go on with --set ")) as caught:
+        await go_on(tmp_path, before, now, searcher)
+    back = re.findall(r"--set (\S+), or", str(caught.value))
+    await go_on(tmp_path, before, (*now, *shlex.split(*back)), searcher)
+
+
+@pytest.mark.parametrize(
+    ("now", "searcher"),
+    [
+        ((*CHAT, "agent_q.search.iterations=99", "agent_q.search.seconds=5"), "trees"),  # it may search further
+        ((*CHAT, "agent_q.search.candidates=3"), None),  # nothing searches
+        ((*CHAT, "agent_q.alpha=0.1", "agent_q.threshold=0.9", "agent_q.dpo.lr=1", "agent_q.tasks=5"), "trees"),
+    ],
+)
+async def test_what_a_run_does_not_depend_on_may_change(
+    now: tuple[str, ...], searcher: Searcher | None, tmp_path: Path
+) -> None:
+    await go_on(tmp_path, CHAT, now, searcher)
+
+
+async def test_a_setting_that_was_not_there_and_another_split_are_named_too(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"run 'r' was begun without chat\.model, and this has m: leave it out"):
+        await go_on(tmp_path / "without", (), CHAT, None)
+    with pytest.raises(DataError, match=r"with chat\.model=m, and this has none: go on with --set chat\.model=m, or"):
+        await go_on(tmp_path / "with", CHAT, (), None)
+    with (
+        Store.open(tmp_path / "without") as store,
+        pytest.raises(DataError, match="begun on the split train, and this is dev: give --split train"),
+    ):
+        await begin(parts_with(), store, "r", "dev")
+
+
+async def test_a_run_of_a_store_that_kept_no_searches_goes_on_and_keeps_them_from_then_on(tmp_path: Path) -> None:
+    parts: Any = parts_with(*CHAT)
+    with Store.open(tmp_path) as store:
+        made = await begin(parts, store, "other", "train")
+        await store.begin_run("r", run_config(parts, "train"), made)  # as it was written before
+        await begin(parts, store, "r", "train", searcher="trees")
+        with pytest.raises(DataError, match=r"agent_q\.search\.depth=30, and this has 9"):
+            await begin(parts_with(*CHAT, "agent_q.search.depth=9"), store, "r", "train", searcher="trees")
+
+
+async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_path: Path) -> None:
+    """The same name, another model."""
+    model = tmp_path / "model"
+    model.symlink_to(POCKET)
+    with Store.open(tmp_path / "store") as store:
+        await begin(parts_with(f"model.path={model}"), store, "r", "train", searcher="trees")
+        model.unlink()
+        model.symlink_to(POCKET.parent / "pocket_web")
+        again = parts_with(f"model.path={model}")
+        with pytest.raises(DataError, match=r"grown by a model of revision \w+, and \S+ is of \w+: give --model"):
+            await begin(again, store, "r", "train", searcher="trees")
+        with pytest.raises(DataError, match="grown by a model of revision"):
+            searched_trees(again, store, "r")
