@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up; arguments go through ARGS, as in `make demo ARGS="--seed 1"`.
-.PHONY: demo test check experiment setup clean
+.PHONY: demo test check experiment results setup clean
 
 BIN := .venv/bin
 
@@ -18,6 +18,9 @@ check: setup
 
 experiment: setup
 	$(BIN)/bestofq experiment --config experiments/webshop-pocket/config.toml $(ARGS)
+
+results: setup
+	$(BIN)/bestofq results $(ARGS)
 
 setup:
 	@scripts/setup.sh

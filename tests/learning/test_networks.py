@@ -38,6 +38,19 @@ def test_candidates_broadcast_against_their_state() -> None:
     torch.testing.assert_close(together[:, 2], q(state, action[:, 2], task))
 
 
+def test_an_input_that_is_not_seen_changes_nothing_in_training_or_at_inference() -> None:
+    config = SMALL.model_copy(update={"q_without": ("task",), "v_without": ("state",)})
+    q, v = QNetwork(6, config).eval(), VNetwork(6, config).eval()
+    state, action, task, other = torch.randn(4, 5, 6)
+    for network in (q, folded(q)):
+        torch.testing.assert_close(network(state, action, task), network(state, action, other))
+        assert not torch.equal(network(state, action, task), network(state, other, task))
+        parts = [network.part(index, vectors) for index, vectors in enumerate((state, action, other))]
+        torch.testing.assert_close(network.value_of(*parts), q(state, action, task))
+    torch.testing.assert_close(v(state, task), v(other, task))
+    assert not torch.equal(v(state, task), v(state, other))
+
+
 def test_folding_keeps_the_function_and_drops_parameters() -> None:
     q = QNetwork(6, SMALL).eval()
     small = folded(q)

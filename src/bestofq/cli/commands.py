@@ -38,7 +38,9 @@ from bestofq.cli.golden import golden
 from bestofq.cli.judging import judge, say_stale, tasks_of
 from bestofq.cli.reporting import compare as compare_runs
 from bestofq.cli.reporting import report
+from bestofq.cli.results import results
 from bestofq.cli.running import run as run_on_a_page
+from bestofq.cli.study import study
 from bestofq.cli.tasks import write_tasks
 from bestofq.cli.viewing import view
 from bestofq.core.errors import ConfigError, InputError
@@ -76,6 +78,8 @@ app.command()(tune)
 app.command()(report)
 app.command()(golden)
 app.command("compare")(compare_runs)
+app.command()(study)
+app.command()(results)
 app.command()(view)
 
 

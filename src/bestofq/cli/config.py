@@ -1,7 +1,7 @@
 """Settings from a TOML file and `--set a.b=c`, as a frozen config noun; what does not fit is one clear sentence."""
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
@@ -22,13 +22,28 @@ def load_config(cls: type[Config], path: Path | None = None, settings: Sequence[
     Names of nested settings are joined by dots. A value is written as it is (`0.8`, `true`, `cuda:0`), or in TOML when
     it is a list, a table or a quoted string; `none` is None. Raises ConfigError.
     """
-    tree = {} if path is None else _read(path)
+    tree = {} if path is None else read_tree(path)
     for setting in settings:
         _put(tree, setting)
+    return config_of(cls, tree)
+
+
+def config_of(cls: type[Config], tree: Tree) -> Config:
+    """The defaults of `cls`, changed by nested tables of settings. ConfigError."""
     try:
         return cls.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_sentence(cls, error)) from error
+
+
+def merged(*trees: Mapping[str, Any]) -> Tree:
+    """One tree of settings, in which later ones have the last word."""
+    tree: Tree = {}
+    for above in trees:
+        for name, value in above.items():
+            under = tree.get(name)
+            tree[name] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return tree
 
 
 def setting_names(cls: type[BaseModel], above: str = "") -> Iterator[str]:
@@ -41,21 +56,24 @@ def setting_names(cls: type[BaseModel], above: str = "") -> Iterator[str]:
             yield from setting_names(below, f"{above}{name}.")
 
 
-def _read(path: Path) -> Tree:
+def read_tree(path: Path) -> Tree:
+    """The tables of a TOML file; the text "none" is None. ConfigError."""
     try:
-        return _nulled(tomllib.loads(path.read_text("utf-8")))
+        tree: Tree = _nulled(tomllib.loads(path.read_text("utf-8")))
+        return tree
     except OSError as error:
         raise ConfigError(f"The configuration {path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"The configuration {path} is not TOML: {error}.") from error
 
 
-def _nulled(tree: Tree) -> Tree:
+def _nulled(value: Any) -> Any:
     """TOML has no null: the text "none" stands for it, as it does after --set."""
-    return {
-        name: _nulled(value) if isinstance(value, dict) else None if value == "none" else value
-        for name, value in tree.items()
-    }
+    if isinstance(value, dict):
+        return {name: _nulled(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_nulled(inner) for inner in value]
+    return None if value == "none" else value
 
 
 def _put(tree: Tree, setting: str) -> None:

@@ -16,6 +16,7 @@ from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import commit
 from bestofq.recipes.ranking import Ranking, ranking_of
+from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
@@ -84,7 +85,7 @@ async def run_experiment(
         collected = {run: _collected(store, run) for run in (SEED_RUN, *map(cycle_run, range(1, settings.cycles + 1)))}
         results.mkdir(parents=True, exist_ok=True)
         result: dict[str, object] = {
-            **_made_by(parts),
+            **made_by(parts.settings),
             "collected": collected,
             "dev_curve": [point.model_dump() for point in curve],
             "dev_prompting": base,
@@ -128,7 +129,7 @@ async def run_study(
         searches = search_table(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
     results.mkdir(parents=True, exist_ok=True)
     result = {
-        **_made_by(parts),
+        **made_by(parts.settings),
         "searches": json.loads(searches.model_dump_json()),
         "test": json.loads(table.model_dump_json()),
     }
@@ -140,13 +141,14 @@ async def run_study(
     console.print(f"written: {results / 'result.json'}")
 
 
-def _made_by(parts: Parts) -> dict[str, object]:
+def made_by(settings: BestOfQSettings) -> dict[str, object]:
+    """What a committed result says of where it comes from."""
     return {
         "command": "bestofq " + " ".join(sys.argv[1:]),
-        "seed": parts.settings.seed,
+        "seed": settings.seed,
         "commit": commit(),
         "machine": {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()},
-        "settings": parts.settings.model_dump(mode="json"),
+        "settings": settings.model_dump(mode="json"),
     }
 
 

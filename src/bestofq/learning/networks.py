@@ -1,14 +1,17 @@
 """Q(s, a) and V(s): small MLPs over frozen embeddings of state, action and task (Best-of-Q, A.3 and B.2)."""
 
 import copy
+from collections.abc import Collection
 from itertools import islice, pairwise
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from bestofq.core.noun import Noun
+
+Input = Literal["state", "action", "task"]
 
 
 class NetworkConfig(Noun):
@@ -21,23 +24,29 @@ class NetworkConfig(Noun):
         default=(1024, 1024, 512, 256, 128, 64), min_length=1, description="widths of the hidden layers (B.2)"
     )
     dropout: float = Field(default=0.1, ge=0, lt=1, description="after each hidden layer; the paper gives no rate")
+    q_without: tuple[Input, ...] = Field(default=(), description="inputs that Q does not see, zeros for it: ablations")
+    v_without: tuple[Input, ...] = Field(default=(), description="inputs that V does not see")
 
 
 class EmbeddingMLP(nn.Module):
     """Linear projection of each embedding, concatenation, (Linear, ReLU, Dropout) per hidden layer, one scalar out."""
 
-    def __init__(self, dim: int, parts: int, config: NetworkConfig) -> None:
+    def __init__(self, dim: int, inputs: tuple[Input, ...], without: Collection[Input], config: NetworkConfig) -> None:
         super().__init__()
         self.dim, self.config = dim, config
+        self.seen = tuple(name not in without for name in inputs)
         width = config.project or dim
-        self.project = nn.ModuleList(nn.Linear(dim, width) if config.project else nn.Identity() for _ in range(parts))
+        self.project = nn.ModuleList(nn.Linear(dim, width) if config.project else nn.Identity() for _ in inputs)
         self.body = nn.Sequential()
-        for before, after in pairwise((parts * width, *config.hidden)):
+        for before, after in pairwise((len(inputs) * width, *config.hidden)):
             self.body.extend((nn.Linear(before, after), nn.ReLU(), nn.Dropout(config.dropout)))
         self.out = nn.Linear(config.hidden[-1], 1)
 
     def _value(self, *parts: Tensor) -> Tensor:
-        projected = [project(part) for project, part in zip(self.project, parts, strict=True)]
+        projected = [
+            project(part if seen else torch.zeros_like(part))
+            for project, part, seen in zip(self.project, parts, self.seen, strict=True)
+        ]
         joint = torch.broadcast_tensors(*projected)  # type: ignore[no-untyped-call]
         hidden = self.body(torch.cat(joint, dim=-1))
         with torch.autocast(hidden.device.type, enabled=False):
@@ -50,7 +59,7 @@ class EmbeddingMLP(nn.Module):
         the parts add up, and one that comes again need not be computed again."""
         width = self.config.project or self.dim
         columns = slice(index * width, (index + 1) * width)
-        projected = self.project[index](vectors)
+        projected = self.project[index](vectors if self.seen[index] else torch.zeros_like(vectors))
         return nn.functional.linear(projected, self._first.weight[:, columns])
 
     def value_of(self, *parts: Tensor) -> Tensor:
@@ -72,7 +81,8 @@ class QNetwork(EmbeddingMLP):
     """Q_θ(s, a) of a task."""
 
     def __init__(self, dim: int, config: NetworkConfig | None = None) -> None:
-        super().__init__(dim, 3, config or NetworkConfig())
+        config = config or NetworkConfig()
+        super().__init__(dim, ("state", "action", "task"), config.q_without, config)
 
     def forward(self, state: Tensor, action: Tensor, task: Tensor) -> Tensor:
         """[..., D] three times -> [...]; leading axes broadcast after the projection, so that N candidates of one
@@ -84,7 +94,8 @@ class VNetwork(EmbeddingMLP):
     """V_ψ(s) of a task."""
 
     def __init__(self, dim: int, config: NetworkConfig | None = None) -> None:
-        super().__init__(dim, 2, config or NetworkConfig())
+        config = config or NetworkConfig()
+        super().__init__(dim, ("state", "task"), config.v_without, config)
 
     def forward(self, state: Tensor, task: Tensor) -> Tensor:
         """[..., D] twice -> [...]."""

@@ -1,6 +1,6 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +8,15 @@ from pathlib import Path
 from rich.console import Console
 
 from bestofq.agents.agent import Agent
-from bestofq.core.decision import Provenance
+from bestofq.core.decision import Episode, Provenance
+from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Split
-from bestofq.core.transitions import Transitions
+from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import CARD, export_value, load_value
-from bestofq.learning.iql import IQL, train_iql
+from bestofq.learning.iql import IQL, IQLConfig, train_iql
 from bestofq.learning.value import ValueModel
+from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import current_provenance
@@ -122,36 +124,46 @@ async def begin(parts: Parts, store: Store, run: str, split: Split, *, searcher:
 
 def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:
     """Q and V by IQL on the episodes of `runs`; kept in `out`, and read from there when it is there."""
-    spec = parts.embedder.spec
     if (out / CARD).exists():
-        return load_value(out, embed=spec)
-    data = transitions(parts, store, runs, console)
-    config = parts.settings.iql
+        return load_value(out, embed=parts.embedder.spec)
+    return learn(parts, transitions(parts, store, runs, console), out, console)
+
+
+def learn(parts: Parts, data: Transitions, out: Path, console: Console, *, iql: IQLConfig | None = None) -> ValueModel:
+    """Q and V by IQL on these transitions, `iql` none: as the settings say; kept in `out`."""
+    config, spec = iql or parts.settings.iql, parts.embedder.spec
     with _bar("training Q and V", config.steps, console) as advance:
         trained: IQL = train_iql(data, config, on_row=lambda row: advance(row.step))
     export_value(out, trained, embed=spec, train_n=parts.settings.n_candidates)
-    console.print(f"Q and V learned from {len(data):,} transitions of {len(runs)} runs: {out}")
+    console.print(f"Q and V learned from {len(data):,} transitions: {out}")
     return load_value(out, embed=spec)
 
 
 def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Console) -> Transitions:
-    """The training set of the finished episodes of `runs`; each distinct text is embedded once, for good."""
-    table = tabulate(
-        record for run in runs for record in records(store.episodes(run=run, status="finished"), parts.texts)
-    )
+    """The training set of the finished episodes of `runs`."""
+    episodes = (episode for run in runs for episode in store.episodes(run=run, status="finished"))
+    return transitions_of(parts, episodes, store, store.vectors(parts.embedder.spec), console)
+
+
+def transitions_of(
+    parts: Parts, episodes: Iterable[Episode], store: Store, vectors: VectorStore, console: Console
+) -> Transitions:
+    """The training set of episodes of `store`; vectors are kept in `vectors`. InputError where none succeeded."""
+    table = tabulate(records(episodes, parts.texts))
     if not table.reward.any():
         raise InputError(
-            f"none of the episodes of {', '.join(runs)} succeeded, so there is nothing to learn a value from: "
+            "none of the episodes succeeded, so there is nothing to learn a value from: "
             "collect more (`bestofq collect`), or use a stronger model"
         )
-    with _bar("embedding", len(table.items), console) as advance:
-        vectors = parts.embedder.embed_all(
-            table.items,
-            store.vectors(parts.embedder.spec),
-            progress=lambda done, _: advance(done),
-            pictures=store.screenshots.load,
+    return table.transitions(embedded(parts, table.items, store, vectors, console))
+
+
+def embedded(parts: Parts, items: Sequence[EmbedItem], store: Store, vectors: VectorStore, console: Console) -> Floats:
+    """Vectors [B, D] of items of `store`'s episodes; each distinct one is embedded once, for good in `vectors`."""
+    with _bar("embedding", len(items), console) as advance:
+        return parts.embedder.embed_all(
+            items, vectors, progress=lambda done, _: advance(done), pictures=store.screenshots.load
         )
-    return table.transitions(vectors)
 
 
 class _bar:

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from bestofq.agents.agent import Agent
@@ -55,7 +55,7 @@ class Parts:
         """The shop: goals, products, rewards."""
         chosen = self.settings.suite
         if chosen.data is None:
-            return synthetic_suite(SyntheticConfig(seed=chosen.seed))
+            return _synthetic(chosen.seed)
         return real_suite(chosen.data, seed=chosen.seed, splits=chosen.splits)
 
     @cached_property
@@ -116,7 +116,7 @@ class Parts:
             return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
         if chosen.embedder is not None:
             return load_embedder(
-                chosen.embedder,
+                SHIPPED.get(chosen.embedder, chosen.embedder),
                 device=chosen.device,
                 precision=chosen.precision,
                 prompt=prompt_hash(),
@@ -268,6 +268,12 @@ class Parts:
             )
         scorer = self.values_scorer(values)
         return scorer if kind == "best-of-q" else PriorScorer(scorer, beta=self.settings.beta)
+
+
+@lru_cache(2)
+def _synthetic(seed: int) -> Suite:
+    """It never changes and takes most of a second to make: many parts share it."""
+    return synthetic_suite(SyntheticConfig(seed=seed))
 
 
 def pocket_q() -> Path:

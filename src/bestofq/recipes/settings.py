@@ -50,7 +50,8 @@ class ModelSettings(Noun):
         default=None, ge=1, description="of one draw, at most; what is longer is no action; none: 40, composite 120"
     )
     embedder: str | None = Field(
-        default=None, description="model that embeds, directory or hub name (Table 12); none: the one at `path`"
+        default=None,
+        description="model that embeds: directory, hub name or a shipped one (Table 12); none: the one at `path`",
     )
     embed_pixels: int = Field(default=PIXELS, ge=0, description="largest picture a VLM embedder sees; 0: texts only")
     embed_pixels_least: int = Field(default=PIXELS_LEAST, ge=0, description="smaller pictures are enlarged")
