@@ -80,6 +80,11 @@ def test_likelihoods_and_gradients_are_those_of_the_plain_computation(name: str)
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5 * max(1.0, float(other.abs().max())))
 
 
+def test_sharing_outside_is_refused() -> None:
+    with pytest.raises(ValueError, match="outside they would see each other"):
+        reply_log_probs(made(next(iter(CONFIGS))), nodes())
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_these_models_can_share(name: str) -> None:
     model = made(name)

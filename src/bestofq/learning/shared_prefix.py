@@ -41,8 +41,10 @@ def reply_log_probs(
 
     `model` is a causal language model of transformers, bare or wrapped for training. With `share` it must be within
     `shared_prefix(model)`; without, each reply brings its prompt along in a padded row, for models that cannot share.
-    `device` is where it computes: its weights' own, unless they are kept elsewhere.
+    `device` is where it computes: its weights' own, unless they are kept elsewhere. ValueError with `share` outside.
     """
+    if share and getattr(model, "module", model).config._attn_implementation != NAME:
+        raise ValueError("replies share a prompt within `shared_prefix(model)` only: outside they would see each other")
     compute = _shared if share else _padded
     return compute(model, nodes, next(model.parameters()).device if device is None else device)
 
