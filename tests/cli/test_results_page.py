@@ -72,6 +72,11 @@ def test_a_study_as_the_page_tells_it(tmp_path: Path) -> None:
     assert text.count("success.svg") == 1
 
 
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere holds no folder of a study"):
+        results_page(tmp_path / "nowhere", tmp_path / "results.md")
+
+
 @pytest.mark.parametrize("readme", [None, "no title\n"], ids=["none", "without a title"])
 def test_a_folder_that_says_nothing_is_refused(readme: str | None, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()

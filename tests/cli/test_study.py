@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from bestofq.cli.commands import app
 from bestofq.cli.study import read_study
 from bestofq.core.errors import ConfigError, DataError
+from bestofq.models.local import SHIPPED
 from bestofq.recipes.best_of_q import collect
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import BestOfQSettings, SuiteSettings
@@ -47,7 +48,7 @@ PROMPTING = '[[arm]]\nname = "prompting"\nagent = "prompting"\n'
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a pass over 8 training tasks."""
+    """A store with a pass over 8 training tasks, and one over a test task."""
     folder = tmp_path_factory.mktemp("collected")
 
     async def fill() -> None:
@@ -55,6 +56,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with open_world(parts) as world:
             with Store.open(folder) as store:
                 await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)
+                await collect(
+                    parts, world, store, "eval", "prompting", Console(quiet=True), repeats=1, split="test", limit=1
+                )
 
     asyncio.run(fill())
     return folder
@@ -85,7 +89,7 @@ def test_a_study_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path: Pa
     first = run(write(tmp_path / "small", stored, BASE, HIGH), tmp_path / "out")
     before = kept(tmp_path / "out")
     with Store.open(stored, read_only=True) as store:
-        assert {r.name for r in store.runs()} == {"seed"}  # only read
+        assert {r.name for r in store.runs()} == {"seed", "eval"}  # only read
         seen = store.summaries(run="seed")
     file = write(tmp_path / "all", stored, BASE, HIGH, OWN, PROMPTING)
     result = run(file, tmp_path / "out")
@@ -135,6 +139,22 @@ def test_an_arm_learns_from_the_tasks_and_as_many_episodes_as_it_says(tmp_path: 
     assert found[0]["right"] is found[0]["success"] is None
 
 
+def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(tmp_path: Path, stored: Path) -> None:
+    model = tmp_path / "model"
+    model.symlink_to(SHIPPED["pocket"])
+    head = HEAD.replace("dev_tasks = 2", "dev_tasks = 0").replace("test_tasks = 2", "test_tasks = 1")
+    head = head.replace("seeds = [0, 1]", "seeds = [0]").replace("[16]", f"[16], model.path = '{model}'")
+    beams = (f'[[arm]]\nname = "{n}"\nagent = "beam"\nact = {{ model.beams = {n} }}\n' for n in (2, 3))
+    file = write(tmp_path / "study", stored, *beams, head=head)
+    before = [run for arm in run(file, tmp_path / "out")["arms"] for run in arm["runs"]]
+    model.unlink()
+    model.symlink_to(SHIPPED["pocket-web"])
+    after = [run for arm in run(file, tmp_path / "out")["arms"] for run in arm["runs"]]
+    assert len({*before, *after}) == 4
+    with Store.open(tmp_path / "out", read_only=True) as store:
+        assert {episode.run for episode in store.summaries()} == {*before, *after}
+
+
 @pytest.mark.parametrize(
     ("arms", "error", "said"),
     [
@@ -146,9 +166,14 @@ def test_an_arm_learns_from_the_tasks_and_as_many_episodes_as_it_says(tmp_path: 
         ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
         ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),
         ('[[arm]]\nname = "a"\nlearn = { n_candidates = 5 }\n', DataError, "collected with n_candidates 3"),
+        ('[[arm]]\nname = "a"\nlearn = { chat.model = "m" }\n', DataError, "collected with chat None"),
+        ('[[arm]]\nname = "a"\ndata = { runs = ["eval"] }\n', DataError, "'eval', which is of the split test"),
         ('[[arm]]\nname = "a"\nact = { model.embed_layer = 2 }\n', ConfigError, "other embeddings"),
     ],
-    ids=["setting", "field", "twice", "too few", "run", "store", "no store", "other policy", "other embedding"],
+    ids=[
+        *("setting", "field", "twice", "too few", "run", "store", "no store", "other policy", "other endpoint"),
+        *("test tasks", "other embedding"),
+    ],
 )
 def test_a_bad_study_is_told_in_a_sentence(
     arms: str, error: type[Exception], said: str, tmp_path: Path, stored: Path
@@ -156,6 +181,12 @@ def test_a_bad_study_is_told_in_a_sentence(
     with pytest.raises(error, match=said) as told:
         run(write(tmp_path, stored, arms), tmp_path / "out")
     assert "\n" not in str(told.value)
+
+
+def test_a_seed_is_given_once(tmp_path: Path, stored: Path) -> None:
+    file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[1, 1]"))
+    with pytest.raises(ConfigError, match=r"a seed comes twice in \[1, 1\]"):
+        read_study(file)
 
 
 @pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*/study.toml")), ids=lambda file: file.parent.name)

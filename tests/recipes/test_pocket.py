@@ -148,9 +148,9 @@ def test_any_text_survives_the_tokenizer_and_a_mark_is_one_token() -> None:
     assert len(tokenizer.encode(" [7]", add_special_tokens=False)) == 1
 
 
-def test_training_lowers_the_loss_of_replies() -> None:
+def tiny() -> LlamaForCausalLM:
     torch.manual_seed(0)
-    model = LlamaForCausalLM(
+    return LlamaForCausalLM(
         LlamaConfig(
             vocab_size=16,
             hidden_size=32,
@@ -160,11 +160,22 @@ def test_training_lowers_the_loss_of_replies() -> None:
             tie_word_embeddings=True,
         )
     )
+
+
+def test_training_lowers_the_loss_of_replies() -> None:
     examples = [TokenizedExample([1, n, 3, n, 2], [(3, 5)]) for n in range(4, 16)] * 8
     rows = []
     config = SFTConfig(steps=150, batch_tokens=16 * 8, widths=(8,), compile=False, warmup_steps=5)
-    train_language_model(model, examples, config, rows.append, report_every=10)
+    train_language_model(tiny(), examples, config, rows.append, report_every=10)
     assert rows[-1].loss_reply < 0.2 * rows[0].loss_reply
+
+
+def test_a_step_without_any_reply_is_learned_from_all_the_same() -> None:
+    model, rows = tiny(), []
+    config = SFTConfig(steps=2, batch_tokens=16, widths=(8,), compile=False)
+    train_language_model(model, [TokenizedExample([1, 4, 3, 4, 2], [])] * 2, config, rows.append)
+    assert (rows[0].loss_reply, rows[0].loss_all > 0) == (0, True)
+    assert all(weight.isfinite().all() for weight in model.parameters())
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -40,7 +40,7 @@ def results(
 
 def results_page(experiments: Path, out: Path) -> str:
     """The page as it is to stand at `out`. DataError where a folder has no README.md, or that no title."""
-    folders = sorted(folder for folder in experiments.iterdir() if folder.is_dir())
+    folders = sorted(folder for folder in experiments.glob("*") if folder.is_dir())
     if not folders:
         raise DataError(f"{experiments} holds no folder of a study")
     titles = [(folder, _title(folder)) for folder in folders]

@@ -94,7 +94,8 @@ def _losses(model: Any, tokens: Tensor, weights: Tensor) -> tuple[Tensor, Tensor
         hidden = model.model(input_ids=tokens[:, :-1], use_cache=False).last_hidden_state  # [B, T-1, D]
         logits = model.lm_head(hidden)  # [B, T-1, V]
     loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten(), reduction="none")
-    loss_all, loss_reply = (weights.flatten(1) * loss).sum(1) / weights.flatten(1).sum(1)
+    whole = weights.flatten(1).sum(1).clamp(min=1)  # tokens, replies: there may be none of the latter
+    loss_all, loss_reply = (weights.flatten(1) * loss).sum(1) / whole
     return loss_all, loss_reply
 
 

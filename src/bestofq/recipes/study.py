@@ -31,7 +31,7 @@ from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.best_of_q import SEED_RUN, collect, embedded, learn, transitions_of
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import OracleStep, oracle_steps, rescored
-from bestofq.recipes.run_config import run_config
+from bestofq.recipes.run_config import run_config, search_settings
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.rollouts.episode import state_at
@@ -46,7 +46,9 @@ RANKED: tuple[AgentKind, ...] = ("best-of-q", "prior")
 class Data(Noun):
     """The stored episodes that Q learns from."""
 
-    store: Path | None = Field(default=None, description="folder of a store, which is only read")
+    store: Path | None = Field(
+        default=None, description="folder of a store, which is only read; relative to where one is"
+    )
     made_by: str = Field(default="bestofq collect", description="the command that makes that store")
     runs: tuple[str, ...] = Field(default=(SEED_RUN,), description="of the store, in the order they are drawn on")
     episodes: int | None = Field(default=None, ge=1, description="this many, pass after pass; none: all there are")
@@ -80,10 +82,12 @@ class Study(Noun):
     arm: tuple[Arm, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _names_differ(self) -> "Study":
+    def _arms_and_seeds_differ(self) -> "Study":
         names = [arm.name for arm in self.arm]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two arms are called {twice!r}")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"a seed comes twice in {list(self.seeds)}")
         return self
 
 
@@ -174,6 +178,11 @@ class Bench:
                 f"the arm {setup.arm.name!r} is to learn from {data.episodes or 'all'} episodes of tasks like "
                 f"{data.tasks!r}, and there are {len(found)}: ask for fewer, or collect more"
             )
+        if other := next((episode for episode in found if episode.split != "train"), None):
+            raise DataError(
+                f"the arm {setup.arm.name!r} is to learn from the run {other.run!r}, which is of the split "
+                f"{other.split}: name data.runs of training tasks"
+            )
         return source, found[: data.episodes]
 
     def _source(self, setup: Setup) -> Store:
@@ -190,11 +199,12 @@ class Bench:
         for run in setup.data.runs:
             if run not in stored:
                 raise DataError(f"there is no run {run!r} in {where}: it has {', '.join(stored)}")
-            for name, value in stored[run].items():
-                if name in ("n_candidates", "model", "suite") and not _agree(value, wanted[name]):
+            known = {"chat": None, **stored[run]}
+            for name in ("n_candidates", "model", "suite", "chat"):
+                if name in known and not _agree(known[name], wanted.get(name)):
                     raise DataError(
-                        f"run {run!r} of {where} was collected with {name} {value}, the arm {setup.arm.name!r} says "
-                        f"{wanted[name]}: give it `collect`, or the settings of that run"
+                        f"run {run!r} of {where} was collected with {name} {known[name]}, the arm {setup.arm.name!r} "
+                        f"says {wanted.get(name)}: give it `collect`, or the settings of that run"
                     )
         return self._sources[where]
 
@@ -251,12 +261,19 @@ class Bench:
     async def _play(self, setup: Setup, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""
         parts = Parts(setup.acting.model_copy(update={"seed": seed}))
+        facts = {
+            **_facts(parts, "test"),
+            "q": key,
+            "beta": parts.settings.beta,
+            "beams": parts.settings.model.beams,
+            "search": search_settings(parts, "mcts"),
+        }
         async with open_world(parts) as world:
             return await collect(
                 parts,
                 world,
                 self.store,
-                f"test-{_key({**_facts(parts, 'test'), 'q': key, 'beta': parts.settings.beta})}",
+                f"test-{_key(facts)}",
                 setup.arm.agent,
                 self.console,
                 repeats=self.study.passes,
@@ -308,9 +325,10 @@ def _items(parts: Parts, episode: Episode) -> Iterable[EmbedItem]:
 
 
 def _facts(parts: Parts, split: Split) -> dict[str, JsonValue]:
-    """What the episodes of a run depend on, their tasks included."""
+    """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
     suite = parts.settings.suite.model_dump(mode="json", include={"only", "per_task", "families"})
-    return {**run_config(parts, split), "tasks": suite}
+    weights = parts.model.revision if parts.settings.chat is None else None
+    return {**run_config(parts, split), "tasks": suite, "prompts": parts.prompts, "weights": weights}
 
 
 def _key(facts: Mapping[str, JsonValue | Sequence[str]]) -> str:

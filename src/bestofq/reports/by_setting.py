@@ -109,7 +109,7 @@ def by_setting(
 def setting_sheet(rows: Sequence[SettingRow], keys: Sequence[str]) -> Sheet:
     """The rows as a table."""
     return Sheet(
-        name="by-" + "-".join(key.replace(".", "-").replace("/", "-") for key in keys),
+        name="by-" + "-".join(map(in_file_name, keys)),
         title=f"Success by {', '.join(keys)}",
         columns=(
             *(Column(name=key) for key in keys),
@@ -137,6 +137,10 @@ def setting_sheet(rows: Sequence[SettingRow], keys: Sequence[str]) -> Sheet:
             "task.",
         ),
     )
+
+
+def in_file_name(key: str) -> str:
+    return key.replace(".", "-").replace("/", "-")
 
 
 def _attempts(episodes: Sequence[tuple[str, EpisodeSummary]]) -> list[Attempt]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bestofq.core.errors import InputError
-from bestofq.reports.by_setting import SettingRow
+from bestofq.reports.by_setting import SettingRow, in_file_name
 from bestofq.reports.origin import together
 from bestofq.reports.sheet import Cell, Column, Row, Sheet
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
@@ -29,7 +29,7 @@ def grid_sheet(rows: Sequence[SettingRow], down: str, across: str) -> Sheet:
             if any(cell is not None for cell in shown):
                 found.append(Row(cells=(value, name, *shown), percent=percent, signed=signed, origin=origin))
     return Sheet(
-        name=f"grid-{_file(down)}-{_file(across)}",
+        name=f"grid-{in_file_name(down)}-{in_file_name(across)}",
         title=f"Success by {down} (down) and {across} (across)",
         columns=(Column(name=down), Column(name="number"), *(Column(name=f"{across} {head}") for head in heads)),
         rows=tuple(found),
@@ -55,7 +55,3 @@ def _difference(row: SettingRow | None) -> Difference | None:
 
 def _measure(estimate: Estimate, interval: Interval | None) -> Measure:
     return Measure(value=estimate.mean, error=estimate.error, interval=interval)
-
-
-def _file(key: str) -> str:
-    return key.replace(".", "-").replace("/", "-")

@@ -101,10 +101,12 @@ def _result(arm: Measured, first: Measured | None) -> ArmResult:
         successes=sum(e.success for e in arm.learned) if learned else None,
         transitions=sum(e.steps for e in arm.learned) if learned else None,
         values=tuple(arm.values),
-        right=stats.ratio(_right(steps)) if contested else None,
+        right=stats.ratio(_right(steps), span=stats.UNIT) if contested else None,
         right_by_seed=tuple(stats.ratio(_right(seed), resamples=1).value for seed in arm.ranked) if contested else (),
         right_difference=(
-            stats.paired_ratio(_right(steps), _right([step for seed in first.ranked for step in seed]))
+            stats.paired_ratio(
+                _right(steps), _right([step for seed in first.ranked for step in seed]), span=stats.SIGNED
+            )
             if contested and first and first.ranked
             else None
         ),
@@ -182,7 +184,10 @@ def _same_tasks(rows: Sequence[ArmResult]) -> bool:
 
 
 def _notes(rows: Sequence[ArmResult]) -> list[str]:
-    notes = ["In brackets the 95 % bootstrap interval over tasks; differences are to the first arm, paired by task."]
+    notes = [
+        "In brackets the 95 % bootstrap interval over tasks, which says nothing about other seeds; differences are to "
+        "the first arm, paired by task."
+    ]
     ranked = [row for row in rows if row.contested]
     if ranked:
         counts = sorted({row.contested for row in ranked if row.contested})
