@@ -27,7 +27,7 @@ class InductionConfig(Noun):
     """Induction heads at the start, and the drill. Its rates are low: at those of the training that follows, the
     heads are lost before they are of use."""
 
-    steps: int = Field(default=0, ge=0, description="steps of the drill; 0: no heads are laid, nothing is drilled")
+    steps: int = Field(default=0, ge=0, description="of the drill; 0: no heads are laid; with a base: only `share`")
     width: int = Field(default=192, ge=32, description="tokens a row")
     batch_tokens: int = Field(default=6144, description="tokens a step")
     lr_muon: float = 0.004

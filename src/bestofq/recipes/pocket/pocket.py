@@ -67,6 +67,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     model, tokenizer = _start(config, examples) if config.base is None else _load(config.base)
     tokenized = [_tokenize(tokenizer, example) for example in examples]
     copying = config.induction
+    drilled = copying.steps if config.base is None else 0
     if copying.steps:
         rows_kept = drill(copying, len(tokenizer), round(copying.share * len(examples)), config.seed)
         tokenized.extend(TokenizedExample(row.tokens, []) for row in rows_kept)  # among all tokens, not as replies
@@ -79,7 +80,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     }
     rows: list[dict[str, float]] = []
     with bar(console) as shown:
-        task = shown.add_task("training", total=copying.steps + config.training.steps)
+        task = shown.add_task("training", total=drilled + config.training.steps)
 
         def tell(row: Report, before: int = 0) -> None:
             rows.append({**row._asdict(), "seconds": round(time.monotonic() - started, 1)})
@@ -89,13 +90,13 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
                 console.print(f"step {row.step}: {text}")
 
         def report(row: Report) -> None:
-            tell(row, copying.steps)
+            tell(row, drilled)
             if row.step % 100 == 0 or row.step == config.training.steps:
                 save(model, tokenizer, out)
                 (out / LOG).write_text(json.dumps({**log, "rows": rows}, indent=1) + "\n", "utf-8")
 
-        if copying.steps and config.base is None:
-            count = copying.steps * (copying.batch_tokens // copying.width)
+        if drilled:
+            count = drilled * (copying.batch_tokens // copying.width)
             phrases = list(drill(copying, len(tokenizer), count, config.seed + 1))
             train_language_model(model, phrases, drill_training(copying, config.training), tell)
             log["drill"], rows = rows, []
