@@ -48,7 +48,11 @@ def study(
 
 def read_study(file: Path) -> tuple[Study, list[Setup]]:
     """A study with the settings of its arms. ConfigError on what is not understood."""
-    chosen = config_of(Study, read_tree(file))
+    tree = read_tree(file)
+    try:
+        chosen = config_of(Study, tree)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
     base = merged(read_tree(file.parent / chosen.config), chosen.set)
     return chosen, [_setup(chosen, arm, base) for arm in chosen.arm]
 

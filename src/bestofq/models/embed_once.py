@@ -73,6 +73,8 @@ class EmbedsOnce(ABC):
         (`store.screenshots.load`), asked only for what is embedded next."""
         distinct = {item.key: item for item in items}
         found = dict(store.get_many(list(distinct))) if store is not None else {}
+        if progress:
+            progress(len(found), len(distinct))
         # Alike lengths together; items that share a context stay together, as their keys sort by it.
         todo = sorted(
             (i for key, i in distinct.items() if key not in found),
