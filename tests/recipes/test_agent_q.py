@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -67,10 +67,18 @@ def said(command: str) -> str:
     return f" so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: CONTINUE"
 
 
-class Scripted(Parts):
-    @cached_property
-    def prompted(self) -> TextModel:
-        return ScriptedModel(shopper)
+def answering(reply: Callable[[Request], Sequence[str]]) -> type[Parts]:
+    """Parts whose model replies so."""
+
+    class Answering(Parts):
+        @cached_property
+        def prompted(self) -> TextModel:
+            return ScriptedModel(reply)
+
+    return Answering
+
+
+Scripted = answering(shopper)
 
 
 @pytest.fixture(scope="module")
@@ -142,14 +150,9 @@ async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_
                 raise ZeroDivisionError("a bug")
         return shopper(request)
 
-    class Asked(Scripted):
-        @cached_property
-        def prompted(self) -> TextModel:
-            return ScriptedModel(shopping)
-
     async def work() -> None:
         with Store.open(tmp_path) as store:
-            parts = Asked(parts_with(8).settings)
+            parts = answering(shopping)(parts_with(8).settings)
             async with open_world(parts) as world:
                 await begin(parts, store, "search", "train", searcher="trees")
                 await search_tasks(parts, world, store, "search", await world.tasks("train", 12), QUIET)
@@ -280,15 +283,10 @@ def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_
                 raise ZeroDivisionError("a bug")
             return shopper(request)
 
-        class Asked(Scripted):
-            @cached_property
-            def prompted(self) -> TextModel:
-                return ScriptedModel(shopping)
-
         asked = 0
         said = Console(file=StringIO(), width=200)
         out = tmp_path / folder
-        assert run_agent_q(Asked(settings), out / "store", out, said) == out / "policy-2" / "model"
+        assert run_agent_q(answering(shopping)(settings), out / "store", out, said) == out / "policy-2" / "model"
         assert isinstance(said.file, StringIO)
         return asked, said.file.getvalue()
 

@@ -115,6 +115,11 @@ def rated_tallies(rated: Iterable[Rated]) -> dict[str, Tally]:
     }
 
 
+def right_tally(rated: Iterable[Rated]) -> Tally:
+    """By task, contested steps at which a good action was taken, and contested steps."""
+    return {task: (float(held[3] - held[4]), float(held[3])) for task, held in rated_counts(rated).items()}
+
+
 def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Recall:
     """Recall and regret of one agent's rated steps; intervals over tasks."""
     counts = np.array(list(rated_counts(rated).values())).reshape(-1, 7)  # [T, 7]

@@ -18,7 +18,7 @@ from bestofq.core.noun import Noun
 RESAMPLES = 10_000
 LEVEL = 0.95
 _DRAWS_AT_ONCE = 2_000_000
-_ROWS_A_KIND = 50
+_ROWS_A_KIND = 50  # alike rows, from which on drawing kinds is faster than drawing rows
 _ALIKE = 1e-9  # resamples that differ by less do by rounding only
 
 Span = tuple[float, float]

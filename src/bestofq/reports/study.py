@@ -1,17 +1,16 @@
 """A study's arms side by side: right choices on stored steps, success on held-out tasks, differences to the first arm
 (Best-of-Q, Tables 4 and 10 to 12, Figs. 4 and 8)."""
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.figures import CurvePoint, learning_curve_svg
-from bestofq.reports.recall import Rated, recall
+from bestofq.reports.recall import Rated, recall, right_tally
 from bestofq.reports.sheet import Column, Row, Sheet
-from bestofq.reports.stats import Difference, Estimate, Interval, Measure, Tally
+from bestofq.reports.stats import Difference, Estimate, Interval, Measure
 from bestofq.reports.table import attempts_of
 from bestofq.store.records import EpisodeSummary
 
@@ -101,11 +100,13 @@ def _result(arm: Measured, first: Measured | None) -> ArmResult:
         successes=sum(e.success for e in arm.learned) if learned else None,
         transitions=sum(e.steps for e in arm.learned) if learned else None,
         values=tuple(arm.values),
-        right=stats.ratio(_right(steps), span=stats.UNIT) if contested else None,
-        right_by_seed=tuple(stats.ratio(_right(seed), resamples=1).value for seed in arm.ranked) if contested else (),
+        right=stats.ratio(right_tally(steps), span=stats.UNIT) if contested else None,
+        right_by_seed=tuple(stats.ratio(right_tally(seed), resamples=1).value for seed in arm.ranked)
+        if contested
+        else (),
         right_difference=(
             stats.paired_ratio(
-                _right(steps), _right([step for seed in first.ranked for step in seed]), span=stats.SIGNED
+                right_tally(steps), right_tally([step for seed in first.ranked for step in seed]), span=stats.SIGNED
             )
             if contested and first and first.ranked
             else None
@@ -125,16 +126,6 @@ def _result(arm: Measured, first: Measured | None) -> ArmResult:
 
 def _kept(regret: Measure) -> float | None:
     return None if regret.value is None else 1 - regret.value
-
-
-def _right(steps: Iterable[Rated]) -> Tally:
-    """By task, contested steps with a right choice, and contested steps."""
-    counts: dict[Hashable, tuple[float, float]] = defaultdict(lambda: (0, 0))
-    for step in steps:
-        if any(step.good) and not all(step.good):
-            right, of = counts[step.task]
-            counts[step.task] = right + step.good[step.chosen], of + 1
-    return counts
 
 
 def study_sheet(title: str, rows: Sequence[ArmResult]) -> Sheet:

@@ -20,6 +20,7 @@ from bestofq.learning.sft import SFTConfig, TokenizedExample
 SHARP = 5.66  # size of the position biases: the token before gets 70 times the weight of its neighbours
 MATCH = 4.0  # size of the matching weights: a like token is found among some hundred
 COPIED = 0.4  # size of what is written of the token found
+ROPE_THETA = 1e6  # base of the rotary embedding: slow enough planes that far tokens are matched
 BEFORE = 0.05  # size of what is written of the token before
 
 
@@ -32,7 +33,6 @@ class InductionConfig(Noun):
     batch_tokens: int = Field(default=6144, description="tokens a step")
     lr_muon: float = 0.004
     lr_adam: float = 0.001
-    rope_theta: float = Field(default=1e6, description="base of the rotary embedding; far marks are matched with it")
     share: float = Field(default=0.05, ge=0, lt=1, description="of all examples of the training after it")
 
 

@@ -24,7 +24,7 @@ from bestofq.learning.sft import SFTConfig, TokenizedExample, train_language_mod
 from bestofq.recipes.bars import bar
 from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 from bestofq.recipes.pocket.examples import Example
-from bestofq.recipes.pocket.induction import InductionConfig, drill, drill_training, lay_heads
+from bestofq.recipes.pocket.induction import ROPE_THETA, InductionConfig, drill, drill_training, lay_heads
 from bestofq.recipes.pocket.tokenizer import train_tokenizer
 
 LOG = "training_log.json"
@@ -111,7 +111,7 @@ def _start(config: PocketConfig, examples: Sequence[Example]) -> tuple[LlamaForC
             attention_bias=induction,
             rope_parameters={
                 "rope_type": "default",
-                "rope_theta": config.induction.rope_theta if induction else 10_000.0,
+                "rope_theta": ROPE_THETA if induction else 10_000.0,
             },
             vocab_size=len(tokenizer),
             hidden_size=config.width,
