@@ -3,9 +3,10 @@
 import asyncio
 
 import numpy as np
+import pytest
 import torch
 
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.embedding import EmbedItem, Pooling
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.local import LocalModel, Request
 
@@ -32,16 +33,28 @@ def test_the_last_token_alone_can_be_pooled(model: LocalModel) -> None:
     np.testing.assert_allclose(after[0], hidden[-1].detach().numpy(), atol=1e-4)
 
 
-def test_the_model_s_own_answer_can_be_pooled(model: LocalModel) -> None:
-    item = EmbedItem(text=LONG.text, answer=5)
-    reply = model.generate_batch([Request(prompt=item.text, max_new_tokens=5, one_line=True)])[0].replies[0]
-    answer = list(reply.ids[:-1] if reply.finished else reply.ids)
-    prompt = model.encode(item.text)
-    hidden = model.model(torch.tensor([prompt + answer]), output_hidden_states=True).hidden_states[-1][0]
-    vectors = LocalEmbedder(model).embed_all([SHORT, item, LONG])
-    np.testing.assert_allclose(vectors[1], hidden[len(prompt) :].mean(0).detach().numpy(), atol=1e-4)
-    np.testing.assert_allclose(vectors[2], LocalEmbedder(model).embed_all([LONG])[0], atol=1e-5)
-    assert len({item.key, LONG.key}) == 2
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_the_model_s_own_answer_can_be_pooled_whether_it_ended_or_was_cut_off(
+    model: LocalModel, pooling: Pooling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [EmbedItem(text=f"{word} {LONG.text}", answer=12) for word in ("a", "back", "goal", "mouse", "red")]
+    said = [model.generate_batch([Request(prompt=item.text, one_line=True)])[0].replies[0].ids for item in items]
+    later = next(token for ids in said for token in ids if ids.index(token) not in (0, len(ids) - 1))
+    monkeypatch.setattr(model, "_ends", torch.tensor([later, said[-1][0]]))
+    vectors = LocalEmbedder(model, pooling=pooling).embed_all([SHORT, *items, LONG])
+    lengths = set()
+    for item, vector in zip(items, vectors[1:-1], strict=True):
+        reply = model.generate_batch([Request(prompt=item.text, max_new_tokens=12, one_line=True)])[0].replies[0]
+        answer = list(reply.ids[:-1] if reply.finished else reply.ids)
+        lengths.add(len(answer))
+        prompt = model.encode(item.text)
+        hidden = model.model(torch.tensor([prompt + answer]), output_hidden_states=True).hidden_states[-1][0]
+        own = hidden[len(prompt) :] if answer else hidden[-1:]
+        wanted = own[-1] if pooling == "last" else own.mean(0)
+        np.testing.assert_allclose(vector, wanted.detach().numpy(), atol=1e-4)
+    assert lengths >= {0, 12} and len(lengths) > 2
+    np.testing.assert_allclose(vectors[-1], LocalEmbedder(model, pooling=pooling).embed_all([LONG])[0], atol=1e-5)
+    assert len({items[0].key, EmbedItem(text=items[0].text).key}) == 2
 
 
 def test_padding_does_not_change_a_vector(model: LocalModel) -> None:

@@ -6,7 +6,7 @@ them all.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,8 +15,16 @@ from bestofq.core.embedding import Context, EmbedItem, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError
 from bestofq.core.transitions import Floats
 from bestofq.models.embed_once import EmbedsOnce, Vector
-from bestofq.models.local import LocalModel, Request
+from bestofq.models.local import Generation, LocalModel, Request
 from bestofq.models.pooling import hidden_states, padded, pooled
+
+
+class _Reading(NamedTuple):
+    """What of a text is pooled: its tokens from `start` on; `vector` [D] where it is known already."""
+
+    tokens: Sequence[int]
+    start: int = 0
+    vector: Floats | None = None
 
 
 class LocalEmbedder(EmbedsOnce):
@@ -51,11 +59,14 @@ class LocalEmbedder(EmbedsOnce):
         size = self._model.max_batch
         alone = [i for i, item in enumerate(items) if not item.context]
         read = dict(zip(alone, self._read([items[i] for i in alone]), strict=True))
-        alone.sort(key=lambda i: len(read[i][0]))
-        for start in range(0, len(alone), size):
-            group = alone[start : start + size]
+        for index, reading in read.items():
+            if reading.vector is not None:
+                rows[index] = Vector(reading.vector, len(reading.tokens))
+        unread = sorted((i for i in alone if rows[i] is None), key=lambda i: len(read[i].tokens))
+        for start in range(0, len(unread), size):
+            group = unread[start : start + size]
             for index, vector in zip(group, self._pool([read[i] for i in group]), strict=True):
-                rows[index] = Vector(vector, len(read[index][0]))
+                rows[index] = Vector(vector, len(read[index].tokens))
         by_context: dict[str, list[int]] = {}
         for i, item in enumerate(items):
             if item.context:
@@ -70,26 +81,37 @@ class LocalEmbedder(EmbedsOnce):
                 rows[index] = Vector(vector, count)
         return [row for row in rows if row is not None]
 
-    def _read(self, items: Sequence[EmbedItem]) -> list[tuple[list[int], int]]:
-        """The tokens of each item without context, its answer among them, and where what is pooled begins."""
+    def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
+        """The tokens of each item without context, its answer among them."""
         asked = [i for i, item in enumerate(items) if item.answer]
-        requests = [Request(prompt=items[i].text, max_new_tokens=items[i].answer, one_line=True) for i in asked]
+        states = self.spec.layer == -1
+        requests = [
+            Request(prompt=items[i].text, max_new_tokens=items[i].answer, one_line=True, states=states) for i in asked
+        ]
         answers = dict(zip(asked, self._model.generate_batch(requests), strict=True))
-        rows = []
-        for i, item in enumerate(items):
-            ids, start = self._model.encode(item.text), 0
-            if i in answers:
-                reply = answers[i].replies[0]
-                answer = reply.ids[:-1] if reply.finished else reply.ids  # the end is no word of it
-                ids, start = [*ids, *answer], len(ids) if answer else len(ids) - 1
-            rows.append((ids, start))
-        return rows
+        return [
+            self._answered(self._model.encode(item.text), answers[i])
+            if i in answers
+            else _Reading(self._model.encode(item.text))
+            for i, item in enumerate(items)
+        ]
+
+    def _answered(self, ids: list[int], generation: Generation) -> _Reading:
+        """A text and the answer to it. The end is no word of an answer; where there are none, the text's last token
+        stands for it."""
+        reply = generation.replies[0]
+        answer = reply.ids[:-1] if reply.finished else reply.ids
+        vector = None
+        if generation.states is not None and reply.finished:  # else the state of the last token is still to be found
+            own = generation.states[1:] if answer else generation.states
+            vector = pooled(own[None], torch.ones_like(own[None, :, 0], dtype=torch.bool), self.spec.pooling)[0]
+        return _Reading([*ids, *answer], len(ids) if answer else len(ids) - 1, vector)
 
     @torch.inference_mode()
-    def _pool(self, rows: Sequence[tuple[Sequence[int], int]]) -> Floats:
+    def _pool(self, rows: Sequence[_Reading]) -> Floats:
         """[B, D], of each row's tokens from a place on."""
-        ids, real = padded([tokens for tokens, _ in rows], self._model.device)
-        starts = torch.tensor([start for _, start in rows], device=ids.device)
+        ids, real = padded([row.tokens for row in rows], self._model.device)
+        starts = torch.tensor([row.start for row in rows], device=ids.device)
         own = real & (torch.arange(ids.shape[1], device=ids.device) >= starts[:, None])
         return pooled(self._hidden(input_ids=ids, use_cache=False), own, self.spec.pooling)
 

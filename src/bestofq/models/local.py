@@ -8,7 +8,7 @@ prompt is neither copied nor read more than once.
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -24,6 +24,7 @@ from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import SetupError
 from bestofq.models.batching import MicroBatcher
 from bestofq.models.beams import beam_search
+from bestofq.models.pooling import padded
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
 # where hardly a batch has the shape of another. A few serve as well; read when the first kernel is made.
@@ -43,7 +44,8 @@ SHIPPED = {
 class Request:
     """Draw replies to a prompt: the first greedy, the others sampled. `one_line`: a line break ends a reply too.
 
-    With `beams`, that many likeliest replies instead, by a beam search so wide.
+    With `beams`, that many likeliest replies instead, by a beam search so wide. `states`: give what the first
+    reply was drawn from too.
     """
 
     prompt: str
@@ -53,6 +55,7 @@ class Request:
     max_new_tokens: int = 64
     seed: int = 0
     one_line: bool = False
+    states: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,9 @@ class Generation:
     reply_tokens: int
     calls: int = 1
     usd: float | None = None  # None: the price is not known
+    states: Tensor | None = (
+        None  # [T, D] what the head read when it drew each token of the first reply, where asked for
+    )
 
     def usage(self, role: Role, *, seconds: float) -> Usage:
         return Usage(
@@ -164,29 +170,27 @@ class LocalModel:
     @torch.inference_mode()
     def _generate(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[Generation]:
         rows, draws, limit = len(requests), requests[0].draws, max(r.max_new_tokens for r in requests)
-        lengths = torch.tensor([len(p) for p in prompts], device=self.device)  # [B]
-        width = int(lengths.max())
-        ids = torch.zeros((rows, width), dtype=torch.long)
-        for row, prompt in enumerate(prompts):
-            ids[row, width - len(prompt) :] = torch.tensor(prompt)
-        ids = ids.to(self.device)
-        seen = torch.arange(width, device=self.device) >= (width - lengths)[:, None]  # [B, P] true where prompt
         if requests[0].beams:
+            backwards, seen = padded([prompt[::-1] for prompt in prompts], self.device)
+            ids, seen = backwards.flip(1), seen.flip(1)
             found, likely = beam_search(self.model, ids, seen.long(), width=requests[0].beams, limit=limit)
             return [self._generation(found[row], likely[row], len(prompts[row])) for row in range(rows)]
-        positions = (seen.long().cumsum(1) - 1).clamp(min=0)  # [B, P]
-        out = self.model(
-            input_ids=ids, attention_mask=seen.long(), position_ids=positions, use_cache=True, logits_to_keep=1
-        )
+        ids, seen = padded(prompts, self.device)  # [B, P]; no token sees what is padded after it, so no mask is needed
+        lengths = seen.sum(1)  # [B]
+        kept, where = torch.unique(lengths - 1, return_inverse=True)
+        states = requests[0].states
+        out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
         cache = _preallocate(out.past_key_values, draws * limit)
-        logits = out.logits[:, -1:].float().expand(-1, draws, -1)  # [B, R, V]
+        each = torch.arange(rows, device=self.device)
+        logits = out.logits[each, where][:, None].float().expand(-1, draws, -1)  # [B, R, V]
+        read = [(each, out.hidden_states[-1][each, lengths - 1])] if states else []  # by the head, for the first draw
         sampler = _Sampler(requests, limit, self.device)
         ends = (torch.cat([self._ends, self._breaks]) if requests[0].one_line else self._ends).to(self.device)
         alive = torch.ones((rows, draws), dtype=torch.bool, device=self.device)
         log_prob = torch.zeros((rows, draws), device=self.device)
         written = torch.full((rows, draws, limit), -1, dtype=torch.long, device=self.device)
         own = torch.eye(draws, dtype=torch.bool, device=self.device)
-        active = torch.arange(rows, device=self.device)  # rows still in the batch
+        active = each  # rows still in the batch
         for step in range(limit):
             tokens, taken = sampler.next(logits, active, step)  # [A, R], [A, R]
             log_prob[active] += torch.where(alive[active], taken, 0.0)
@@ -207,13 +211,20 @@ class LocalModel:
                 position_ids=(lengths[active, None] + step).expand(-1, draws),
                 past_key_values=cache,
                 use_cache=True,
+                output_hidden_states=states,
             )
             logits = out.logits.float()
+            if states:
+                read.append((active, out.hidden_states[-1][:, 0]))
         drawn = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
-        return [
+        generations = [
             self._generation(drawn[row], log_prob[row].tolist(), len(prompts[row]), one_line=requests[row].one_line)
             for row in range(rows)
         ]
+        if not states:
+            return generations
+        held = torch.stack([torch.zeros_like(read[0][1]).index_copy(0, *step) for step in read], dim=1)  # [B, T, D]
+        return [replace(g, states=held[row, : len(drawn[row][0])]) for row, g in enumerate(generations)]
 
     def _generation(
         self, branches: Sequence[list[int]], log_probs: Sequence[float], prompt_tokens: int, *, one_line: bool = False
@@ -284,9 +295,9 @@ def _preallocate(cache: Any, room: int) -> Any:
     return cache
 
 
-def _kind(request: Request) -> tuple[int, int, bool]:
+def _kind(request: Request) -> tuple[int, int, bool, bool]:
     """What all requests of one batch share."""
-    return request.draws, request.beams, request.one_line
+    return request.draws, request.beams, request.one_line, request.states
 
 
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:
