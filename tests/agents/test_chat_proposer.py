@@ -95,6 +95,15 @@ async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op
     assert "no JSON object" in offered.candidates[0].thought
 
 
+@pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "truncated", "refusal"])
+async def test_a_reply_without_candidates_gets_a_repair_turn(fault: Fault) -> None:
+    async with FaultServer(lambda _: said(CLICK), script=[fault]) as server, endpoint(server) as model:
+        asked = ChatProposer(model)
+        offered = await asked.propose(STATE, 1)
+    assert (offered.candidates[0].action, asked.no_ops, offered.usage[0].calls) == (Click(mark=2), 0, 2)
+    assert [len(request["messages"]) for request in server.requests] == [2, 4]
+
+
 @cache
 def seen(seed: int, width: int = 1280, height: int = 720) -> Screenshot:
     """A picture that says something different all over, so that it has some size."""
@@ -252,6 +261,29 @@ async def test_a_picker_without_a_usable_reply_leaves_the_choice_to_the_proposer
         scores = [(await picker.score(STATE, offered)).values for _ in range(3)]
     assert scores == [(0.0, 1.0), (0.0, 0.0), (0.0, 0.0)]
     assert picker.unparsed == 2
+    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["reasoning", "best"]  # section 5: a reasoning, before the choice
+
+
+async def test_a_picker_s_request_that_is_too_long_goes_down_the_ladder_too() -> None:
+    done = Candidate(action=Click(mark=2), label="click link Mug", note="seen")
+    decisions = (Decision(candidates=(done,), scores=(0.0,), chosen=0),) * 3
+    now = PAGE.model_copy(update={"screenshot": seen(2)})
+    state = STATE.model_copy(update={"observation": now, "decisions": decisions})
+    offered = [Candidate(action=Click(mark=mark), label="click") for mark in (1, 2)]
+    script: list[Fault | Literal["ok"]] = ["overflow"] * 3
+    async with FaultServer(lambda _: '{"best": 2}', script=script) as server, endpoint(server) as model:
+        scores = await ChatPickerScorer(model).score(state, offered)
+    assert (scores.values, scores.usage[0].calls) == ((0.0, 1.0), 1)
+    rungs = [
+        (sizes(request), json.dumps(request["messages"]).count("click link Mug (seen)")) for request in server.requests
+    ]
+    assert rungs == [([(1280, 720)], 3), ([(905, 509)], 3), ([(639, 359)], 3), ([(639, 359)], 1)]
+    async with FaultServer(lambda _: "", takes=0) as server, endpoint(server) as model:
+        with pytest.raises(ContextError):
+            await ChatPickerScorer(model).score(state, offered)
+    sent = [json.dumps(request) for request in server.requests]
+    assert len(set(sent)) == len(sent) == 6
 
 
 async def test_what_cannot_be_written_down_is_asked_for_again() -> None:
@@ -324,6 +356,8 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> 
             done = await run_many(tasks, make_env, agent, store=store, run="faults", step_limit=8, retries=8)
             assert len(done) == 40
             assert {episode.outcome for episode in done} <= {"success", "failure"}
+            cuts = {summary.reason.partition(":")[0] for summary in store.summaries(run="faults", status="cut")}
+            assert cuts <= {"ModelError", "ContextError"}  # a crash of ours would be cut too, and tried again
             errors = [step.observation.error for episode in store.episodes(run="faults") for step in episode.steps]
     assert server.seen["ok"] > 100
     assert min(server.seen[fault] for fault in shares) > 0

@@ -5,15 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from bestofq.agents.agent import Agent
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, state_text
+from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Decision, State
+from bestofq.core.decision import Candidate, Decision, Proposal, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.core.transitions import Floats
+from bestofq.models.prices import UNKNOWN, Price
+from bestofq.store.codec import pack, unpack
 
 PAGE = Observation(
     url="/",
@@ -51,12 +56,39 @@ class Sum:
         assert state.shape == task.shape == (1, 1)
 
 
+class Both:
+    """A proposer of the two."""
+
+    async def propose(self, state: State, n: int) -> Proposal:
+        return Proposal(candidates=CANDIDATES)
+
+
 async def test_q_scores_each_candidate_in_its_state() -> None:
     scores = await QScorer(Sum(), Lengths(), EmbeddingTexts()).score(STATE, CANDIDATES)
     base = len(state_text(STATE)) + len("a red one")
     assert scores.values == (base + len("click link Red"), base + len("click link Blue"))
     assert scores.state_value == base
     assert scores.usage[0].tokens_in == 7 * (2 + len(CANDIDATES))
+
+
+@pytest.mark.parametrize(
+    ("model", "price", "usd"),
+    [
+        ("lengths", None, None),
+        ("Qwen2.5-VL-3B-Instruct", None, 0.1),  # Table 13
+        ("lengths", Price(0.7, 9.0), 0.7),
+        ("Qwen2.5-VL-3B-Instruct", UNKNOWN, None),
+    ],
+)
+async def test_q_costs_what_its_embedder_reads(model: str, price: Price | None, usd: float | None) -> None:
+    embedder = Lengths()
+    embedder.spec = EmbedSpec(model=model, revision="1", dim=1)
+    scorer = QScorer(Sum(), embedder, EmbeddingTexts(), price=price)
+    used = [*(await scorer.prepare(STATE)), *(await scorer.score(STATE, CANDIDATES)).usage]
+    assert [one.tokens_in for one in used] == [7 * 2, 7 * 4]
+    assert [one.usd for one in used] == [
+        None if usd is None else pytest.approx(one.tokens_in * usd / 1e6) for one in used
+    ]
 
 
 async def test_the_screenshot_is_embedded_with_the_state_alone() -> None:
@@ -80,6 +112,14 @@ async def test_the_prior_adds_log_probabilities() -> None:
     assert values[0] > values[1]
     sharp = (await PriorScorer(scorer, beta=0.1).score(STATE, CANDIDATES)).values
     assert sharp[1] > sharp[0]
+
+
+async def test_a_decision_names_the_checkpoint_that_scored() -> None:
+    scorer = QScorer(Sum(), Lengths(), EmbeddingTexts(), checkpoint="value-1")
+    for one, named in ((scorer, "value-1"), (PriorScorer(scorer, beta=1), "value-1"), (ConstantScorer(), None)):
+        agent = Agent(name="a", proposer=Both(), scorer=one, selector=GreedySelector())
+        decision = await agent.decide(STATE, np.random.default_rng(0))
+        assert (decision.checkpoint, unpack(Decision, pack(decision)).checkpoint) == (named, named)
 
 
 async def test_a_proposer_without_log_probabilities_is_refused() -> None:

@@ -22,9 +22,11 @@ COMPOSITE = ("--set", "model.dialect=composite")
         ([*COMPOSITE, "--model", "no/such/folder"], "no/such/folder"),
         (["--model", "pocket-agentq"], "learns from the tokens of composite actions: give a local model"),
         ([*COMPOSITE, "--set", "chat.model=m"], "give a local model that writes them, .* and no endpoint"),
+        ([*COMPOSITE, "--model", "pocket-agentq", "--set", "suite.only=none*"], "no task of webshop has an id like"),
+        ([*COMPOSITE, "--model", "pocket-agentq", "--set", "suite.data=nowhere"], "nowhere"),
     ],
 )
 def test_what_cannot_go_well_is_said_at_once(words: list[str], said: str, tmp_path: Path) -> None:
     with pytest.raises(BestOfQError, match=said):
-        CliRunner().invoke(app, ["agent-q", "--store", str(tmp_path), *words], catch_exceptions=False)
-    assert not list(tmp_path.glob("policy-*"))
+        CliRunner().invoke(app, ["agent-q", "--store", str(tmp_path / "store"), *words], catch_exceptions=False)
+    assert not list(tmp_path.iterdir())

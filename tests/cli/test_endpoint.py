@@ -58,6 +58,7 @@ def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     """The same in a thread of this process, which has imported already what the command needs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("COLUMNS", "200")
 
     def call() -> int:
         with pytest.raises(SystemExit) as end:
@@ -128,7 +129,40 @@ async def test_a_refused_key_ends_the_run_with_a_sentence(within: Within) -> Non
     assert KEY not in said
 
 
+@pytest.mark.parametrize(
+    "address", ["nonsense", "127.0.0.1:8000/v1", "http://", "ftp://127.0.0.1/v1", "http://[::1/v1"]
+)
+async def test_what_can_be_no_endpoint_is_refused_before_it_is_tried(
+    address: str, tmp_path: Path, within: Within
+) -> None:
+    code, said = await within("eval", "--model", "m", "--base-url", address, "--agents", "prompting")
+    assert code == 2
+    assert "chat.base_url" in said
+    assert written(tmp_path) == b""
+
+
+async def test_an_endpoint_that_never_answers_is_named_with_what_is_wrong(within: Within) -> None:
+    async with FaultServer(shopper, {"500": 1.0}) as server:
+        where = ("--model", "m", "--base-url", server.base_url, "--set", "chat.attempts=1")
+        code, said = await within("eval", *where, "--agents", "prompting", "--tasks", "1", "--runs", "1")
+    assert code == 1
+    told = " ".join(said.split())
+    assert f"m at {server.base_url} gave no reply in 1 attempts" in told
+    assert "HTTP 500" in told
+
+
 async def test_an_endpoint_needs_a_model(within: Within) -> None:
     code, said = await within("eval", "--base-url", "http://127.0.0.1:9/v1")
     assert code == 2
     assert "--model" in said
+
+
+async def test_collecting_ends_with_what_it_cost(within: Within) -> None:
+    async with FaultServer(shopper) as server:
+        where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url)
+        code, said = await within("collect", *where, "--repeats", "1", "--set", "suite.train_tasks=2")
+    assert code == 0, said
+    calls = server.seen["ok"]
+    costs = next(line for line in said.splitlines() if "proposer" in line)
+    assert f"{100 * calls:,}" in costs
+    assert f"{calls * (100 * 0.15 + 20 * 0.6) / 1e6:.2g}" in costs

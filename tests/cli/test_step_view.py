@@ -63,3 +63,4 @@ def test_a_step_in_plain_lines() -> None:
     ]
     assert lines[9] == "    1.0 s; so far 2.0 s, 1,200 tokens in, 30 out, $0.0020"
     assert lines[-1] == "    2.0 s; so far 4.0 s, 2,400 tokens in, 60 out"
+    assert view.by_role == ("the proposer read 2,400 tokens and wrote 60 (price unknown)",)

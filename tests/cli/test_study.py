@@ -183,6 +183,24 @@ def test_a_bad_study_is_told_in_a_sentence(
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ("act = { suite.seed = 7 }", "'a' learns with suite.seed = 2026 and acts with 7: tasks and splits must be"),
+        ('agent = "random"\nact = { suite.data = "x" }', "'a' learns with suite.data = none and acts with x"),
+        (
+            "collect = { suite.seed = 7 }\nlearn = { suite.seed = 8 }",
+            "'a' collects with suite.seed = 7 and acts with 8",
+        ),
+    ],
+)
+def test_an_arm_acts_on_the_tasks_and_splits_it_learned_from(arm: str, said: str, tmp_path: Path, stored: Path) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"the arm {said}")):
+        read_study(write(tmp_path, stored, f'[[arm]]\nname = "a"\n{arm}\n'))
+    same = '[[arm]]\nname = "a"\ncollect = { suite.seed = 7 }\nact = { suite.only = "P1*", suite.env = "browser" }\n'
+    read_study(write(tmp_path, stored, same))
+
+
 def test_a_seed_is_given_once(tmp_path: Path, stored: Path) -> None:
     file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[1, 1]"))
     with pytest.raises(ConfigError, match=r"a seed comes twice in \[1, 1\]"):

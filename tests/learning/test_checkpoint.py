@@ -70,6 +70,10 @@ def test_export_is_small_and_values_agree(
     live = ValueModel(iql.q, iql.v, embed=embed, train_n=3)
     slim, full = (load_value(tmp_path / kind, embed=embed) for kind in ("slim", "full"))
 
+    assert live.checkpoint is None
+    assert f"{slim.checkpoint}.safetensors" == read_card(tmp_path / "slim").weights
+    assert slim.checkpoint != full.checkpoint
+
     rng = np.random.default_rng(0)
     state, task = rng.standard_normal((2, 5, 8)).astype(np.float32)
     action = rng.standard_normal((5, 3, 8)).astype(np.float32)

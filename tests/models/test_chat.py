@@ -7,13 +7,17 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from email.utils import formatdate
 from typing import Any
 
+import httpx
+import openai
 import pytest
 
 from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError, ReplyError
 from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message, tolerant_json
 from bestofq.models.faults import Fault, FaultServer
+from bestofq.models.troubles import trouble_of
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 KEY = "sk-this-must-never-be-written-down"
@@ -129,6 +133,16 @@ async def test_the_ladder_is_walked_once() -> None:
     assert asked.rung == "text"
 
 
+async def test_the_limit_s_other_name_is_found_out_once() -> None:
+    async with FaultServer(good, refuses=("max_tokens",)) as server, model(server, attempts=1) as asked:
+        await asyncio.gather(asked.reply(ASK), asked.reply(ASK))
+        await asked.reply(ASK)
+    sent = [(request.get("max_tokens"), request.get("max_completion_tokens")) for request in server.requests]
+    assert 1 <= sent.count((1500, None)) <= 2
+    assert sent.count((None, 1500)) == 3
+    assert (asked.rung, asked.limit) == ("json_schema", "max_completion_tokens")
+
+
 async def test_below_the_ladder_there_is_nothing() -> None:
     async with FaultServer(good, {"format": 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match="no structured output"):
@@ -159,6 +173,34 @@ async def test_retry_after_is_honoured() -> None:
         assert time.monotonic() - began < 5  # the server says 0 s; our own back-off would have been 15 s
 
 
+@pytest.mark.parametrize(
+    ("header", "least", "most"),
+    [
+        ("7", 7, 7),
+        ("0.5", 0.5, 0.5),
+        ("-3", 0, 0),
+        (formatdate(time.time() + 3600, usegmt=True), 3500, 3600),
+        (formatdate(0, usegmt=True), 0, 0),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(header: str, least: float, most: float) -> None:
+    found = trouble_of(slow_down(header), where="m", key_variable="K", attempt=1)
+    assert found.kind == "overload"
+    assert found.wait is not None
+    assert least <= found.wait <= most
+
+
+@pytest.mark.parametrize("header", ["", "soon", "nan", "inf", "Mon, 99 Foo 2026"])
+def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
+    assert trouble_of(slow_down(header), where="m", key_variable="K", attempt=1).wait is None
+
+
+def slow_down(header: str) -> openai.RateLimitError:
+    request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
+    response = httpx.Response(429, headers={"Retry-After": header}, request=request)
+    return openai.RateLimitError("slow down", response=response, body=None)
+
+
 async def test_overload_halves_the_calls_in_flight_and_success_brings_them_back() -> None:
     async with FaultServer(good, script=["429"], seconds=0.005) as server, model(server, concurrency=8) as asked:
         await asked.reply(ASK)
@@ -168,7 +210,7 @@ async def test_overload_halves_the_calls_in_flight_and_success_brings_them_back(
         assert server.most_at_once <= 8
 
 
-async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back() -> None:
+async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
     async with (
         FaultServer(good, script=["500"] * 12, seconds=0.001) as server,
         model(server, concurrency=4, trip_after=4, cooldown=0.1, attempts=50) as asked,
@@ -178,6 +220,9 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back() -
         assert len(replies) == 8
         assert time.monotonic() - began > 0.3  # it paused, and probed one by one
         assert server.seen["500"] == 12
+    assert [record.getMessage() for record in caplog.records if record.name == "bestofq.models.chat"] == [
+        f"any at {server.base_url} fails again and again (last: HTTP 500): the run pauses and probes it"
+    ]
 
 
 async def test_a_thousand_replies_through_every_fault() -> None:

@@ -77,5 +77,5 @@ def test_a_reply_that_is_cut_off_says_so(model: LocalModel) -> None:
 
 
 def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no language model at"):
+    with pytest.raises(SetupError, match=r"no language model at [^\n]+--base-url[^\n]+$"):
         LocalModel.load(tmp_path / "nothing")

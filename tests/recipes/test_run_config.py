@@ -9,12 +9,13 @@ import pytest
 
 from bestofq.cli.config import load_config
 from bestofq.core.errors import DataError
+from bestofq.core.observation import Task
 from bestofq.models.local import POCKET
 from bestofq.recipes.agent_q import searched_trees
-from bestofq.recipes.best_of_q import begin
+from bestofq.recipes.best_of_q import Playing, begin
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.run_config import Searcher, run_config
-from bestofq.recipes.settings import BestOfQSettings
+from bestofq.recipes.settings import AgentKind, BestOfQSettings
 from bestofq.store.store import Store
 
 CHAT = ("chat.model=m", "chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
@@ -102,6 +103,57 @@ async def test_a_run_of_a_store_that_kept_no_searches_goes_on_and_keeps_them_fro
         await begin(parts, store, "r", "train", searcher="trees")
         with pytest.raises(DataError, match=r"agent_q\.search\.depth=30, and this has 9"):
             await begin(parts_with(*CHAT, "agent_q.search.depth=9"), store, "r", "train", searcher="trees")
+
+
+def played(kind: AgentKind, n: int | None = None) -> Playing:
+    return Playing(kind, kind, n)
+
+
+@pytest.mark.parametrize(
+    ("agent", "before", "said"),
+    [
+        (played("beam"), "model.beams=3", "model.beams=3, and this has 4"),
+        (played("prior"), "beta=0.5", "beta=0.5, and this has 0.1"),
+    ],
+)
+async def test_what_an_agent_alone_depends_on_is_held_for_it(
+    agent: Playing, before: str, said: str, tmp_path: Path
+) -> None:
+    with Store.open(tmp_path) as store:
+        await begin(parts_with(before), store, "r", "train", agent=agent)
+        await begin(parts_with(before), store, "r", "train", agent=agent)
+        await begin(parts_with(), store, "r", "train", agent=played("best-of-q"))  # which has no such setting
+        with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {said}: go on with --set {before}, or")):
+            await begin(parts_with(), store, "r", "train", agent=agent)
+
+
+async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await begin(parts_with(), store, "r", "train", agent=played("best-of-q", 5))
+        await begin(parts_with(), store, "r", "train", agent=played("random"))
+        with pytest.raises(
+            DataError, match=r"agent best-of-q of the run 'r' was begun with N = 5 .* 3: go on with --n 5"
+        ):
+            await begin(parts_with(), store, "r", "train", agent=played("best-of-q"))
+
+
+async def test_a_run_that_kept_no_settings_of_agents_goes_on_by_default_and_keeps_them_from_then_on(
+    tmp_path: Path,
+) -> None:
+    parts, other = parts_with(), parts_with("beta=0.5")
+    task = Task(id="t", suite="webshop", goal="g", start_url="http://shop.test/")
+    with Store.open(tmp_path) as store:
+        for run in ("old", "empty"):
+            made = await begin(parts, store, run, "train")  # as it was written before
+        await store.begin_episode("old", "prior", task, 0, made)
+        await begin(other, store, "empty", "train", agent=played("prior"))
+        with pytest.raises(
+            DataError, match=r"'old' does not say with which beta .* so 0\.1 is taken, and this has 0\.5"
+        ):
+            await begin(other, store, "old", "train", agent=played("prior"))
+        await begin(parts, store, "old", "train", agent=played("prior"))
+        with pytest.raises(DataError, match=r"beta=0\.1, and this has 0\.5"):
+            await begin(other, store, "old", "train", agent=played("prior"))
 
 
 async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from report_nouns import PROVENANCE, record, task
+from report_nouns import PROVENANCE, decision, page, record, task
 
+from bestofq.core.decision import Step
 from bestofq.core.errors import DataError, InputError
 from bestofq.reports.by_setting import by_setting, setting_sheet
 from bestofq.reports.charts import bars_svg
@@ -38,7 +39,7 @@ async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: 
     assert rows[1].difference is not None
     assert (rows[1].difference.mean, rows[1].difference.low, rows[1].difference.high) == (-0.5, -1.0, 0.0)
     assert rows[1].origin.commands == ("bestofq collect --run low",)
-    sheet = setting_sheet(rows, ["epsilon"])
+    sheet = setting_sheet(rows)
     assert sheet.name == "by-epsilon"
     assert sheet.texts()[1] == (
         "0.1",
@@ -105,6 +106,34 @@ async def test_what_no_run_knows_is_refused_in_words(store: Store) -> None:
         by_setting({"here": store}, ["run", "agent"], baseline="q")
     with pytest.raises(DataError, match="no episode is finished"):
         by_setting({"here": store}, ["run"], agents=["nobody"])
+
+
+async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> None:
+    rows = by_setting({"here": store}, ["epsilon"])
+    assert [(row.keys, row.values, row.success.mean, row.episodes) for row in rows] == [
+        (("epsilon", "agent"), ("0.5", "other"), 0.0, 1),
+        (("epsilon", "agent"), ("0.5", "q"), 1.0, 4),
+        (("epsilon", "agent"), ("0.1", "other"), 0.0, 1),
+        (("epsilon", "agent"), ("0.1", "q"), 0.5, 4),
+    ]
+    assert setting_sheet(rows).heads[:3] == ("epsilon", "agent", "success %")
+    assert [row.values for row in by_setting({"here": store}, ["epsilon"], agents=["q"])] == [("0.5",), ("0.1",)]
+    with Store.open(tmp_path / "second") as second:  # a store an approach, each with an agent of its own
+        await second.begin_run("r", {"epsilon": 0.1}, PROVENANCE)
+        await record(second, "alone", task("a"), 0, 1, run="r")
+        alone = by_setting({"one": store, "two": second}, ["store"], agents=["q", "alone"])
+    assert [(row.keys, row.values) for row in alone] == [(("store",), ("one",)), (("store",), ("two",))]
+
+
+async def test_a_row_names_the_q_functions_that_scored(store: Store) -> None:
+    for repeat, name in enumerate(("value-1", "value-2", None)):
+        taken = decision().model_copy(update={"checkpoint": name})
+        step = Step(index=0, observation=page(0), decision=taken)
+        await record(store, "learned", task("a"), repeat, [step], run="low")
+    (row,) = by_setting({"here": store}, ["agent"], agents=["learned"])
+    assert row.origin.checkpoints == ("value-1", "value-2")
+    (cells,) = csv.DictReader(setting_sheet([row]).to_csv().splitlines())
+    assert cells["Q-function"] == "value-1; value-2"
 
 
 def test_bars_have_their_intervals_and_references() -> None:

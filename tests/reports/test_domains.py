@@ -1,3 +1,4 @@
+import csv
 import io
 from pathlib import Path
 
@@ -5,8 +6,11 @@ import pytest
 from report_nouns import PROVENANCE, record, task
 from rich.console import Console
 
+from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.reports.domains import ALL, DomainTable, domain_of, domain_table
+from bestofq.reports.folder import gather
+from bestofq.reports.sheet import Sheet
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
 
@@ -53,6 +57,53 @@ async def test_rows_are_domains_and_columns_agents(tmp_path: Path) -> None:
     assert any("1 unparseable and 2 unjudged episodes are left out" in note for note in table.notes)
     with pytest.raises(DataError, match="no domain 'Fish'"):
         table.row("Fish")
+
+
+async def test_agents_are_compared_in_each_domain_on_the_tasks_of_both(tmp_path: Path) -> None:
+    outcomes: dict[str, tuple[Outcome, Outcome]] = {  # of prompting and q
+        "Soup--0": ("failure", "success"),
+        "Soup--1": ("success", "success"),
+        "Bread--0": ("success", "failure"),
+    }
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for name, both in outcomes.items():
+            for agent, outcome in zip(("prompting", "q"), both, strict=True):
+                await record(store, agent, task(name), 0, 1, outcome)
+        await record(store, "q", task("Soup--2"), 0, 1, "failure")  # which prompting never tried
+        await record(store, "q", task("Fish--0"), 0, 1)
+        table = domain_table(store, baseline="prompting")
+        whole = result_table(store, baseline="prompting").row("q").difference
+        alone = domain_table(store)
+        found = gather(store, baseline="prompting")
+        plain = gather(store)
+    cells = {row.domain: row.cells for row in table.rows}
+    assert all(base.difference is None for base, _ in cells.values())
+    soup, bread = cells["Soup"][1].difference, cells["Bread"][1].difference
+    assert soup is not None
+    assert (soup.mean, soup.low, soup.high, soup.tasks) == (0.5, 0.0, 1.0, 2)  # 0 or 1 a task, two tasks
+    assert bread is not None
+    assert (bread.mean, bread.low, bread.tasks) == (-1.0, -1.0, 1)
+    assert bread.high == pytest.approx(-1 + 2 * 0.975)  # the exact bound of one task
+    assert cells["Fish"][1].difference is None
+    assert cells[ALL][1].difference == whole
+    lines = table.to_markdown().splitlines()
+    assert lines[0] == "| domain | tasks | prompting | q | q − prompting |"
+    assert "| Soup | 3 | 50.0  n=2 | 66.7  n=3 | +50.0 [+0.0, +100.0] |" in lines
+    assert any("paired by task" in note for note in table.notes)
+    assert DomainTable.model_validate_json(table.to_json()) == table
+    console = Console(file=io.StringIO(), width=200)
+    console.print(table.to_rich())
+    assert isinstance(console.file, io.StringIO)
+    assert "+50.0 [+0.0, +100.0]" in console.file.getvalue()
+    assert "−" not in alone.to_markdown()
+    (sheet,) = (sheet for sheet in found.sheets if sheet.name == "domains")
+    (row,) = (row for row in csv.DictReader(sheet.to_csv().splitlines()) if row["domain"] + row["agent"] == "Soupq")
+    assert (row["difference"], row["difference low"], row["difference high"]) == ("0.5", "0.0", "1.0")
+    assert "+50.0 [+0.0, +100.0]" in sheet.to_latex()
+    assert Sheet.model_validate_json(sheet.to_json()) == sheet
+    (sheet,) = (sheet for sheet in plain.sheets if sheet.name == "domains")
+    assert "difference %" not in sheet.heads
 
 
 async def test_nothing_is_finished(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ from bestofq.reports.sheet import Column, Row, Sheet, write_sheets
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
 
 MADE = Origin(
-    runs=("eval",), commits=("abc",), models=("pocket",), seeds=(7,), repeats=3, n=5, commands=("bestofq eval --n 5",)
+    runs=("eval",),
+    commits=("abc",),
+    models=("pocket",),
+    seeds=(7,),
+    repeats=3,
+    n=5,
+    checkpoints=("value-1", "value-2"),
+    commands=("bestofq eval --n 5",),
 )
 SHEET = Sheet(
     name="some",
@@ -74,6 +81,7 @@ def test_csv_is_unrounded_and_each_row_names_where_it_comes_from() -> None:
         "seed": "7",
         "passes": "3",
         "N": "5",
+        "Q-function": "value-1; value-2",
         "command": "bestofq eval --n 5",
     }
     assert (rows[1]["success"], rows[1]["success low"], rows[1]["difference high"], rows[1]["runs"]) == ("",) * 4
@@ -85,7 +93,8 @@ def test_json_reads_back_and_markdown_and_latex_are_escaped() -> None:
     latex = SHEET.to_latex()
     assert r"\caption{Some 5 \% \& more}" in latex
     assert r"=best|of\_q & 50.0 [25.0, 75.0] & 4.2 $\pm$ 0.5 & -10.0 [-20.0, +0.0] & 1,234 \\" in latex
-    assert "% runs: eval, commit: abc, model: pocket, seed: 7, passes: 3, N: 5, command: bestofq eval --n 5" in latex
+    made = "runs: eval, commit: abc, model: pocket, seed: 7, passes: 3, N: 5, Q-function: value-1; value-2"
+    assert f"% {made}, command: bestofq eval --n 5" in latex
     assert latex.count(r"\\") == 3
 
 

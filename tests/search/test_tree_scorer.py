@@ -9,22 +9,22 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click
-from bestofq.core.decision import Decision, State
-from bestofq.core.protocols import Proposer
+from bestofq.core.decision import Candidate, Decision, Scores, State
+from bestofq.core.protocols import Proposer, Scorer
 from bestofq.search.config import SearchConfig
 from bestofq.search.scorer import FoundProposer, TreeScorer
 
 REWARDS = {"2121": 1.0}
 
 
-def world(*, stop_at_success: bool = False) -> tuple[TreeScorer, list[str]]:
+def world(*, stop_at_success: bool = False, ranker: Scorer | None = None) -> tuple[TreeScorer, list[str]]:
     steps: list[str] = []
 
     async def make_env() -> RestoringEnv:
         return RestoringEnv(REWARDS, depth=4, steps=steps)
 
     config = SearchConfig(iterations=30, candidates=2, depth=4, stop_at_success=stop_at_success)
-    return TreeScorer(make_env, proposer=ScriptedProposer(both_doors), ranker=None, config=config), steps
+    return TreeScorer(make_env, proposer=ScriptedProposer(both_doors), ranker=ranker, config=config), steps
 
 
 async def play(scorer: TreeScorer, proposer: Proposer | None = None) -> tuple[str, list[Decision]]:
@@ -54,6 +54,26 @@ async def test_an_agent_that_searches_finds_the_way_that_its_proposer_would_not(
     assert all(0 <= score <= 1.001 for d in decisions for score in d.scores)
     assert (decisions[-1].state_value or 0.0) > 0.5
     await scorer.close()
+
+
+async def test_a_decision_keeps_what_its_search_knew_of_each_candidate() -> None:
+    class Learned:
+        async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+            return Scores(values=(0.5,) * len(candidates), checkpoint="value-1")
+
+    scorer, _ = world(ranker=Learned())
+    _, decisions = await play(scorer)
+    assert {decision.checkpoint for decision in decisions} == {"value-1"}
+    assert {decision.feedback for decision in decisions} == {(0.5, 0.5)}
+    for decision in decisions:
+        assert decision.visits is not None
+        assert decision.visits[decision.chosen] > 0
+    await scorer.close()
+    plain, _ = world()
+    (first, *_) = (await play(plain))[1]
+    assert (first.checkpoint, first.feedback) == (None, None)
+    assert first.visits is not None
+    await plain.close()
 
 
 async def test_an_agent_follows_what_its_search_found_without_asking_the_model_again() -> None:

@@ -84,12 +84,15 @@ async def test_a_step_says_who_scored_it_where_that_is_recorded(tmp_path: Path) 
     with engine.begin() as connection:
         old = pack(played.steps[0].decision.model_copy(update={"scorer": None}))
         connection.execute(update(STEPS).where(STEPS.c.number == 0).values(decision=old))
+        learned = pack(played.steps[1].decision.model_copy(update={"checkpoint": "value-<1>"}))
+        connection.execute(update(STEPS).where(STEPS.c.number == 1).values(decision=learned))
     engine.dispose()
     with Store.open(tmp_path, read_only=True) as opened:
         browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
         first, second = (browser.get(f"/episode/{played.id}?step={step}").text for step in (1, 2))
     assert "Scored by" not in first
     assert "Scored by ScriptedScorer: feedback, what the model" in second
+    assert "; Q-function <code>value-&lt;1&gt;</code>" in second
 
 
 def test_a_page_is_sent_again_only_when_it_changed_and_a_screenshot_never(store: Store, browser: TestClient) -> None:

@@ -93,6 +93,53 @@ async def test_two_keys_at_once_are_two_steps(shop: Path, look: Looking) -> None
         await it.page.locator("output", has_text="Step 3 of 3").wait_for()
 
 
+async def test_lists_are_narrowed_by_suite_agent_outcome_and_domain(tmp_path: Path, look: Looking) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for task in (shop_task(), shop_task("mugs--0"), shop_task("mugs--1").model_copy(update={"suite": "market"})):
+            for agent in (shop_agent(), shop_agent("hasty", hasty=True)):
+                await run_episode(ShopEnv(), agent, task, store=store, run="eval", provenance=PROVENANCE)
+    async with look(tmp_path) as it:
+        await it.go("/episodes")
+        left = 6
+        assert await it.count("#list tbody tr") == left
+        for name, value, left in (("domain", "mugs", 4), ("agent", "hasty", 2), ("suite", "market", 1)):
+            await it.page.locator(f"select[name={name}]").select_option(value)
+            await it.page.wait_for_url(f"**{name}={value}*")
+            assert await it.count("#list tbody tr") == left
+        assert "mugs--1" in await it.text("#list tbody")
+        await it.page.locator("select[name=outcome]").select_option("success")
+        await it.page.wait_for_url("**outcome=success*")
+        assert await it.count("#list tbody tr") == 0
+        await it.page.get_by_role("link", name="Clear").click()
+        await it.page.wait_for_url(f"{it.root}/episodes")
+        assert await it.count("#list tbody tr") == 6
+        assert it.complaints == []
+
+
+async def test_a_run_and_a_comparison_grow_too(tmp_path: Path, look: Looking) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("now", {}, PROVENANCE)
+        done = await run_episode(ShopEnv(), shop_agent(), shop_task(), store=store, run="now", provenance=PROVENANCE)
+        async with look(tmp_path) as it:
+            await it.go("/run?run=now")
+            await it.page.evaluate("window.same = true")
+            episode = await store.begin_episode("now", "hasty", shop_task(), 0, PROVENANCE)
+            await it.page.locator("#tasks .dots .dot.live").wait_for()
+            decision = done.steps[0].decision
+            await store.append_step(episode, Step(index=0, observation=shop_page(0), decision=decision))
+            await it.page.locator("#tasks .dots .dot.live", has_text="1").wait_for()
+            assert await it.page.evaluate("window.same")
+            await it.go(f"/compare?left={done.id}&right={episode}")
+            await it.page.evaluate("window.same = true")
+            await store.append_step(episode, Step(index=1, observation=shop_page(1), decision=decision))
+            await it.page.locator(".side-head", has_text="2 steps").wait_for()
+            await store.finish_episode(episode, Verdict(reward=0.0, outcome="failure"), shop_page(2))
+            await it.page.locator(".side-head .tag", has_text="failure").wait_for()
+            assert await it.page.evaluate("window.same")
+            assert it.complaints == []
+
+
 async def test_a_run_in_progress_grows_on_its_pages(tmp_path: Path, look: Looking) -> None:
     with Store.open(tmp_path) as store:
         async with look(tmp_path) as it:

@@ -96,6 +96,20 @@ def test_an_episode_is_followed_in_a_tree_as_far_as_the_tree_goes() -> None:
     assert TreePlace.after(tree, [decided((0.0, 1.0))] * 3) is None
 
 
+def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
+    searched = decided((0.75, 0.5), 0.6).model_copy(
+        update={"scorer": "TreeScorer", "visits": (6, 2), "feedback": (0.9, None)}
+    )
+    tree = shop_tree(shop_task()).frozen()  # of another search: what this one knew stands before it
+    first, second = candidate_views(searched, shop_page(0), Scores.of([searched]), TreePlace(tree, 0))
+    shown = [[(bar.name, bar.words, bar.share) for bar in view.bars] for view in (first, second)]
+    assert shown[0] == [("Q̃", "0.750", 1.0), ("visits", "6", 1.0), ("Q̂ feedback", "0.900", 0.9)]
+    assert shown[1][1:] == [("visits", "2", pytest.approx(1 / 3)), ("Q̂ feedback", "–", None)]
+    unranked = searched.model_copy(update={"feedback": None})
+    (view, _) = candidate_views(unranked, shop_page(0), Scores.of([unranked]))
+    assert [bar.name for bar in view.bars] == ["Q̃", "visits"]
+
+
 def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
     tree = shop_tree(shop_task()).frozen()
     assert most_taken(tree) == [0, 1, 3]

@@ -42,6 +42,9 @@ class Agent:
             chosen=choice.index,
             explored=choice.explored,
             scorer=type(self.scorer).__name__,
+            checkpoint=scores.checkpoint,
+            visits=scores.visits,
+            feedback=scores.feedback,
             usage=merge_usage((*proposal.usage, *prepared, *scores.usage)),
         )
         return decision if self.localizer is None else await _localized(decision, state, self.localizer)

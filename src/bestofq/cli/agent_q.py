@@ -45,12 +45,19 @@ def agent_q(
 
 
 def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
-    """The rounds, and a table of their searches; the folder of the last policy."""
+    """The rounds, and a table of their searches; the folder of the last policy. No folder is made where it refuses."""
     chosen = parts.settings.agent_q
     runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
-    with Store.open(store) as opened:
-        policy = asyncio.run(recipe.agent_q(parts, opened, out, console))
-        searches = search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+
+    async def work() -> tuple[Parts, SearchTable]:
+        recipe.check(parts)
+        async with open_world(parts) as world:
+            await world.tasks("train", 1)
+        with Store.open(store) as opened:
+            policy = await recipe.agent_q(parts, opened, out, console)
+            return policy, search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+
+    policy, searches = asyncio.run(work())
     console.print(searches.to_rich(f"{parts.settings.suite.name}, train"))
     folder = Path(policy.settings.model.path)
     console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
@@ -76,9 +83,9 @@ def search(
 
     async def work() -> list[SearchTree]:
         async with open_world(parts) as world:
+            chosen = await world.tasks(split_of(split), tasks)
             with Store.open(store) as opened:
                 await begin(parts, opened, run, split_of(split), searcher="trees")
-                chosen = await world.tasks(split_of(split), tasks)
                 return await recipe.search_tasks(parts, world, opened, run, chosen, console, values=values)
 
     chosen = parts.settings.agent_q

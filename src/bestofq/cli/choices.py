@@ -23,7 +23,12 @@ Model = Annotated[
     str | None, typer.Option("--model", help="Who proposes: with --base-url the endpoint's name, else a directory.")
 ]
 BaseUrl = Annotated[str | None, typer.Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Your files: WebShop's folder, WebVoyager's jsonl; none: the synthetic shop."),
+]
 RUNS = Path("runs/webshop")
+EVERY = 1_000_000  # tasks
 SUITES: tuple[SuiteName, ...] = get_args(SuiteName)
 LEARNED: tuple[AgentKind, ...] = ("best-of-q", "prior")
 
@@ -34,18 +39,19 @@ def parts_of(
     model: str | None = None,
     base_url: str | None = None,
     *more: str,
+    data: Path | None = None,
 ) -> Parts:
     """The parts of the settings given; `more` are the command's own, and `settings` have the last word.
 
     ConfigError when an endpoint is given without a model's name.
     """
-    given = []
+    given = [] if data is None else [f"suite.data={data}"]
     if base_url is not None:
         if model is None:
             raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
-        given = [f"chat.base_url={base_url}", f"chat.model={model}"]
+        given += [f"chat.base_url={base_url}", f"chat.model={model}"]
     elif model is not None:
-        given = [f"model.path={model}"]
+        given += [f"model.path={model}"]
     return Parts(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]))
 
 
@@ -80,6 +86,13 @@ def split_of(name: str) -> Split:
         if name == split:
             return split
     raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(splits)}")
+
+
+def limit_of(tasks: str | None, suite: SuiteName) -> int:
+    """How many tasks at most: as given, all of those that globs name, by default 200, of WebVoyager all (4.1)."""
+    if tasks is None:
+        return EVERY if suite == "webvoyager" else 200
+    return max(1, int(tasks)) if tasks.isdecimal() else EVERY
 
 
 def day_of(text: str | None) -> date:

@@ -18,11 +18,13 @@ from bestofq.cli.choices import (
     SUITES,
     BaseUrl,
     Config,
+    Data,
     Folder,
     Model,
     Q,
     Set,
     kind_of,
+    limit_of,
     parts_of,
     split_of,
     with_values,
@@ -124,12 +126,14 @@ def collect(
     agent: Annotated[str, typer.Option(help=f"explore, {', '.join(AGENTS)}.")] = "explore",
     repeats: Annotated[int | None, typer.Option(help="Passes over the tasks; none: seed_runs.", min=1)] = None,
     q: Q = None,
+    data: Data = None,
     model: Model = None,
     base_url: BaseUrl = None,
 ) -> None:
     """Collect episodes on training tasks. The same command again goes on where it stopped."""
     kind = kind_of(agent)
-    parts, values = with_values(parts_of(config, set_, model, base_url), q, [kind])
+    parts, values = with_values(parts_of(config, set_, model, base_url, data=data), q, [kind])
+    say_stale(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -144,6 +148,7 @@ def collect(
                     repeats=repeats or parts.settings.seed_runs,
                     values=values,
                 )
+                console.print(cost_table(opened, runs=[run], agents=[kind]).to_rich("Costs"))
 
     asyncio.run(work())
 
@@ -167,16 +172,20 @@ def improve(
     config: Config = None,
     set_: Set = None,
     store: Folder = RUNS,
+    data: Data = None,
     model: Model = None,
     base_url: BaseUrl = None,
 ) -> None:
     """The whole recipe: collect, train, then cycles of exploit, add data, retrain. Resumable."""
-    parts = parts_of(config, set_, model, base_url)
+    parts = parts_of(config, set_, model, base_url, data=data)
+    say_stale(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
             with Store.open(store) as opened:
                 await recipe.best_of_q(parts, world, opened, out, console)
+                runs = [recipe.SEED_RUN, *map(recipe.cycle_run, range(1, parts.settings.cycles + 1))]
+                console.print(cost_table(opened, runs=runs).to_rich("Costs"))
 
     asyncio.run(work())
 
@@ -193,18 +202,21 @@ def evaluate(
         str | None, typer.Option(help="Comma-separated; none: all, without a Q-function those that need none.")
     ] = None,
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "dev",
-    tasks: Annotated[str, typer.Option(help="How many at most, or globs of their names: 'click-*,enter-*'.")] = "200",
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="How many at most, or globs of names: 'click-*,enter-*'; none: 200, of webvoyager all."),
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
     n: Annotated[int | None, typer.Option(min=1, help="Candidates at inference; none: as in training.")] = None,
     out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
+    data: Data = None,
     model: Model = None,
     base_url: BaseUrl = None,
 ) -> None:
     """Success ± standard error over runs, steps for success and cost of each agent (Tables 2 and 5 to 8)."""
     more = [f"suite.name={suite}"] if suite else []
-    more += [] if tasks.isdecimal() else [f"suite.only={tasks}"]
-    limit = max(1, int(tasks)) if tasks.isdecimal() else 1_000_000
-    parts = parts_of(config, set_, model, base_url, *more)
+    more += [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
+    parts = parts_of(config, set_, model, base_url, *more, data=data)
     name = parts.settings.suite.name
     given = (
         agents.split(",")
@@ -213,8 +225,7 @@ def evaluate(
     )
     kinds = [kind_of(kind.strip()) for kind in given]
     parts, values = with_values(parts, q, kinds)
-    if name == "webvoyager":
-        say_stale(parts)
+    say_stale(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -228,7 +239,7 @@ def evaluate(
                     agents=kinds,
                     values=values,
                     split=split_of(split),
-                    tasks=limit,
+                    tasks=limit_of(tasks, name),
                     runs=runs,
                     n=n,
                 )
@@ -239,7 +250,7 @@ def evaluate(
         table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
         costs = cost_table(opened, runs=[run], agents=kinds, split=split)
         parted = name in ("miniwob", "webvoyager")
-        domains = domain_table(opened, runs=[run], agents=kinds, split=split) if parted else None
+        domains = domain_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline) if parted else None
         if domains is not None:
             console.print(domains.to_rich(f"{name}, {split}, by {'task' if name == 'miniwob' else 'domain'}"))
         console.print(table.to_rich(f"{name}, {split}"))
@@ -276,9 +287,10 @@ def rank(
     store: Folder = RUNS,
     run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
     agent: Annotated[str, typer.Option(help="Whose choices to count.")] = "best-of-q",
+    data: Data = None,
 ) -> None:
     """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    parts = parts_of(config, set_)
+    parts = parts_of(config, set_, data=data)
     with Store.open(store, read_only=True) as opened:
         steps = list(oracle_steps(parts, opened.episodes(run=run, agent=agent)))
         made = origins(opened, opened.summaries(run=run, agent=agent))
@@ -324,9 +336,10 @@ def experiment(
     agent_q: Annotated[
         bool, typer.Option("--agent-q", help="Agent Q's comparison: RFT, DPO, search, and search trees' policies.")
     ] = False,
+    data: Data = None,
 ) -> None:
     """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
-    parts = parts_of(config, set_)
+    parts = parts_of(config, set_, data=data)
     if agent_q:
         title = f"{parts.settings.suite.name}: held-out test tasks"
         asyncio.run(run_study(parts, console, out=out, results=results, tasks=tasks, seeds=runs, title=title))

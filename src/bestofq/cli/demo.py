@@ -14,6 +14,7 @@ from bestofq.recipes.best_of_q import collect, transitions
 from bestofq.recipes.parts import Parts, pocket_q
 from bestofq.recipes.settings import BestOfQSettings, SuiteSettings
 from bestofq.recipes.worlds import open_world
+from bestofq.reports.costs import cost_table
 from bestofq.reports.html import write_report
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
@@ -53,6 +54,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
                 runs=1,
             )
             console.print(result_table(store, runs=[HELD_OUT], baseline="prompting").to_rich())
+            console.print(cost_table(store, runs=[HELD_OUT]).to_rich("Costs"))
             console.print(Rule("2. The loop at small scale: explore training tasks, learn Q and V from the episodes"))
             await collect(parts, world, store, COLLECTED, "explore", console, repeats=1)
             data = transitions(parts, store, [COLLECTED], console)

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw
 from rich.console import Console
 
 from bestofq.agents.prompting import prompt_hash
+from bestofq.cli.config import config_of
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
@@ -35,8 +36,9 @@ def embed(
     """Compare an endpoint's embeddings to those of the model in this process; refused below a cosine of 0.999."""
     if not check_:
         raise ConfigError("an endpoint's embeddings are used only once they were compared: give --check")
+    config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
     mine = load_embedder(local or model, device=device, prompt=prompt_hash(), pixels=pixels, pixels_least=pixels_least)
-    endpoint = PoolingEndpoint(PoolingConfig(model=model, base_url=base_url))
+    endpoint = PoolingEndpoint(config)
     try:
         agreement = check(endpoint, mine, probes(pictures=mine.spec.pixels > 0))
     finally:

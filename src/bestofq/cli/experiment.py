@@ -18,6 +18,7 @@ from bestofq.recipes.provenance import commit
 from bestofq.recipes.ranking import Ranking, ranking_of
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
+from bestofq.reports.costs import cost_table
 from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
@@ -78,6 +79,7 @@ async def run_experiment(
             )
         curve = dev_curve(store)
         table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
+        costs = cost_table(store, runs=[TEST], agents=AGENTS)
         base = success_rate(store.summaries(run=DEV_BASE, agent="prompting"))
         ranks = {
             agent: ranking_of(parts, store.episodes(run=TEST, agent=agent)) for agent in AGENTS if agent != "prompting"
@@ -96,8 +98,8 @@ async def run_experiment(
         }
         tables = table.to_markdown()
         if settings.suite.name == "miniwob":
-            families = domain_table(store, runs=[TEST], agents=AGENTS, by=family_of)
-            by_task = domain_table(store, runs=[TEST], agents=AGENTS)
+            families = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting", by=family_of)
+            by_task = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
             result["families"] = json.loads(families.to_json())
             result["by_task"] = json.loads(by_task.to_json())
             tables += f"\n{families.to_markdown()}\n{by_task.to_markdown()}"
@@ -115,6 +117,7 @@ async def run_experiment(
             diagnostics={agent: failure_split(rows["all"]) for agent, rows in ranks.items() if rows},
         )
     console.print(table.to_rich("Held-out test tasks"))
+    console.print(costs.to_rich("Costs"))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
 
 

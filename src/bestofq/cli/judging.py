@@ -110,7 +110,9 @@ def tasks_of(
 
 
 def say_stale(parts: Parts) -> None:
-    """Before a run: what of its tasks cannot be done any more. Whether to run them is the user's to decide."""
+    """Before a run: what of WebVoyager's tasks cannot be done any more. Whether to run them is the user's to decide."""
+    if parts.settings.suite.name != "webvoyager":
+        return
     past = stale(webvoyager(parts.settings.suite).tasks(), date.today())
     if past:
         some = ", ".join(entry.task.id for entry in past[:5])

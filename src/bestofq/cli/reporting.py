@@ -134,18 +134,21 @@ def compare(
 ) -> None:
     """Success by a setting, over one store or several: any ablation (Best-of-Q, Tables 3, 4, 10, 11, 12).
 
-    Two settings make a grid too, as in Tables 3, 4 and 11: the first down, the second across.
+    Each agent has rows of its own; --agent chooses one. Two settings make a grid too, as in Tables 3, 4 and 11: the
+    first down, the second across.
     """
-    keys = by or ["store", "run", "agent"]
     opened: dict[str, Store] = {}
     try:
         for path in stores:
             opened[str(path)] = Store.open(path, read_only=True)
-        rows = by_setting(opened, keys, runs=run, agents=agent, split=split, baseline=baseline)
+        rows = by_setting(
+            opened, by or ["store", "run", "agent"], runs=run, agents=agent, split=split, baseline=baseline
+        )
     finally:
         for one in opened.values():
             one.close()
-    sheets = [setting_sheet(rows, keys), *([grid_sheet(rows, *keys)] if len(keys) == 2 else [])]
+    keys = rows[0].keys  # and `agent`, where there are several
+    sheets = [setting_sheet(rows), *([grid_sheet(rows, *keys)] if len(keys) == 2 else [])]
     for sheet in sheets:
         console.print(sheet.to_rich())
     if svg is not None:

@@ -158,6 +158,8 @@ def _told(view: StepView, episode: Episode, store: Path) -> bool:
     if answer is not None:
         view.say(("verdict: ", "bold"), verdict.reason or verdict.outcome)
     view.say((f"{len(episode.steps)} steps, {view.cost}", "dim"))
+    for line in view.by_role:
+        view.say((line, "dim"))
     view.say(f"episode {episode.id} in {store}")
     if verdict.outcome == "unjudged":
         view.say(f"It teaches nothing until it is judged: bestofq judge --store {store} --run {episode.run} --model …")

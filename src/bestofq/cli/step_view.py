@@ -9,6 +9,7 @@ from rich.status import Status
 from rich.text import Text
 
 from bestofq.agents.usage import merge_usage
+from bestofq.cli.spending import spending
 from bestofq.core.decision import Decision, State, Step, Usage
 from bestofq.core.observation import Observation
 
@@ -99,6 +100,11 @@ class StepView:
         known = [price for price in prices if price is not None]
         dollars = f", ${sum(known):.4f}" if known and len(known) == len(prices) else ""
         return f"{self._clock() - self._began:.1f} s, {tokens_in:,} tokens in, {tokens_out:,} out{dollars}"
+
+    @property
+    def by_role(self) -> tuple[str, ...]:
+        """A sentence for each role; here a price that is not known is said to be so."""
+        return tuple(line for used in self._usage for line in spending(f"the {used.role}", [used]))
 
     def _wait(self, text: str) -> None:
         if self._status is not None:

@@ -47,7 +47,7 @@ def study(
 
 
 def read_study(file: Path) -> tuple[Study, list[Setup]]:
-    """A study with the settings of its arms. ConfigError on what is not understood."""
+    """A study with the settings of its arms. ConfigError on what is not understood, or cannot be compared."""
     tree = read_tree(file)
     try:
         chosen = config_of(Study, tree)
@@ -61,15 +61,12 @@ def _setup(chosen: Study, arm: Arm, base: dict[str, object]) -> Setup:
     try:
         collecting = merged(base, arm.collect)
         learning = merged(collecting, arm.learn)
-        return Setup(
-            arm=arm,
-            data=config_of(Data, merged(chosen.data.model_dump(), arm.data)),
-            collecting=config_of(BestOfQSettings, collecting) if arm.collect else None,
-            learning=config_of(BestOfQSettings, learning),
-            acting=config_of(BestOfQSettings, merged(learning, arm.act)),
-        )
+        data = config_of(Data, merged(chosen.data.model_dump(), arm.data))
+        own = config_of(BestOfQSettings, collecting) if arm.collect else None
+        learned, acting = (config_of(BestOfQSettings, tree) for tree in (learning, merged(learning, arm.act)))
     except ConfigError as error:
         raise ConfigError(f"The arm {arm.name!r}: {error}") from error
+    return Setup(arm=arm, data=data, collecting=own, learning=learned, acting=acting)
 
 
 async def _measure(chosen: Study, setups: Sequence[Setup], out: Path, console: Console) -> list[Measured]:

@@ -58,6 +58,9 @@ class Scores(Noun):
 
     values: tuple[float, ...]
     state_value: float | None = None
+    checkpoint: str | None = Field(default=None, description="the Q-function they come from; None: from none")
+    visits: tuple[int, ...] | None = Field(default=None, description="[N] as in `Decision`")
+    feedback: tuple[float | None, ...] | None = Field(default=None, description="[N] as in `Decision`")
     usage: tuple[Usage, ...] = ()
 
 
@@ -77,10 +80,22 @@ class Decision(Noun):
     chosen: int
     explored: bool = False
     scorer: str | None = Field(default=None, description="class of the scorer; None: from before it was recorded")
+    checkpoint: str | None = Field(
+        default=None, description="Q-function that scored, by its weights' hash; None: none did, or not recorded"
+    )
+    visits: tuple[int, ...] | None = Field(
+        default=None, description="[N] rollouts through each; None: none searched, or not recorded"
+    )
+    feedback: tuple[float | None, ...] | None = Field(
+        default=None, description="[N] what a search ranked each by, Q̂ (Agent Q, 5.1.1); None: as visits, or no ranker"
+    )
     usage: tuple[Usage, ...] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        for name, found in (("numbers of visits", self.visits), ("feedbacks", self.feedback)):
+            if found is not None and len(found) != len(self.candidates):
+                raise ValueError(f"{len(self.candidates)} candidates but {len(found)} {name}")
         if len(self.scores) != len(self.candidates):
             raise ValueError(f"{len(self.candidates)} candidates but {len(self.scores)} scores")
         if not 0 <= self.chosen < len(self.candidates):

@@ -86,7 +86,10 @@ def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> Val
     be given. Raises CheckpointError where it is another than they were trained on."""
     q, v = load_networks(directory, embed=embed)
     card = read_card(directory)
-    return ValueModel(q.to(device), v.to(device), embed=card.embed, train_n=card.train_n, step=card.step)
+    name = Path(card.weights).stem
+    return ValueModel(
+        q.to(device), v.to(device), embed=card.embed, train_n=card.train_n, step=card.step, checkpoint=name
+    )
 
 
 def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetwork]:

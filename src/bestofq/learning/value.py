@@ -18,15 +18,24 @@ _KEPT = 512  # lone vectors' parts, each 4 × (D + H) bytes
 
 class ValueModel:
     """Q(s, a) and V(s) in evaluation mode, with the EmbedSpec of the vectors they read and the number N of candidates
-    that the training episodes chose among (Table 4)."""
+    that the training episodes chose among (Table 4). `checkpoint` names the file they were read from, with its hash."""
 
-    def __init__(self, q: QNetwork, v: VNetwork, *, embed: EmbedSpec, train_n: int, step: int = 0) -> None:
+    def __init__(
+        self,
+        q: QNetwork,
+        v: VNetwork,
+        *,
+        embed: EmbedSpec,
+        train_n: int,
+        step: int = 0,
+        checkpoint: str | None = None,
+    ) -> None:
         if q.dim != embed.dim or v.dim != embed.dim:
             raise CheckpointError(
                 f"Q reads vectors of {q.dim} numbers and V of {v.dim}, the EmbedSpec says {embed.dim}."
             )
         self.q_network, self.v_network = folded(q).eval(), folded(v).eval()
-        self.embed, self.train_n, self.step = embed, train_n, step
+        self.embed, self.train_n, self.step, self.checkpoint = embed, train_n, step, checkpoint
         # What lone vectors gave is kept: a task stays the same for an episode, a state for all its candidates.
         self._part_kept = lru_cache(_KEPT)(self._part)
         self._v_kept = lru_cache(_KEPT)(self._v)

@@ -7,6 +7,7 @@ with here. Pictures are resized on this side (`images.py`). The SDK's own retrie
 import asyncio
 import base64
 import json
+import logging
 import os
 import random
 import re
@@ -26,11 +27,14 @@ from bestofq.core.observation import Screenshot
 from bestofq.models.images import Coordinates, Picture, PictureCache, PictureLimits, limits_of
 from bestofq.models.pacing import Pace
 from bestofq.models.prices import Price, price_of
-from bestofq.models.troubles import Trouble, keep_out_of_logs, trouble_of, without_key
+from bestofq.models.troubles import Address, Trouble, keep_out_of_logs, trouble_of, without_key
+
+log = logging.getLogger(__name__)
 
 Finish = Literal["stop", "truncated", "refused", "empty"]
 Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
+Limit = Literal["max_tokens", "max_completion_tokens"]  # of a reply: the second for OpenAI's models since o1
 JsonSchema = Mapping[str, Any]
 
 
@@ -38,7 +42,7 @@ class ChatConfig(Noun):
     """One model at one endpoint."""
 
     model: str = Field(description="the name the endpoint knows it by")
-    base_url: str = Field(default="https://api.openai.com/v1", description="of the endpoint, with its /v1")
+    base_url: Address = Field(default="https://api.openai.com/v1", description="of the endpoint, with its /v1")
     key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
     temperature: float = Field(default=0.7, ge=0)
     max_tokens: int = Field(default=1500, ge=1, description="of a reply")
@@ -167,6 +171,7 @@ class ChatModel:
 
     config: ChatConfig
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
+    limit: Limit = "max_tokens"  # the other once the endpoint asks for it
     _client: openai.AsyncOpenAI = field(init=False, repr=False)
     _pace: Pace = field(init=False, repr=False)
     _price: Price = field(init=False, repr=False)
@@ -209,22 +214,23 @@ class ChatModel:
         long for the model, ModelError when the attempts or the deadline are spent.
         """
         began = time.monotonic()
+        where = f"{self.config.model} at {self.config.base_url}"
         spent, waits, attempt = 0.0, 0.0, 0
         trouble = Trouble("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
             attempt += 1
-            rung = self.rung
+            rung, limit = self.rung, self.limit
             async with self._pace.turn() as number:
                 started = time.monotonic()
                 try:
                     async with asyncio.timeout(min(self.config.attempt, self.config.deadline - spent)):
                         completion = await self._client.chat.completions.create(
-                            **self._arguments(request, messages, rung)
+                            **self._arguments(request, messages, rung, limit)
                         )
                     reply, counted = _read(completion, self.config.key_variable)
                 except Exception as error:
-                    trouble = self._trouble(error)
+                    trouble = self._trouble(error, where)
                 else:
                     self._pace.succeeded()
                     return ChatReply(
@@ -237,12 +243,17 @@ class ChatModel:
                     spent += time.monotonic() - started
                 if trouble.kind == "overload":
                     self._pace.overloaded(number)
-                if trouble.kind != "format":
-                    self._pace.failed()
-            if trouble.kind == "format":
-                if request.schema is None or rung == "text":
-                    raise ConfigError(f"{self.config.model} at {self.config.base_url}: {trouble.what}")
-                self._step_down(rung)
+                if trouble.kind not in ("format", "limit") and self._pace.failed():
+                    log.warning(
+                        "%s fails again and again (last: %s): the run pauses and probes it", where, trouble.what
+                    )
+            if trouble.kind in ("format", "limit"):
+                if trouble.kind == "limit" and limit == "max_tokens":
+                    self.limit = "max_completion_tokens"
+                elif trouble.kind == "format" and request.schema is not None and rung != "text":
+                    self._step_down(rung)
+                else:
+                    raise ConfigError(f"{where}: {trouble.what}")
                 attempt -= 1  # the endpoint cannot do it: finding that out is not a failed attempt
                 continue
             pause = self._pause(attempt, trouble)
@@ -251,14 +262,11 @@ class ChatModel:
                 break
             await asyncio.sleep(pause)
         raise ModelError(
-            f"{self.config.model} at {self.config.base_url} gave no reply in {attempt} attempts and "
-            f"{time.monotonic() - began:.0f} s (last: {trouble.what})"
+            f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {trouble.what})"
         )
 
-    def _trouble(self, error: Exception) -> Trouble:
-        config = self.config
-        where = f"{config.model} at {config.base_url}"
-        return trouble_of(error, where=where, key_variable=config.key_variable, attempt=config.attempt)
+    def _trouble(self, error: Exception, where: str) -> Trouble:
+        return trouble_of(error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt)
 
     def _step_down(self, rung: Rung) -> None:
         if self.rung == rung:
@@ -279,13 +287,15 @@ class ChatModel:
         parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
         return {"role": message.role, "content": [{"type": "text", "text": message.text}, *parts]}
 
-    def _arguments(self, request: ChatRequest, messages: Sequence[dict[str, Any]], rung: Rung) -> dict[str, Any]:
+    def _arguments(
+        self, request: ChatRequest, messages: Sequence[dict[str, Any]], rung: Rung, limit: Limit
+    ) -> dict[str, Any]:
         config = self.config
         found: dict[str, Any] = {
             "model": config.model,
             "messages": messages,
             "temperature": config.temperature if request.temperature is None else request.temperature,
-            "max_tokens": request.max_tokens or config.max_tokens,
+            limit: request.max_tokens or config.max_tokens,
         }
         if request.seed is not None:
             found["seed"] = request.seed

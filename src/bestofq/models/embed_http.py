@@ -27,6 +27,7 @@ from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.core.noun import Noun
 from bestofq.models.embed_once import EmbedsOnce, Vector
+from bestofq.models.troubles import Address
 
 COSINE = 0.999
 LENGTH = 0.02
@@ -42,7 +43,7 @@ class PoolingConfig(Noun):
     """One embedding model at one endpoint."""
 
     model: str = Field(description="the name the endpoint knows it by")
-    base_url: str = Field(description="of the endpoint, with its /v1")
+    base_url: Address = Field(description="of the endpoint, with its /v1")
     key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
     attempt: float = Field(default=60.0, gt=0, description="seconds one attempt may take")
     attempts: int = Field(default=5, ge=1, description="tries for one item")

@@ -45,7 +45,7 @@ Fault = Literal[
     "braces",  # empty JSON
     "vast",  # JSON within the reply that Python's reader does not bear
 ]
-Rung = Literal["json_schema", "json_object"]
+Refused = Literal["json_schema", "json_object", "max_tokens"]
 _PHRASES = {
     200: "OK",
     400: "Bad Request",
@@ -84,9 +84,9 @@ _VAST = ('{"candidates": ' * 10_000, '{"candidates": ' + "1" * 5000 + "}", '{"ca
 class FaultServer:
     """Answers each request by `reply`, or by a fault drawn with its share in `faults`; `script` goes before both.
 
-    `refuses` names structured output it answers with 400; a body of more than `takes` bytes overflows. `requests` holds
-    the bodies as they came, `seen` counts what each was answered with ("ok" or the fault). With `echo` all its answers
-    hold the request's Authorization header, as those of debugging proxies do.
+    `refuses` names structured output, or the limit's older name, that it answers with 400; a body of more than `takes`
+    bytes overflows. `requests` holds the bodies as they came, `seen` counts what each was answered with ("ok" or the
+    fault). With `echo` all its answers hold the request's Authorization header, as those of debugging proxies do.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class FaultServer:
         faults: Mapping[Fault, float] | None = None,
         *,
         script: Sequence[Fault | Literal["ok"]] = (),
-        refuses: Sequence[Rung] = (),
+        refuses: Sequence[Refused] = (),
         takes: int | None = None,
         seconds: float = 0.0,
         echo: bool = False,
@@ -164,6 +164,10 @@ class FaultServer:
         if wanted in self._refuses:
             self.seen["format"] += 1
             return await _send(writer, 400, _error(f"response_format {wanted} is not supported" + echo))
+        if "max_tokens" in request and "max_tokens" in self._refuses:
+            self.seen["format"] += 1
+            said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
+            return await _send(writer, 400, _error(said + echo))
         fault = "overflow" if too_long else self._draw()
         self.seen[fault] += 1
         match fault:

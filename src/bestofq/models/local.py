@@ -127,7 +127,10 @@ class LocalModel:
             model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
             tokenizer = AutoTokenizer.from_pretrained(path)
         except (OSError, ValueError) as error:
-            raise SetupError(f"no language model at {path}: give --model a transformers directory ({error})") from error
+            raise SetupError(
+                f"no language model at {path}: give --model a transformers directory, or with it the --base-url of the "
+                f"endpoint that has the model ({str(error).partition(chr(10))[0]})"
+            ) from error
         revision = getattr(model.config, "_commit_hash", None) or weights_hash(Path(path))
         return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)
 

@@ -72,8 +72,9 @@ class Pace:
             self._allowed = max(1.0, self._allowed / 2)
             self._cut_at = self._begun
 
-    def failed(self) -> None:
-        """A call that got no reply. Enough of them in a row open the breaker."""
+    def failed(self) -> bool:
+        """A call that got no reply. Enough of them in a row open the breaker: whether this one did."""
         self._failures += 1
         if self.paused:
             self._paused_until = asyncio.get_running_loop().time() + self._cooldown
+        return self._failures == self._trip_after

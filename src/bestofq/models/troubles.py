@@ -3,13 +3,29 @@
 import logging
 import os
 import re
+import time
 import traceback
 from dataclasses import dataclass
-from typing import Literal
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import openai
+from pydantic import AfterValidator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError
+
+
+def _address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{text!r} is no address of an endpoint, such as http://127.0.0.1:8000/v1")
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
+"""Of an endpoint. What can be none is refused before anything is tried, and tried again."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +33,7 @@ class Trouble:
     """What went wrong in an attempt, and what may be done about it."""
 
     what: str
-    kind: Literal["retry", "overload", "format"] = "retry"
+    kind: Literal["retry", "overload", "format", "limit"] = "retry"
     wait: float | None = None  # seconds the endpoint asks for
 
 
@@ -51,6 +67,8 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> Trou
         return Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", _retry_after(error))
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
         raise ContextError(f"the request is too long for {where}: {_brief(error, key_variable)}") from None
+    if status in (400, 422) and "max_completion_tokens" in said:
+        return Trouble(f"another name for the limit: {_brief(error, key_variable)}", "limit")
     if status in (400, 422) and _FORMAT.search(said):
         return Trouble(f"no structured output: {_brief(error, key_variable)}", "format")
     mend = {
@@ -102,8 +120,13 @@ def keep_out_of_logs(key_variable: str) -> None:
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
-    """Seconds of the Retry-After header, where it holds a number."""
+    """Seconds of the Retry-After header: a number, or until a date (RFC 9110, 10.2.3); None where it is neither."""
+    said = error.response.headers.get("retry-after", "")
     try:
-        return max(0.0, float(error.response.headers.get("retry-after", "")))
+        seconds = float(said)
     except ValueError:
-        return None
+        try:
+            seconds = parsedate_to_datetime(said).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if isfinite(seconds) else None

@@ -43,21 +43,10 @@ SEARCH_RUN = "search"
 async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Parts:
     """Algorithm 1: rounds of search, pairs, DPO; the last policy. What an earlier call finished is not done again.
 
-    ConfigError where nodes are to be ranked by a Q-function: it reads one model's embeddings, and each round makes
-    another model; or where the model's tokens are not kept. SetupError without the extra that DPO needs.
+    Raises what `check` does.
     """
     settings = parts.settings.agent_q
-    if parts.settings.chat is not None or parts.settings.model.dialect != "composite":
-        raise ConfigError(
-            "Agent Q learns from the tokens of composite actions: give a local model that writes them, such as "
-            "--model pocket-agentq --set model.dialect=composite, and no endpoint"
-        )
-    if settings.feedback == "q":
-        raise ConfigError(
-            "agent_q.feedback=q ranks by a Q-function of one model, and each round makes another: "
-            "choose agent_q.feedback=model, or go step by step (bestofq search, pairs, tune)"
-        )
-    extra("accelerate")  # before the minutes that a search takes
+    check(parts)
     policy = parts
     for number in range(1, settings.rounds + 1):
         run = round_run(number)
@@ -73,6 +62,26 @@ async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Pa
         )
         policy = policy.playing(folder)
     return policy
+
+
+def check(parts: Parts) -> None:
+    """Refuses what Algorithm 1 cannot do, before the minutes that a search takes.
+
+    ConfigError where nodes are to be ranked by a Q-function: it reads one model's embeddings, and each round makes
+    another model; or where the model's tokens are not kept. SetupError without the extra that DPO needs, or the model.
+    """
+    if parts.settings.chat is not None or parts.settings.model.dialect != "composite":
+        raise ConfigError(
+            "Agent Q learns from the tokens of composite actions: give a local model that writes them, such as "
+            "--model pocket-agentq --set model.dialect=composite, and no endpoint"
+        )
+    if parts.settings.agent_q.feedback == "q":
+        raise ConfigError(
+            "agent_q.feedback=q ranks by a Q-function of one model, and each round makes another: "
+            "choose agent_q.feedback=model, or go step by step (bestofq search, pairs, tune)"
+        )
+    extra("accelerate")
+    _ = parts.model.revision
 
 
 def round_run(number: int) -> str:

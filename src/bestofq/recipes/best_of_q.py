@@ -4,13 +4,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.embedding import EmbedItem
-from bestofq.core.errors import InputError
+from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import CARD, export_value, load_value
@@ -20,14 +21,15 @@ from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import current_provenance
-from bestofq.recipes.run_config import Searcher, refusal, run_config, search_settings
+from bestofq.recipes.run_config import Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import run_many
 from bestofq.rollouts.transitions import records, tabulate
-from bestofq.store.configuration import OtherConfigurationError, Searches
+from bestofq.store.catalogue import Wanted
+from bestofq.store.configuration import AGENTS, OtherConfigurationError, Owned
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -77,14 +79,16 @@ async def collect(
     """`repeats` passes of one agent over the tasks of a split; resumes what was begun.
 
     The episodes are stored under `name`, none: the kind of agent. A searching agent searches in `simulator`, whose
-    pages must be those of `world`; none: in the world itself.
+    pages must be those of `world`; none: in the world itself. InfraError, with what cut one, where every episode was
+    cut.
     """
     settings = parts.settings
-    provenance = await begin(parts, store, run, split, searcher="mcts" if kind == "mcts" else None)
+    searcher: Searcher | None = "mcts" if kind == "mcts" else None
+    provenance = await begin(parts, store, run, split, searcher=searcher, agent=Playing(kind, name or kind, n))
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
     with LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
         async with _agent(parts, simulator or world, kind, values, n) as agent:
-            return await run_many(
+            done = await run_many(
                 tasks,
                 world.make_env,
                 replace(agent, name=name or agent.name),
@@ -98,6 +102,12 @@ async def collect(
                 judge=world.judge,
                 progress=progress,
             )
+    if not done and (cut := store.summaries(run=run, agent=name or kind, status="cut")):
+        raise InfraError(
+            f"no episode of {name or kind} in {run} came to its end: all were cut, one by {cut[-1].reason!r}; "
+            "mend that and run the same command again"
+        )
+    return done
 
 
 @asynccontextmanager
@@ -111,15 +121,43 @@ async def _agent(
         yield parts.agent(kind, values, n=n)
 
 
-async def begin(parts: Parts, store: Store, run: str, split: Split, *, searcher: Searcher | None = None) -> Provenance:
-    """Begin a run, or go on with it; DataError when it was begun with other settings, those of a search among them."""
+class Playing(NamedTuple):
+    """Who plays in a run, the name its episodes are stored under, and its N; none: as the settings say."""
+
+    kind: AgentKind
+    name: str
+    n: int | None = None
+
+
+async def begin(
+    parts: Parts,
+    store: Store,
+    run: str,
+    split: Split,
+    *,
+    searcher: Searcher | None = None,
+    agent: Playing | None = None,
+) -> Provenance:
+    """Begin a run, or go on with it; DataError when it was begun with other settings, its searches' and the agent's
+    own among them."""
     made = current_provenance(prompts=parts.prompts, seed=parts.settings.seed)
-    searches: Searches = {searcher: search_settings(parts, searcher)} if searcher else {}
+    searches: Owned = {searcher: search_settings(parts, searcher)} if searcher else {}
+    own = agent_settings(parts.settings, agent.kind, agent.n) if agent else {}
     try:
-        await store.begin_run(run, run_config(parts, split), made, searches=searches)
+        if agent and own and _plays_unkept(store, run, agent.name):
+            check_unkept(parts, run, agent.kind)
+        agents: Owned = {agent.name: own} if agent and own else {}
+        await store.begin_run(run, run_config(parts, split), made, searches=searches, agents=agents)
     except OtherConfigurationError as error:
         raise refusal(parts, run, error.differences) from None
     return made
+
+
+def _plays_unkept(store: Store, run: str, agent: str) -> bool:
+    """Whether an agent has episodes in a run that does not keep its settings, as those of an older bestofq."""
+    config = next((record.config for record in store.runs() if record.name == run), {})
+    kept = config.get(AGENTS)
+    return not (isinstance(kept, dict) and agent in kept) and store.catalogue.count(Wanted(run=run, agent=agent)) > 0
 
 
 def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:

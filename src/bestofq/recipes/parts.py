@@ -35,6 +35,7 @@ from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
 from bestofq.models.embed_once import EmbedsOnce
 from bestofq.models.local import POCKET, SHIPPED, LocalModel, TextModel
+from bestofq.models.prices import price_of
 from bestofq.models.remote import RemoteModel
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
@@ -206,7 +207,9 @@ class Parts:
         return FeedbackScorer(self._picker())
 
     def values_scorer(self, values: ValueModel) -> QScorer:
-        return QScorer(values, self.embedder, self.texts)
+        file = self.settings.chat.prices if self.settings.chat else None
+        price = price_of(self.embedder.spec.model, file)
+        return QScorer(values, self.embedder, self.texts, checkpoint=values.checkpoint, price=price)
 
     def proposer(self, *, beams: int = 0) -> Proposer:
         """`beams`: the likeliest replies instead of draws. ConfigError where an endpoint would have to find them."""

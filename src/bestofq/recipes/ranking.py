@@ -126,6 +126,9 @@ async def rescored(episodes: Iterable[Episode], scorer: Scorer, *, at_once: int 
                     "chosen": int(np.argmax(scores.values)),
                     "explored": False,
                     "scorer": type(scorer).__name__,
+                    "checkpoint": scores.checkpoint,
+                    "visits": scores.visits,
+                    "feedback": scores.feedback,
                 }
             )
             steps.append(step.model_copy(update={"decision": decision}))

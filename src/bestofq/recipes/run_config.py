@@ -11,7 +11,8 @@ from pydantic import JsonValue
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Split
 from bestofq.recipes.parts import Parts
-from bestofq.store.configuration import SEARCHES, Difference
+from bestofq.recipes.settings import AgentKind, BestOfQSettings
+from bestofq.store.configuration import AGENTS, SEARCHES, Difference
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
@@ -23,6 +24,8 @@ _SETTINGS = (  # what the settings of a kept name are called, where they are not
     (r"asked\.(\w+)", r"\1"),
     (r"localizer\.(\w+)", r"localizer_chat.\1"),
     (r"judge\.screenshots", "judge_screenshots"),
+    (r"agents\..+\.beams", "model.beams"),
+    (r"agents\..+\.beta", "beta"),
 )
 
 
@@ -66,6 +69,31 @@ def search_settings(parts: Parts, searcher: Searcher) -> dict[str, JsonValue]:
     return {**kept, "feedback": chosen.feedback}
 
 
+def agent_settings(settings: BestOfQSettings, kind: AgentKind, n: int | None = None) -> dict[str, JsonValue]:
+    """What only this kind of agent depends on; `n`: candidates a step, none: as the settings say."""
+    match kind:
+        case "prompting" | "mcts":  # a search keeps its own
+            return {}
+        case "beam":
+            return {"beams": settings.model.beams}
+        case "prior":
+            return {"n": n or settings.n_candidates, "beta": settings.beta}
+        case _:
+            return {"n": n or settings.n_candidates}
+
+
+def check_unkept(parts: Parts, run: str, kind: AgentKind) -> None:
+    """DataError where an agent of a run of a bestofq that kept no settings of agents has others than by default."""
+    now = agent_settings(parts.settings, kind)
+    for name, default in agent_settings(BestOfQSettings(), kind).items():
+        if name != "n" and now[name] != default:  # N may have been any: --n was not kept
+            setting = _setting(parts, f"{AGENTS}.{kind}.{name}")
+            raise DataError(
+                f"run {run!r} does not say with which {setting} its agent {kind} began, so {_word(default)} is taken, "
+                f"and this has {_word(now[name])}: leave it out, or begin another run"
+            )
+
+
 def check_searched(parts: Parts, run: str, config: Mapping[str, JsonValue]) -> None:
     """DataError where the trees of a run of this configuration were grown by other weights than the parts' model."""
     grown = config.get(SEARCHES, {})
@@ -89,6 +117,11 @@ def refusal(parts: Parts, run: str, differences: Sequence[Difference]) -> DataEr
     if name == "split":
         return DataError(
             f"run {run!r} was begun on the split {before}, and this is {now}: give --split {before}, {own}"
+        )
+    if match := re.fullmatch(rf"{AGENTS}\.(.+)\.n", name):
+        return DataError(
+            f"the agent {match[1]} of the run {run!r} was begun with N = {before} candidates a step, and this is "
+            f"{now}: go on with --n {before}, {own}"
         )
     setting = _setting(parts, name)
     if before is None:

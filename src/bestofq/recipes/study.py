@@ -41,6 +41,8 @@ from bestofq.store.store import Store
 Changes = dict[str, JsonValue]
 """Settings that differ, nested as in a configuration file."""
 RANKED: tuple[AgentKind, ...] = ("best-of-q", "prior")
+SAME_SUITE = ("name", "data", "seed", "splits", "holdout")
+"""What decides which tasks there are, and which of them are held out."""
 
 
 class Data(Noun):
@@ -93,13 +95,29 @@ class Study(Noun):
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """An arm with its settings made out. `collecting` is None where it learns from the study's data."""
+    """An arm with its settings made out. `collecting` is None where it learns from the study's data.
+
+    ConfigError where it acts in another suite than it learns from: its splits are others, so that test tasks may have
+    been trained on, and a task's name is another task.
+    """
 
     arm: Arm
     data: Data
     collecting: BestOfQSettings | None
     learning: BestOfQSettings
     acting: BestOfQSettings
+
+    def __post_init__(self) -> None:
+        for verb, layer in (("collects", self.collecting), ("learns", self.learning)):
+            if layer is None:
+                continue
+            for name in SAME_SUITE:
+                before, now = (getattr(settings.suite, name) for settings in (layer, self.acting))
+                if before != now:
+                    raise ConfigError(
+                        f"the arm {self.arm.name!r} {verb} with suite.{name} = {_word(before)} and acts with "
+                        f"{_word(now)}: tasks and splits must be the same, or it may be tested on what it learned from"
+                    )
 
 
 @dataclass(kw_only=True)
@@ -230,7 +248,8 @@ class Bench:
     async def _rank(self, parts: Parts, values: ValueModel) -> list[OracleStep]:
         """What Q would choose at the stored dev steps of the acting policy, rated by the suite's oracle."""
         dev = await self._dev_steps(parts)
-        scorer = QScorer(values, _Known(parts.embedder.spec, dev.vectors), parts.texts)
+        known = _Known(parts.embedder.spec, dev.vectors)
+        scorer = QScorer(values, known, parts.texts, checkpoint=values.checkpoint)
         return list(oracle_steps(parts, await rescored(dev.episodes, scorer)))
 
     async def _dev_steps(self, parts: Parts) -> _Dev:
@@ -341,6 +360,10 @@ def _in_passes(episodes: Iterable[EpisodeSummary], tasks: str) -> list[EpisodeSu
     globs = [glob.strip() for glob in tasks.split(",")]
     found = [e for e in episodes if e.told and any(fnmatch.fnmatch(e.slot.task, glob) for glob in globs)]
     return sorted(found, key=lambda e: (e.slot.repeat, hashlib.sha256(e.slot.task.encode()).digest()))
+
+
+def _word(value: object) -> str:
+    return "none" if value is None else str(value)
 
 
 def _agree(stored: JsonValue, wanted: JsonValue) -> bool:

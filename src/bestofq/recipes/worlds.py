@@ -133,7 +133,7 @@ async def _webvoyager(parts: Parts, browser: Browser) -> AsyncIterator[World]:
 def webvoyager(chosen: SuiteSettings) -> WebVoyager:
     """The suite of the user's file. ConfigError without one, DataError when it cannot be read."""
     if chosen.data is None:
-        raise ConfigError("WebVoyager's tasks come from a jsonl file of yours: name it with --set suite.data=FILE")
+        raise ConfigError("WebVoyager's tasks come from a jsonl file of yours: name it with --data FILE")
     return WebVoyager.load(chosen.data, holdout=chosen.holdout, seed=chosen.seed, hosts=chosen.hosts)
 
 

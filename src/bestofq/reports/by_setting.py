@@ -4,7 +4,7 @@ Best-of-Q's Table 3 (by `agent` and `model.path`), Table 4 (by `N` and by run: w
 to 12 (by run or store) and Agent Q's Figs. 3 and 6 (by `agent`, one store an approach) are this table.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -26,6 +26,7 @@ KEYS = ("store", "run", "agent", "suite", "split", "N")
 class SettingRow(Noun):
     """The episodes that share these values."""
 
+    keys: tuple[str, ...]  # what the rows are by
     values: tuple[str, ...]  # one per key
     success: Estimate
     interval: Interval  # over tasks
@@ -50,7 +51,8 @@ def by_setting(
     split: str | None = None,
     baseline: str | None = None,
 ) -> list[SettingRow]:
-    """A row for each combination of the values of `keys`, in the order of stores, runs and agents.
+    """A row for each combination of the values of `keys`, in the order of stores, runs and agents. Agents are never
+    averaged over: where these keys put several into a row, `agent` is one more key.
 
     A key is one of `KEYS` or a dotted setting of the run's configuration (`epsilon`, `model.path`, `suite.env`); where
     a run has no such setting its value is `–`. With `agents`, rows come in their order within a run. Differences are to
@@ -58,33 +60,34 @@ def by_setting(
 
     DataError when nothing is finished, or there is no such setting or baseline.
     """
-    found: dict[tuple[str, ...], list[tuple[str, EpisodeSummary]]] = {}
     configs = {(name, run.name): run.config for name, store in stores.items() for run in store.runs()}
     for key in keys:
         if key not in KEYS and all(setting(config, key) is None for config in configs.values()):
             raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *_known(configs.values())))}")
     made: dict[tuple[str, str, str], Origin] = {}
+    played: list[tuple[str, EpisodeSummary]] = []
     for name, store in stores.items():
         for run in store.runs():
             if runs is not None and run.name not in runs:
                 continue
             episodes = [e for e in store.summaries(run=run.name, split=split) if agents is None or e.agent in agents]
-            order = agents or sorted({e.agent for e in episodes})
-            for agent in order:
-                theirs = [e for e in episodes if e.agent == agent and e.told]
-                if not theirs:
-                    continue
-                made[name, run.name, agent] = origin(store, {run.name: run}, theirs)
-                for e in theirs:
-                    n = made[name, run.name, agent].n
-                    known = {"store": name, "run": run.name, "agent": agent, "suite": e.slot.suite, "split": e.split}
-                    values = (
-                        str(n) if key == "N" else known[key] if key in known else _words(setting(run.config, key))
-                        for key in keys
-                    )
-                    found.setdefault(tuple(values), []).append((name, e))
-    if not found:
+            for agent in agents or sorted({e.agent for e in episodes}):
+                if theirs := [e for e in episodes if e.agent == agent and e.told]:
+                    made[name, run.name, agent] = origin(store, {run.name: run}, theirs)
+                    played += [(name, e) for e in theirs]
+    if not played:
         raise DataError(f"no episode is finished in {', '.join(stores) or 'no store'}: run `bestofq eval` first")
+
+    def value(key: str, name: str, e: EpisodeSummary) -> str:
+        if key == "N":
+            return str(made[name, e.run, e.agent].n)
+        known = {"store": name, "run": e.run, "agent": e.agent, "suite": e.slot.suite, "split": e.split}
+        return known[key] if key in known else _words(setting(configs[name, e.run], key))
+
+    found = _by_values(played, keys, value)
+    if any(len({e.agent for _, e in theirs}) > 1 for theirs in found.values()):
+        keys = (*keys, "agent")
+        found = _by_values(played, keys, value)
     attempts = {values: _attempts(theirs) for values, theirs in found.items()}
     names = {", ".join(values): values for values in attempts}
     if baseline is not None and baseline not in names:
@@ -92,6 +95,7 @@ def by_setting(
     first = next(iter(attempts)) if baseline is None else names[baseline]
     return [
         SettingRow(
+            keys=tuple(keys),
             values=values,
             success=stats.success_rate(tried),
             interval=stats.success_interval(tried),
@@ -106,8 +110,19 @@ def by_setting(
     ]
 
 
-def setting_sheet(rows: Sequence[SettingRow], keys: Sequence[str]) -> Sheet:
-    """The rows as a table."""
+def _by_values(
+    played: Iterable[tuple[str, EpisodeSummary]], keys: Sequence[str], value: Callable[[str, str, EpisodeSummary], str]
+) -> dict[tuple[str, ...], list[tuple[str, EpisodeSummary]]]:
+    """Episodes with the names of their stores, by the values of `keys`."""
+    found: dict[tuple[str, ...], list[tuple[str, EpisodeSummary]]] = {}
+    for name, e in played:
+        found.setdefault(tuple(value(key, name, e) for key in keys), []).append((name, e))
+    return found
+
+
+def setting_sheet(rows: Sequence[SettingRow]) -> Sheet:
+    """The rows, one or more, as a table."""
+    keys = rows[0].keys
     return Sheet(
         name="by-" + "-".join(map(in_file_name, keys)),
         title=f"Success by {', '.join(keys)}",

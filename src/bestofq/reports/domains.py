@@ -10,7 +10,7 @@ from bestofq.core.decision import Outcome, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.stats import Estimate, Interval
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval
 from bestofq.reports.table import (
     attempts_of,
     counted,
@@ -19,11 +19,16 @@ from bestofq.reports.table import (
     outcome_words,
     pipe_row,
     plus_minus,
+    points,
 )
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 ALL = "all"
+DIFFERENCES = (
+    "Difference to {} in points on the domain's tasks that both did, paired by task; 95 % bootstrap over these tasks, "
+    "each by itself: of twenty such intervals about one leaves zero out by chance."
+)
 
 
 class DomainCell(Noun):
@@ -33,6 +38,7 @@ class DomainCell(Noun):
     tasks: int
     outcomes: dict[Outcome, int]
     interval: Interval | None = None  # of success, over the domain's tasks
+    difference: Difference | None = None  # to the baseline, on the domain's tasks that both did; as in `AgentRow`
 
     @property
     def counted(self) -> int:
@@ -54,6 +60,12 @@ class DomainTable(Noun):
     agents: tuple[str, ...]
     rows: tuple[DomainRow, ...]
     judging: Usage | None  # of all judges together, for the verdicts in force; None: no judge was asked
+    baseline: str | None = None
+
+    @property
+    def compared(self) -> tuple[int, ...]:
+        """Which of `agents` have differences."""
+        return tuple(i for i, agent in enumerate(self.agents) if self.baseline not in (None, agent))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -66,6 +78,7 @@ class DomainTable(Noun):
             cost = [f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."]
         return (
             "Success in % ± standard error over runs, of n episodes; one run alone has no ±.",
+            *([DIFFERENCES.format(self.baseline)] if self.compared else []),
             *counts,
             *outcome_notes(cell.outcomes for cell in last),
             *cost,
@@ -83,23 +96,31 @@ class DomainTable(Noun):
         table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
         table.add_column("domain")
         table.add_column("tasks", justify="right")
-        for agent in self.agents:
-            table.add_column(agent.replace("[", r"\["), justify="right")
+        for head in self._heads:
+            table.add_column(head.replace("[", r"\["), justify="right")
         for row in self.rows:
             if row.domain == ALL:
                 table.add_section()
-            table.add_row(row.domain.replace("[", r"\["), str(row.tasks), *map(_words, row.cells))
+            table.add_row(*(text.replace("[", r"\[") for text in (row.domain, str(row.tasks), *self._texts(row))))
         return table
 
     def to_markdown(self) -> str:
         """A GitHub table, its notes below; ends with a line break."""
-        lines = [pipe_row(["domain", "tasks", *self.agents]), pipe_row(["---", "--:", *["--:"] * len(self.agents)])]
-        lines += [pipe_row([row.domain, str(row.tasks), *map(_words, row.cells)]) for row in self.rows]
+        heads = ["domain", "tasks", *self._heads]
+        lines = [pipe_row(heads), pipe_row(["---", *["--:"] * (len(heads) - 1)])]
+        lines += [pipe_row([row.domain, str(row.tasks), *self._texts(row)]) for row in self.rows]
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
 
     def to_json(self) -> str:
         """Everything, unrounded; `DomainTable.model_validate_json` reads it back."""
         return self.model_dump_json(indent=2)
+
+    @property
+    def _heads(self) -> list[str]:
+        return [*self.agents, *(f"{self.agents[i]} − {self.baseline}" for i in self.compared)]
+
+    def _texts(self, row: DomainRow) -> list[str]:
+        return [*map(_words, row.cells), *(points(row.cells[i].difference) for i in self.compared)]
 
 
 def domain_of(task: str) -> str:
@@ -114,9 +135,11 @@ def domain_table(
     agents: Sequence[str] | None = None,
     suite: str | None = None,
     split: str | None = None,
+    baseline: str | None = None,
     by: Callable[[str], str] = domain_of,
 ) -> DomainTable:
-    """Success by domain of `agents` (None: all, by name) in `runs` (None: all), over all passes together.
+    """Success by domain of `agents` (None: all, by name) in `runs` (None: all), over all passes together, each compared
+    with `baseline`.
 
     `by` gives the domain of a task's id. DataError when nothing is finished.
     """
@@ -133,13 +156,18 @@ def domain_table(
 
         done = here(finished)
         cuts = never_finished(here(cut), done)
-        cells = tuple(_cell([e for e in done if e.agent == name], cuts[name]) for name in names)
+        against = attempts_of(e for e in done if e.agent == baseline)
+        cells = tuple(
+            _cell([e for e in done if e.agent == name], cuts[name], () if name == baseline else against)
+            for name in names
+        )
         tasks = len({e.slot[:2] for e in done if e.agent in names})
         return DomainRow(domain=ALL if domain is None else domain, tasks=tasks, cells=cells)
 
     domains = sorted({by(e.slot.task) for e in finished if e.agent in names})
     judging = _total([used for e in finished if e.agent in names for used in e.judging])
-    return DomainTable(agents=names, rows=tuple(row(domain) for domain in (*domains, None)), judging=judging)
+    rows = tuple(row(domain) for domain in (*domains, None))
+    return DomainTable(agents=names, rows=rows, judging=judging, baseline=baseline)
 
 
 def _total(usages: Sequence[Usage]) -> Usage | None:
@@ -157,7 +185,7 @@ def _total(usages: Sequence[Usage]) -> Usage | None:
     )
 
 
-def _cell(episodes: Sequence[EpisodeSummary], cut: int) -> DomainCell:
+def _cell(episodes: Sequence[EpisodeSummary], cut: int, against: Sequence[Attempt]) -> DomainCell:
     attempts = attempts_of(episodes)
     outcomes: Mapping[Outcome | None, int] = Counter(episode.outcome for episode in episodes)
     found = {name: cut if name == "infra_error" else outcomes.get(name, 0) for name in get_args(Outcome)}
@@ -165,6 +193,7 @@ def _cell(episodes: Sequence[EpisodeSummary], cut: int) -> DomainCell:
         success=stats.success_rate(attempts) if attempts else None,
         tasks=len({attempt.task for attempt in attempts}),
         interval=stats.success_interval(attempts) if attempts else None,
+        difference=stats.paired_difference(attempts, against),
         outcomes={name: count for name, count in found.items() if count},
     )
 

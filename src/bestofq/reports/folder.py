@@ -81,7 +81,7 @@ def gather(
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
     costs = cost_table(store, runs=read, agents=names, suite=suite, split=split, prices=prices)
-    domains = domain_table(store, runs=read, agents=names, suite=suite, split=split)
+    domains = domain_table(store, runs=read, agents=names, suite=suite, split=split, baseline=baseline)
     more = diagnose(
         store,
         episodes,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bestofq.reports.costs import Prices
-from bestofq.reports.domains import DomainTable
+from bestofq.reports.domains import DIFFERENCES, DomainTable
 from bestofq.reports.origin import Origin
 from bestofq.reports.sheet import Cell, Column, Row, Sheet
 from bestofq.reports.stats import Estimate, Interval, Measure
@@ -66,6 +66,7 @@ def domain_sheet(table: DomainTable, made: Mapping[str, Origin]) -> Sheet:
             Column(name="episodes"),
             Column(name="success", percent=True),
             Column(name="± over runs", percent=True),
+            *([Column(name="difference", percent=True, signed=True)] if table.compared else []),
         ),
         rows=tuple(
             Row(
@@ -76,6 +77,7 @@ def domain_sheet(table: DomainTable, made: Mapping[str, Origin]) -> Sheet:
                     cell.counted,
                     Measure(value=cell.success.mean if cell.success else None, interval=cell.interval),
                     cell.success.error if cell.success else None,
+                    *([cell.difference] if table.compared else []),
                 ),
                 origin=made.get(agent),
             )
@@ -85,6 +87,7 @@ def domain_sheet(table: DomainTable, made: Mapping[str, Origin]) -> Sheet:
         notes=(
             "95 % bootstrap over the domain's tasks; where all came out alike, the exact bound.",
             "±: standard error over runs.",
+            *([DIFFERENCES.format(table.baseline)] if table.compared else []),
         ),
     )
 

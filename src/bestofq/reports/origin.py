@@ -1,4 +1,4 @@
-"""Where a row's numbers come from: runs, commit, model, seed, N and command, as the store keeps them."""
+"""Where a row's numbers come from: runs, commit, model, seed, N, Q-function and command, as the store keeps them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -22,16 +22,18 @@ class Origin(Noun):
     seeds: tuple[int, ...] = ()  # the settings' seed: with a task's id and the repeat it gives the episode's
     repeats: int  # passes over the tasks, all runs together
     n: int | None  # the most candidates seen at a step
+    checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored
     commands: tuple[str, ...] = ()
 
     def cells(self) -> tuple[str, ...]:
         """One text per column of `COLUMNS`."""
         several = (self.runs, self.commits, self.models, self.seeds)
         found = ("; ".join(map(str, values)) for values in several)
-        return (*found, str(self.repeats), "" if self.n is None else str(self.n), "; ".join(self.commands))
+        n = "" if self.n is None else str(self.n)
+        return (*found, str(self.repeats), n, "; ".join(self.checkpoints), "; ".join(self.commands))
 
 
-COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "command")
+COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "Q-function", "command")
 
 
 def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, Origin]:
@@ -44,11 +46,12 @@ def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, Origi
 
 
 def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[EpisodeSummary]) -> Origin:
-    """What made these episodes; N and the command are read from `SAMPLED` of them, spread evenly."""
+    """What made these episodes; N, Q-functions and commands are read from `SAMPLED` of them, spread evenly."""
     names = _distinct(episode.run for episode in episodes)
     configs = [runs[name].config for name in names]
     count = min(SAMPLED, len(episodes))
     sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
+    steps = [step for episode in sampled for step in episode.steps]
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     return Origin(
         runs=names,
@@ -56,7 +59,8 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
         models=_distinct(model for config in configs if (model := _model(config))),
         seeds=_distinct(runs[name].provenance.seed for name in names),
         repeats=len({(episode.run, episode.slot.repeat) for episode in episodes}),
-        n=max((len(step.decision.candidates) for episode in sampled for step in episode.steps), default=None),
+        n=max((len(step.decision.candidates) for step in steps), default=None),
+        checkpoints=_distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=_distinct(p.command for p in made if p.command),
     )
 
@@ -70,6 +74,7 @@ def together(made: Sequence[Origin]) -> Origin:
         seeds=tuple(dict.fromkeys(seed for one in made for seed in one.seeds)),
         repeats=sum(one.repeats for one in made),
         n=max((one.n for one in made if one.n is not None), default=None),
+        checkpoints=tuple(dict.fromkeys(checkpoint for one in made for checkpoint in one.checkpoints)),
         commands=tuple(dict.fromkeys(command for one in made for command in one.commands)),
     )
 

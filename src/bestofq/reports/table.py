@@ -277,14 +277,11 @@ def _source(store: Store, finished: Iterable[EpisodeSummary]) -> list[Source]:
 
 
 def _cells(row: AgentRow) -> tuple[str, ...]:
-    difference = row.difference
     return (
         row.agent,
         plus_minus(row.success, scale=100),
         "–" if row.steps_for_success is None else plus_minus(row.steps_for_success),
-        "–"
-        if difference is None
-        else f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]",
+        points(row.difference),
         f"{row.tasks} × {row.runs}" + ("" if row.episodes == row.tasks * row.runs else f" ({row.episodes} episodes)"),
         outcome_words(row.outcomes),
         f"{row.tokens.tokens_in:,.0f} in, {row.tokens.tokens_out:,.0f} out",
@@ -294,6 +291,13 @@ def _cells(row: AgentRow) -> tuple[str, ...]:
 def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
     mean = f"{scale * estimate.mean:.1f}"
     return mean if estimate.error is None else f"{mean} ± {scale * estimate.error:.1f}"
+
+
+def points(difference: Difference | None) -> str:
+    """`+8.5 [-1.0, +18.0]`, in points of per cent."""
+    if difference is None:
+        return "–"
+    return f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
 
 
 def pipe_row(cells: Sequence[str]) -> str:

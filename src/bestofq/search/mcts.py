@@ -47,6 +47,7 @@ class Search:
         self.tree = tree
         self.start = 0
         self.usage: list[Usage] = []
+        self.checkpoint: str | None = None  # of the Q-function that ranks, where one does
         self._state = state
         self._before = [decision.candidate.action for decision in state.decisions]
         self._places = places
@@ -164,6 +165,7 @@ class Search:
         if self._ranker is not None and children:
             scores = await self._ranker.score(state, children)
             self.usage += scores.usage
+            self.checkpoint = scores.checkpoint
             self.tree.rank(node, scores.values)
         self.tree.expanded[node] = True
 

@@ -57,7 +57,14 @@ class TreeScorer:
             await search.run(self._config.iterations - tree.visits[node])
         children = [tree.child(node, candidate) for candidate in candidates]
         values = tuple(tree.value[child] + 1e-6 * (tree.prior[child] or 0.0) for child in children)
-        return Scores(values=values, state_value=tree.value[node], usage=tuple(search.usage))
+        return Scores(
+            values=values,
+            state_value=tree.value[node],
+            checkpoint=search.checkpoint,
+            visits=tuple(tree.visits[child] for child in children),
+            feedback=None if self._ranker is None else tuple(tree.prior[child] for child in children),
+            usage=tuple(search.usage),
+        )
 
     def found(self, state: State) -> tuple[Candidate, ...]:
         """What the tree has tried here, where it holds a success below and one is enough; else nothing."""

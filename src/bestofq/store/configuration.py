@@ -7,9 +7,9 @@ from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
 
-SEARCHES = "searches"
-Searches = Mapping[str, Mapping[str, JsonValue]]
-"""Settings of the searches made in a run, by who searches."""
+SEARCHES, AGENTS = "searches", "agents"
+Owned = Mapping[str, Mapping[str, JsonValue]]
+"""Settings of the searches made in a run, by who searches; or of its agents, by the kind of agent."""
 
 
 class Difference(NamedTuple):
@@ -33,25 +33,28 @@ class OtherConfigurationError(DataError):
 
 
 def going_on(
-    run: str, before: Mapping[str, JsonValue], config: Mapping[str, JsonValue], searches: Searches
+    run: str, before: Mapping[str, JsonValue], config: Mapping[str, JsonValue], searches: Owned, agents: Owned
 ) -> dict[str, JsonValue]:
-    """The configuration of a run begun with `before` that goes on with `config` and `searches`.
+    """The configuration of a run begun with `before` that goes on with `config`, `searches` and `agents`.
 
-    What of a search the run does not know yet is added: it had none, or is of a bestofq that did not keep it. All else
-    must be the same: OtherConfigurationError.
+    What of a search or an agent the run does not know yet is added: it had none, or is of a bestofq that did not keep
+    it. All else must be the same: OtherConfigurationError.
     """
-    known = _flat({SEARCHES: before.get(SEARCHES, {})})
-    new = _flat({SEARCHES: {who: dict(settings) for who, settings in searches.items()}})
-    theirs = _flat({name: value for name, value in before.items() if name != SEARCHES})
+    owned: dict[str, Owned] = {SEARCHES: searches, AGENTS: agents}
+    known = _flat({part: before.get(part, {}) for part in owned})
+    new = _flat({part: {who: dict(settings) for who, settings in own.items()} for part, own in owned.items()})
+    theirs = _flat({name: value for name, value in before.items() if name not in owned})
     ours = _flat(config)
     both = [Difference(name, theirs.get(name), ours.get(name)) for name in theirs | ours]
     both += [Difference(name, known[name], value) for name, value in new.items() if name in known]
     if differences := sorted((one for one in both if one.before != one.now), key=lambda one: one.name):
         raise OtherConfigurationError(run, differences)
-    kept = before.get(SEARCHES, {})
-    assert isinstance(kept, dict)
-    merged = {who: {**settings, **_table(kept.get(who))} for who, settings in searches.items()}
-    return {**before, **({SEARCHES: {**kept, **merged}} if kept or merged else {})}
+    after = dict(before)
+    for part, own in owned.items():
+        kept = _table(before.get(part))
+        if merged := {**kept, **{who: {**settings, **_table(kept.get(who))} for who, settings in own.items()}}:
+            after[part] = merged
+    return after
 
 
 def _table(value: JsonValue) -> dict[str, JsonValue]:

@@ -22,7 +22,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.store import database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
-from bestofq.store.configuration import Searches, going_on
+from bestofq.store.configuration import Owned, going_on
 from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
 from bestofq.store.rows import Where
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
@@ -112,18 +112,20 @@ class Store:
         config: Mapping[str, JsonValue],
         provenance: Provenance,
         *,
-        searches: Searches | None = None,
+        searches: Owned | None = None,
+        agents: Owned | None = None,
     ) -> None:
         """Begin a run, or go on with it. DataError when it was begun with another configuration.
 
-        `searches` are the settings of searches made in it, by who searches: the first of each are kept with the run.
+        `searches` are the settings of searches made in it, by who searches, `agents` those that only one kind of agent
+        depends on: the first of each are kept with the run.
         """
 
         def begin(connection: Connection) -> None:
             row = {"name": name, "provenance": provenance.model_dump_json(), **_hashed(config)}
             database.insert_new(connection, RUNS, [row])
             before = connection.scalars(select(RUNS.c.config).where(RUNS.c.name == name)).one()
-            after = _hashed(going_on(name, json.loads(before), config, searches or {}))
+            after = _hashed(going_on(name, json.loads(before), config, searches or {}, agents or {}))
             if after["config"] != before:
                 connection.execute(update(RUNS).where(RUNS.c.name == name).values(**after))
 

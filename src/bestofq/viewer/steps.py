@@ -36,6 +36,7 @@ class Range:
 
 
 UNIT = Range(low=0.0, high=1.0)
+FED = "feedback: what the model that was asked, or a learned Q, thinks of it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +145,18 @@ class TreePlace:
             return
         visits, prior = self.tree.visits[child], self.tree.prior[child]
         most = max(self.tree.visits[sibling] for sibling in self.tree.children(self.node))
-        yield Bar(name="visits", words=str(visits), share=visits / max(1, most), about="rollouts through it")
+        yield _visits(visits, most)
         yield Bar.of("Q̃ search", self.tree.value[child], UNIT, "mean outcome of the rollouts through it")
         if prior is not None:
-            yield Bar.of("Q̂ feedback", prior, UNIT, "feedback: what the model that was asked thinks of it")
+            yield _feedback(prior)
+
+
+def _visits(count: int, most: int) -> Bar:
+    return Bar(name="visits", words=str(count), share=count / max(1, most), about="rollouts through it")
+
+
+def _feedback(value: float | None) -> Bar:
+    return Bar.of("Q̂ feedback", value, UNIT, FED)
 
 
 def candidate_views(
@@ -159,7 +168,11 @@ def candidate_views(
     def bars(index: int, candidate: Candidate) -> Iterator[Bar]:
         if scores.told:
             yield Bar.of(scores.name, decision.scores[index], scores.range, scores.about)
-        if place is not None:
+        if decision.visits is not None:
+            yield _visits(decision.visits[index], max(decision.visits))
+            if decision.feedback is not None:
+                yield _feedback(decision.feedback[index])
+        elif place is not None:
             yield from place.bars(candidate)
 
     return [

@@ -6,7 +6,7 @@ from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
 from bestofq.core.tree import Ending, SearchTree
 from bestofq.search.pairs import blended
-from bestofq.viewer.steps import UNIT, Bar
+from bestofq.viewer.steps import FED, UNIT, Bar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +85,6 @@ def _bars(tree: SearchTree, node: int, alpha: float, siblings: int) -> tuple[Bar
     return (
         Bar(name="N", words=str(visits), share=visits / max(1, siblings), about="rollouts through it"),
         Bar.of("Q̃", tree.value[node] if tried else None, UNIT, "mean outcome of the rollouts through it (Eq. 8)"),
-        Bar.of("Q̂", tree.prior[node], UNIT, "feedback: what the model that was asked thinks of it"),
+        Bar.of("Q̂", tree.prior[node], UNIT, FED),
         Bar.of("Q", blended(tree, node, alpha) if tried else None, UNIT, f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"),
     )

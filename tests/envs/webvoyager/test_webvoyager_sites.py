@@ -1,6 +1,7 @@
 """A file of tasks end to end: stand-ins under the sites' own names, a judge over HTTP, the table by domain."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from starlette.routing import Route
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
@@ -92,6 +94,67 @@ def chat(server: FaultServer) -> ChatModel:
     return ChatModel(ChatConfig(model="any", base_url=server.base_url, backoff=0.001, attempts=1))
 
 
+def both(request: Mapping[str, Any]) -> str:
+    """One endpoint for both: it proposes by what the page shows, and judges."""
+    system, user = (message["content"] for message in request["messages"][:2])
+    if '"verdict"' in system:
+        return verdict(request)
+    said = user[0]["text"]
+    goal = said.partition("Task: ")[2].partition("\n")[0]
+    if link := re.search(r"Soups \[(\d+)\]", said):
+        action: dict[str, Any] = {"type": "click", "element": int(link.group(1))}
+    else:
+        action = {"type": "answer", "text": ANSWERS.get(goal, "I cannot tell")}
+    return json.dumps({"candidates": [{"thought": "so", "note": f"for {goal}", "action": action}]})
+
+
+async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
+    suite = WebVoyager.load(file_of(tmp_path))
+    async with (
+        serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root,
+        Browser.launch(BrowserConfig(host_resolver_rules=rules_to(root))) as browser,
+        FaultServer(both) as server,
+        chat(server) as model,
+    ):
+        agent = Agent(
+            name="prompting",
+            proposer=ChatProposer(model),
+            scorer=ConstantScorer(),
+            selector=GreedySelector(),
+            n_candidates=1,
+        )
+
+        async def make_env() -> Env:
+            return WebEnv(browser, screenshots=True)
+
+        with Store.open(tmp_path / "runs") as store:
+            await store.begin_run("eval", {}, Provenance(version="test"))
+            judge = ChatJudge(model=model)
+            await run_many(suite.tasks(), make_env, agent, store=store, run="eval", judge=judge)
+            table = domain_table(store)
+            (soup,) = (e for e in store.episodes() if e.task.id == "Allrecipes--0")
+    success = {row.domain: row.cells[0].success for row in table.rows}
+    rates = {domain: estimate.mean for domain, estimate in success.items() if estimate}
+    assert rates == pytest.approx({"Allrecipes": 0.5, "ArXiv": 1.0, "ESPN": 0.0, ALL: 0.4})
+    assert [step.decision.candidate.label for step in soup.steps] == ["click link Soups", 'answer "Leek soup"']
+    assert "click link Soups (for Which soup is rated best?)" in server_texts(server)
+    assert {used.role for step in soup.steps for used in step.decision.usage} == {"proposer"}
+    assert soup.verdict.usage[0].role == "judge"
+
+
+def server_texts(server: FaultServer) -> str:
+    """All that was written to the endpoint, without the pictures."""
+    contents = [message["content"] for request in server.requests for message in request["messages"]]
+    return "\n".join(part if isinstance(part, str) else part[0]["text"] for part in contents)
+
+
+def rules_to(root: str) -> str:
+    """Chromium's rules that bring the sites' names to the stand-ins, and no other name anywhere."""
+    port = root.rpartition(":")[2]
+    hosts = (f"MAP {host} 127.0.0.1:{port}" for host in SITES.values())
+    return ", ".join([*hosts, "MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1"])
+
+
 async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
     suite = WebVoyager.load(file_of(tmp_path))
     agent = Agent(
@@ -102,40 +165,37 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
         n_candidates=1,
     )
     faults = ("ok",) * 7 + ("500",)  # the judge is away for one episode
-    async with serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root:
-        port = root.rpartition(":")[2]
-        rules = ", ".join([*(f"MAP {host} 127.0.0.1:{port}" for host in SITES.values()), "MAP * ~NOTFOUND"])
-        rules += ", EXCLUDE 127.0.0.1"
-        async with (
-            Browser.launch(BrowserConfig(host_resolver_rules=rules)) as browser,
-            FaultServer(verdict, script=faults) as server,
-            chat(server) as model,
-        ):
+    async with (
+        serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root,
+        Browser.launch(BrowserConfig(host_resolver_rules=rules_to(root))) as browser,
+        FaultServer(verdict, script=faults) as server,
+        chat(server) as model,
+    ):
 
-            async def make_env() -> Env:
-                return WebEnv(browser, screenshots=True)
+        async def make_env() -> Env:
+            return WebEnv(browser, screenshots=True)
 
-            with Store.open(tmp_path / "runs") as store:
-                await store.begin_run("eval", {}, Provenance(version="test"))
-                judge = ChatJudge(model=model)
-                done = await run_many(
-                    suite.tasks(),
-                    make_env,
-                    agent,
-                    store=store,
-                    run="eval",
-                    repeats=RUNS,
-                    step_limit=STEP_LIMIT,
-                    concurrency=4,
-                    judge=judge,
-                )
-                assert len(done) == len(TASKS) * RUNS
-                assert sum(episode.outcome == "unjudged" for episode in done) == 1
-                (cell,) = domain_table(store).rows[-1].cells
-                assert (cell.counted, cell.outcomes["unjudged"]) == (len(done) - 1, 1)
-                assert (await judge_run(store, "eval", judge)).total() == 1  # from the stored pictures
-                table = domain_table(store)
-                episodes = {episode.task.id: episode for episode in store.episodes()}
+        with Store.open(tmp_path / "runs") as store:
+            await store.begin_run("eval", {}, Provenance(version="test"))
+            judge = ChatJudge(model=model)
+            done = await run_many(
+                suite.tasks(),
+                make_env,
+                agent,
+                store=store,
+                run="eval",
+                repeats=RUNS,
+                step_limit=STEP_LIMIT,
+                concurrency=4,
+                judge=judge,
+            )
+            assert len(done) == len(TASKS) * RUNS
+            assert sum(episode.outcome == "unjudged" for episode in done) == 1
+            (cell,) = domain_table(store).rows[-1].cells
+            assert (cell.counted, cell.outcomes["unjudged"]) == (len(done) - 1, 1)
+            assert (await judge_run(store, "eval", judge)).total() == 1  # from the stored pictures
+            table = domain_table(store)
+            episodes = {episode.task.id: episode for episode in store.episodes()}
     for host in SITES.values():
         assert any(episode.steps[0].observation.url == f"http://{host}/" for episode in episodes.values())
     refused = episodes["ESPN--1"].steps[1].observation

@@ -26,6 +26,7 @@ class Ask:
     pointing: bool = False  # elements are points on the picture, which must stay
     schema: JsonSchema | None = None  # of the reply; None: free text
     name: str = "reply"  # of the schema
+    max_tokens: int | None = None  # of the reply; None: the model's
     repair: str = "with JSON only"  # how to reply after one that could not be read
 
     @classmethod
@@ -67,6 +68,7 @@ class Ask:
             name=self.name,
             seed=self.seed,
             temperature=temperature,
+            max_tokens=self.max_tokens,
             n=n,
             pixels=self.picture.limits.most if self.picture else None,
         )

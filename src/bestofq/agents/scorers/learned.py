@@ -11,6 +11,7 @@ from bestofq.core.decision import Candidate, Scores, State, Usage
 from bestofq.core.errors import InputError
 from bestofq.core.protocols import Embedder
 from bestofq.core.transitions import Floats
+from bestofq.models.prices import Price, price_of
 
 
 class Values(Protocol):
@@ -24,19 +25,31 @@ class Values(Protocol):
 
 
 class QScorer:
-    """Scores are Q-values; V(s) goes with them."""
+    """Scores are Q-values; V(s) goes with them, and the name of the checkpoint that both are from, where it has one.
+    It costs what its embedder reads (Best-of-Q, 4.4)."""
 
-    def __init__(self, values: Values, embedder: Embedder, texts: EmbeddingTexts) -> None:
+    def __init__(
+        self,
+        values: Values,
+        embedder: Embedder,
+        texts: EmbeddingTexts,
+        *,
+        checkpoint: str | None = None,
+        price: Price | None = None,
+    ) -> None:
+        """`price`: of the embedder; None: Table 13's, where its model is there."""
         self._values = values
+        self._checkpoint = checkpoint
         self._embedder = embedder
         self._texts = texts
+        self._price = price_of(embedder.spec.model) if price is None else price
 
     async def prepare(self, state: State) -> tuple[Usage, ...]:
         """Embed state and task while the candidates are being proposed. `seconds` pass beside the proposer's."""
         started = time.perf_counter()
         vectors, tokens = await self._embedder.embed([self._texts.state(state), self._texts.task(state.task)])
         self._values.prepare(vectors[:1], vectors[1:])
-        return (Usage(role="embedder", tokens_in=tokens, calls=1, seconds=time.perf_counter() - started),)
+        return (self._usage(tokens, started),)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """Q(s, a_i) for each candidate [N]."""
@@ -52,8 +65,13 @@ class QScorer:
         return Scores(
             values=tuple(self._values.q(here, actions, task)[0].tolist()),
             state_value=float(self._values.v(here, task)[0]),
-            usage=(Usage(role="embedder", tokens_in=tokens, calls=1, seconds=time.perf_counter() - started),),
+            checkpoint=self._checkpoint,
+            usage=(self._usage(tokens, started),),
         )
+
+    def _usage(self, tokens: int, started: float) -> Usage:
+        seconds = time.perf_counter() - started
+        return Usage(role="embedder", tokens_in=tokens, calls=1, seconds=seconds, usd=self._price.usd(tokens, 0))
 
 
 class PriorScorer:

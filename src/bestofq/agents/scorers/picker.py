@@ -2,14 +2,23 @@
 
 import re
 import time
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from bestofq.agents.prompting import candidates_user, pick_prompt, picker_system
+from bestofq.agents.proposers.asking import Ask
 from bestofq.core.decision import Candidate, Scores, State, Usage
-from bestofq.core.errors import ReplyError
-from bestofq.models.chat import ChatModel, ChatRequest, Message
+from bestofq.core.errors import ContextError, ReplyError
+from bestofq.models.chat import ChatModel, ChatReply
 from bestofq.models.local import Request, TextModel
+
+_CHOICE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"reasoning": {"type": "string"}, "best": {"type": "integer"}},  # in this order (section 5)
+    "required": ["reasoning", "best"],
+    "additionalProperties": False,
+}
 
 
 class Picker(Protocol):
@@ -49,30 +58,21 @@ class ChatPickerScorer:
         self.unparsed = 0
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N] of 0 and 1. One candidate is not asked about. ModelError when the endpoint gives no reply."""
+        """[N] of 0 and 1. One candidate is not asked about. ModelError when the endpoint gives no reply, ContextError
+        when nothing is left to drop."""
         return await _scores(self, state, candidates)
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """The index of the one it names, and what that took; None where it names none of them."""
-        shot = state.observation.screenshot
-        pictures = (shot,) if shot is not None and shot.data else ()
-        reply = await self._model.reply(
-            ChatRequest(
-                messages=(
-                    Message(role="system", text=picker_system(state, candidates)),
-                    Message(role="user", text=candidates_user(state, self._history), screenshots=pictures),
-                ),
-                schema={
-                    "type": "object",
-                    "properties": {"best": {"type": "integer"}},
-                    "required": ["best"],
-                    "additionalProperties": False,
-                },
-                name="choice",
-                temperature=0.0,
-                max_tokens=200,
-            )
+        ask = await Ask.about(
+            state,
+            self._model,
+            screenshots=1,
+            history=self._history,
+            system=lambda picture: picker_system(state, candidates),
+            user=lambda history, pictures: candidates_user(state, history, pictures),
         )
+        reply = await self._fitting(replace(ask, schema=_CHOICE, name="choice", max_tokens=500))
         try:
             named = reply.json().get("best")
         except ReplyError:
@@ -80,6 +80,17 @@ class ChatPickerScorer:
         index = _index(named, len(candidates))
         self.unparsed += index is None
         return index, reply.usage("critic")
+
+    async def _fitting(self, ask: Ask) -> ChatReply:
+        """The reply to as much of the request as fits: as with a proposer, the same is never sent again."""
+        while True:
+            try:
+                return await self._model.reply(ask.request((), temperature=0.0))
+            except ContextError:
+                shorter = await ask.shorter(self._model)
+                if shorter is None:
+                    raise
+                ask = shorter
 
 
 async def _scores(picker: Picker, state: State, candidates: Sequence[Candidate]) -> Scores:

@@ -1,0 +1,39 @@
+"""What commands take for granted where their user says nothing, and what stands for more than one setting."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bestofq.cli.choices import limit_of, parts_of
+from bestofq.cli.commands import app
+from bestofq.core.errors import DataError
+from bestofq.recipes.settings import SuiteName
+
+
+@pytest.mark.parametrize(
+    ("tasks", "suite", "limit"),
+    [(None, "webshop", 200), ("7", "webvoyager", 7), ("0", "webshop", 1)],
+)
+def test_how_many_tasks(tasks: str | None, suite: SuiteName, limit: int) -> None:
+    assert limit_of(tasks, suite) == limit
+
+
+@pytest.mark.parametrize(("tasks", "suite"), [(None, "webvoyager"), ("click-*,enter-*", "miniwob")])
+def test_all_tasks(tasks: str | None, suite: SuiteName) -> None:
+    assert limit_of(tasks, suite) > 12_087
+
+
+def test_data_is_the_suite_s_and_a_setting_has_the_last_word(tmp_path: Path) -> None:
+    settings = parts_of(None, None, "m", "http://127.0.0.1:9/v1", data=tmp_path).settings
+    assert (settings.suite.data, settings.chat.model if settings.chat else None) == (tmp_path, "m")
+    assert parts_of(None, ["suite.data=none"], data=tmp_path).settings.suite.data is None
+
+
+@pytest.mark.parametrize("command", [["eval"], ["collect"], ["improve"], ["eval", "webvoyager"]])
+def test_data_that_is_not_there_is_named(command: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        app, [*command, "--data", str(tmp_path / "nowhere"), "--store", str(tmp_path / "store")]
+    )
+    assert isinstance(result.exception, DataError)
+    assert str(tmp_path / "nowhere") in str(result.exception)
