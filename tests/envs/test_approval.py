@@ -43,12 +43,6 @@ class Site:
         return self.allows
 
 
-@pytest_asyncio.fixture(loop_scope="session", scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch() as made:
-        yield made
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def site() -> AsyncIterator[Site]:
     made = Site()

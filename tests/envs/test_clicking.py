@@ -5,12 +5,13 @@ import io
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 import pytest
+import pytest_asyncio
 from PIL import Image
 
 from bestofq.agents.agent import Agent
@@ -27,6 +28,7 @@ from bestofq.envs.web import WebEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 WIDTH, HEIGHT = 1281, 723  # odd, so that no factor divides them
 TARGETS = {  # left and top edge, CSS pixels
     "alpha": (0, 0),
@@ -68,6 +70,14 @@ def task() -> Iterator[Task]:
     server.server_close()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def browser(request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
+    """One whose pixel ratio is the parameter."""
+    config = BrowserConfig(width=WIDTH, height=HEIGHT, device_scale_factor=request.param)
+    async with Browser.launch(config) as made:
+        yield made
+
+
 def sent(request: Mapping[str, Any]) -> Image.Image:
     """The picture of a request."""
     (content,) = (
@@ -94,10 +104,10 @@ def red(picture: Image.Image) -> tuple[float, float]:
     return float(columns.mean() + 0.5), float(rows.mean() + 0.5)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-async def test_every_target_is_hit_whatever_the_pixel_ratio_and_the_size_sent(task: Task, scale: float) -> None:
-    config = BrowserConfig(width=WIDTH, height=HEIGHT, device_scale_factor=scale)
-    async with Browser.launch(config) as browser, FaultServer(perfect) as server:
+@pytest.mark.parametrize("browser", [1.0, 1.5, 2.0], indirect=True)
+async def test_every_target_is_hit_whatever_the_pixel_ratio_and_the_size_sent(task: Task, browser: Browser) -> None:
+    scale = browser.config.device_scale_factor
+    async with FaultServer(perfect) as server:
         env = WebEnv(browser, screenshots=True)
         seen = await env.reset(task, seed=0)
         shot = seen.screenshot
@@ -122,31 +132,30 @@ async def test_every_target_is_hit_whatever_the_pixel_ratio_and_the_size_sent(ta
         await env.close()
 
 
-@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
-async def test_the_picture_shows_a_target_where_the_map_says(task: Task, scale: float) -> None:
+@pytest.mark.parametrize("browser", [1.0, 1.5, 2.0], indirect=True)
+async def test_the_picture_shows_a_target_where_the_map_says(task: Task, browser: Browser) -> None:
     """The map against the pixels themselves: one target is left on the page, and looked for by its colour."""
-    config = BrowserConfig(width=WIDTH, height=HEIGHT, device_scale_factor=scale)
-    async with Browser.launch(config) as browser:
-        env = WebEnv(browser, screenshots=True)
-        await env.reset(task, seed=0)
-        model = ChatModel(ChatConfig(model="qwen2.5-vl-7b"))
-        for name in ("echo", "bravo"):
-            await env.session.evaluate(
-                f"document.querySelectorAll('button').forEach(b => b.hidden = b.ariaLabel !== '{name}')"
-            )
-            shot = (await env.session.snapshot(screenshot=True)).screenshot
-            assert shot is not None
-            picture = await model.picture(shot)
-            with Image.open(io.BytesIO(picture.data)) as found:
-                assert found.size == (picture.width, picture.height)
-                point = picture.to_css(*red(found))
-            left, top = TARGETS[name]
-            assert (point.x, point.y) == pytest.approx((left + 4, top + 4), abs=0.6)
-        await model.close()
-        await env.close()
+    env = WebEnv(browser, screenshots=True)
+    await env.reset(task, seed=0)
+    model = ChatModel(ChatConfig(model="qwen2.5-vl-7b"))
+    for name in ("echo", "bravo"):
+        await env.session.evaluate(
+            f"document.querySelectorAll('button').forEach(b => b.hidden = b.ariaLabel !== '{name}')"
+        )
+        shot = (await env.session.snapshot(screenshot=True)).screenshot
+        assert shot is not None
+        picture = await model.picture(shot)
+        with Image.open(io.BytesIO(picture.data)) as found:
+            assert found.size == (picture.width, picture.height)
+            point = picture.to_css(*red(found))
+        left, top = TARGETS[name]
+        assert (point.x, point.y) == pytest.approx((left + 4, top + 4), abs=0.6)
+    await model.close()
+    await env.close()
 
 
-async def test_points_from_the_proposer_and_words_refused_by_the_localizer(task: Task) -> None:
+@pytest.mark.parametrize("browser", [1.5], indirect=True)
+async def test_points_from_the_proposer_and_words_refused_by_the_localizer(task: Task, browser: Browser) -> None:
     """The agent's whole way: a point on the picture is clicked; what no localizer finds is the next error."""
     offers = iter([{"type": "click", "x": 0, "y": 0}, {"type": "click", "element": "the moon"}])
 
@@ -160,9 +169,7 @@ async def test_points_from_the_proposer_and_words_refused_by_the_localizer(task:
             action |= {"x": round((left + 4) * width / WIDTH), "y": round((top + 4) * height / HEIGHT)}
         return json.dumps({"candidates": [{"thought": "", "note": "", "action": action}]})
 
-    config = BrowserConfig(width=WIDTH, height=HEIGHT, device_scale_factor=1.5)
     async with (
-        Browser.launch(config) as browser,
         FaultServer(reply) as server,
         ChatModel(ChatConfig(model="qwen2.5-vl-7b", base_url=server.base_url)) as model,
     ):

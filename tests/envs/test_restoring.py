@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import pytest
+import pytest_asyncio
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, AskUser, Clear, Click, GoBack, Refresh, Restart, Scroll, Submit, Write
@@ -24,13 +25,14 @@ from bestofq.envs.webshop.text import TextEnv as ShopText
 from bestofq.envs.webshop.web import WebShopEnv
 from bestofq.recipes.pocket.booking_oracle import BookingOracle
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
 BOOKING = Booking()
 WORLDS = ("webshop-text", "webshop-browser", "booking-text", "booking-browser")
 
 
-@pytest.fixture(params=WORLDS)
-async def world(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Env, Env, list[Task]]]:
+@pytest_asyncio.fixture(params=WORLDS, loop_scope="session")
+async def world(request: pytest.FixtureRequest, browser: Browser) -> AsyncIterator[tuple[Env, Env, list[Task]]]:
     """Two environments of one world, and its tasks."""
     async with AsyncExitStack() as stack:
         make: Callable[[], Env]
@@ -38,14 +40,12 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Env, Env,
             make = lambda: ShopText(SHOP)  # noqa: E731
         elif request.param == "booking-text":
             make = lambda: BookingText(BOOKING)  # noqa: E731
+        elif request.param == "webshop-browser":
+            shop = await stack.enter_async_context(shop_site.serve(SHOP))
+            make = lambda: WebShopEnv(shop, browser)  # noqa: E731
         else:
-            browser = await stack.enter_async_context(Browser.launch())
-            if request.param == "webshop-browser":
-                shop = await stack.enter_async_context(shop_site.serve(SHOP))
-                make = lambda: WebShopEnv(shop, browser)  # noqa: E731
-            else:
-                tables = await stack.enter_async_context(booking_site.serve(BOOKING))
-                make = lambda: BookingEnv(tables, browser)  # noqa: E731
+            tables = await stack.enter_async_context(booking_site.serve(BOOKING))
+            make = lambda: BookingEnv(tables, browser)  # noqa: E731
         tasks = SHOP.tasks("test") if request.param.startswith("webshop") else BOOKING.tasks("test")
         env, twin = make(), make()
         yield env, twin, tasks

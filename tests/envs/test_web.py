@@ -1,11 +1,10 @@
 """A real page as an environment."""
 
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-import pytest_asyncio
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Answer, AskUser, Click, Goto
@@ -36,12 +35,6 @@ def task() -> Iterator[Task]:
     yield Task(id="t", suite="s", goal="buy", start_url=f"http://{host}/", allowed_hosts=(host,))
     server.shutdown()
     server.server_close()
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch() as made:
-        yield made
 
 
 async def test_an_episode(browser: Browser, task: Task) -> None:

@@ -78,7 +78,7 @@ def served(vector: Callable[[EmbedItem], np.ndarray], status: int = 200) -> Iter
         def log_message(self, *_: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     config = PoolingConfig(model="tiny", base_url=f"http://127.0.0.1:{server.server_port}/v1", attempts=1)
     endpoint = PoolingEndpoint(config)

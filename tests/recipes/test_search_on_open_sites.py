@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from rich.console import Console
 
 from bestofq.browser.browser import Browser
@@ -98,24 +99,30 @@ async def searched(task: Task, browser: Browser, folder: Path, *, sandboxed: boo
     return tree
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with Browser.launch() as made:
+        yield made
+
+
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("served", [shop, tables])
 async def test_no_order_is_placed_though_ordering_is_weighed(
-    served: Callable[[], AsyncIterator[tuple[Task, Ordered]]], tmp_path: Path
+    served: Callable[[], AsyncIterator[tuple[Task, Ordered]]], browser: Browser, tmp_path: Path
 ) -> None:
-    async with Browser.launch() as browser:
-        async with served() as (task, ordered):  # type: ignore[attr-defined]
-            tree = await searched(task, browser, tmp_path / "open", sandboxed=False)
-            assert not ordered()
-        held = [node for node, ending in enumerate(tree.ending) if ending == "held" and tree.visits[node]]
-        assert held
-        for node in held:
-            candidate = tree.candidate[node]
-            assert candidate is not None
-            assert BUY in candidate.label or COMPLETE in candidate.label
-            assert tree.page[node] == -1
-            assert tree.value[node] == tree.prior[node]
-        assert max(tree.value[node] for node in held) > 0
-        async with served() as (task, ordered):  # type: ignore[attr-defined]
-            tree = await searched(task, browser, tmp_path / "sandbox", sandboxed=True)
-            assert ordered()
-        assert "held" not in tree.ending
+    async with served() as (task, ordered):  # type: ignore[attr-defined]
+        tree = await searched(task, browser, tmp_path / "open", sandboxed=False)
+        assert not ordered()
+    held = [node for node, ending in enumerate(tree.ending) if ending == "held" and tree.visits[node]]
+    assert held
+    for node in held:
+        candidate = tree.candidate[node]
+        assert candidate is not None
+        assert BUY in candidate.label or COMPLETE in candidate.label
+        assert tree.page[node] == -1
+        assert tree.value[node] == tree.prior[node]
+    assert max(tree.value[node] for node in held) > 0
+    async with served() as (task, ordered):  # type: ignore[attr-defined]
+        tree = await searched(task, browser, tmp_path / "sandbox", sandboxed=True)
+        assert ordered()
+    assert "held" not in tree.ending

@@ -4,11 +4,10 @@ import asyncio
 import re
 from pathlib import Path
 
-from playwright.async_api import async_playwright
+import pytest
+from playwright.async_api import Browser
 from report_nouns import PROVENANCE, decision, page, picture, record, task
 
-from bestofq.browser.chromium import find_chromium, switches
-from bestofq.browser.config import BrowserConfig
 from bestofq.core.decision import Step
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.folder import gather, write_folder
@@ -47,7 +46,8 @@ async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
                 assert not isinstance(cell, float) or within_runs or stored, (sheet.name, column.name)
 
 
-async def test_the_folder_opens_from_disk_whole_and_runs_nothing(tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_folder_opens_from_disk_whole_and_runs_nothing(chromium: Browser, tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await store.begin_run("eval", {}, PROVENANCE.model_copy(update={"command": "bestofq eval <x>"}))
         steps = [
@@ -73,34 +73,29 @@ async def test_the_folder_opens_from_disk_whole_and_runs_nothing(tmp_path: Path)
     assert len(list((tmp_path / "out" / "screenshots").iterdir())) == 1
     requests: list[str] = []
     complaints: list[str] = []
-    async with asyncio.timeout(120), async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
-        try:
-            it = await browser.new_page(viewport={"width": 1300, "height": 900})
-            it.set_default_timeout(20_000)
-            it.on("request", lambda request: requests.append(request.url))
-            it.on("console", lambda message: complaints.append(message.text))
-            it.on("pageerror", lambda error: complaints.append(str(error)))
-            await it.goto(index.as_uri())
-            assert await it.locator("h1").inner_text() == HOSTILE
-            assert await it.locator("section svg").count() == len(figures)
-            assert await it.locator("#agents").count() == 1
-            assert "bestofq eval <x>" in await it.locator("section").last.inner_text()
-            drawn = await it.locator("svg .bar").first.evaluate("bar => getComputedStyle(bar).fill")
-            assert drawn != "rgb(0, 0, 0)"  # the figures' style is let through by the page's policy
-            links = await it.eval_on_selector_all("a", "links => links.map(a => a.href)")
-            files = [link for link in links if "#" not in link]
-            assert len(files) > 20
-            for link in set(files):
-                await it.goto(link) if link.endswith((".html", ".svg")) else None
-                assert await it.evaluate("window.broken") is None
-            await it.goto((tmp_path / "out" / "episodes.html").as_uri() + f"#{seen[0]}/1")
-            await it.locator("#rows button").first.wait_for()
-            shown = it.locator(".screen img").first
-            await shown.wait_for()
-            assert (await shown.get_attribute("src") or "").startswith("screenshots/")
-            assert await shown.evaluate("image => image.naturalWidth") == 1
-        finally:
-            await browser.close()
+    async with asyncio.timeout(120), await chromium.new_page(viewport={"width": 1300, "height": 900}) as it:
+        it.set_default_timeout(20_000)
+        it.on("request", lambda request: requests.append(request.url))
+        it.on("console", lambda message: complaints.append(message.text))
+        it.on("pageerror", lambda error: complaints.append(str(error)))
+        await it.goto(index.as_uri())
+        assert await it.locator("h1").inner_text() == HOSTILE
+        assert await it.locator("section svg").count() == len(figures)
+        assert await it.locator("#agents").count() == 1
+        assert "bestofq eval <x>" in await it.locator("section").last.inner_text()
+        drawn = await it.locator("svg .bar").first.evaluate("bar => getComputedStyle(bar).fill")
+        assert drawn != "rgb(0, 0, 0)"  # the figures' style is let through by the page's policy
+        links = await it.eval_on_selector_all("a", "links => links.map(a => a.href)")
+        files = [link for link in links if "#" not in link]
+        assert len(files) > 20
+        for link in set(files):
+            await it.goto(link) if link.endswith((".html", ".svg")) else None
+            assert await it.evaluate("window.broken") is None
+        await it.goto((tmp_path / "out" / "episodes.html").as_uri() + f"#{seen[0]}/1")
+        await it.locator("#rows button").first.wait_for()
+        shown = it.locator(".screen img").first
+        await shown.wait_for()
+        assert (await shown.get_attribute("src") or "").startswith("screenshots/")
+        assert await shown.evaluate("image => image.naturalWidth") == 1
     assert [url for url in requests if not url.startswith("file:")] == []
     assert complaints == []

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Browser, Page
 from report_nouns import PROVENANCE, decision, page, picture, record, task
 from sqlalchemy import insert, select
 
-from bestofq.browser.chromium import find_chromium, switches
-from bestofq.browser.config import BrowserConfig
 from bestofq.core.decision import Step
 from bestofq.reports.figures import CurvePoint, FailureSplit
 from bestofq.reports.html import write_report
@@ -21,6 +19,7 @@ from bestofq.store import database
 from bestofq.store.schema import EPISODES, STEPS
 from bestofq.store.store import Store
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 HOSTILE = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2"><!--'
 
 
@@ -37,23 +36,18 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened(path: Path, fragment: str = "") -> AsyncIterator[Opened]:
-    async with asyncio.timeout(120), async_playwright() as playwright:
-        config = BrowserConfig()
-        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(config))
-        try:
-            it = Opened(await browser.new_page(viewport={"width": 1300, "height": 900}))
-            it.page.set_default_timeout(30_000)
-            it.page.on("request", lambda request: it.requests.append(request.url))
-            it.page.on("console", lambda message: it.complaints.append(message.text))
-            it.page.on("pageerror", lambda error: it.complaints.append(str(error)))
-            await it.page.goto(path.as_uri() + fragment)
-            yield it
-        finally:
-            await browser.close()
+async def opened(chromium: Browser, path: Path, fragment: str = "") -> AsyncIterator[Opened]:
+    async with asyncio.timeout(120), await chromium.new_page(viewport={"width": 1300, "height": 900}) as page:
+        it = Opened(page)
+        it.page.set_default_timeout(30_000)
+        it.page.on("request", lambda request: it.requests.append(request.url))
+        it.page.on("console", lambda message: it.complaints.append(message.text))
+        it.page.on("pageerror", lambda error: it.complaints.append(str(error)))
+        await it.page.goto(path.as_uri() + fragment)
+        yield it
 
 
-async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(tmp_path: Path) -> None:
+async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browser, tmp_path: Path) -> None:
     seen = page(0, HOSTILE, picture()).model_copy(update={"error": HOSTILE, "notices": (HOSTILE,)})
     with Store.open(tmp_path / "store") as store:
         await store.begin_run(HOSTILE, {}, PROVENANCE)
@@ -68,7 +62,7 @@ async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(tmp_path: Path) 
             curve=[CurvePoint(episodes=10, success=0.5, agent=HOSTILE)],
             diagnostics={HOSTILE: FailureSplit(not_proposed=1, not_chosen=2, chosen=3)},
         )
-    async with opened(path) as it:
+    async with opened(chromium, path) as it:
         assert await it.text("h1") == HOSTILE
         assert await it.text("#replay h3") == HOSTILE
         assert await it.text(".candidates .chosen .label") == f"click link {HOSTILE} 2"
@@ -84,21 +78,21 @@ async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(tmp_path: Path) 
         assert it.complaints == []
 
 
-async def test_the_policy_refuses_scripts_and_requests_even_if_markup_got_in(tmp_path: Path) -> None:
+async def test_the_policy_refuses_scripts_and_requests_even_if_markup_got_in(chromium: Browser, tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await store.begin_run("eval", {}, PROVENANCE)
         await record(store, "prompting", task("a"), 0, 1)
         path = write_report(store, tmp_path / "report.html", title="T")
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("<main>", '<main><script>window.broken=1</script><img src="http://127.0.0.1:9/x">'))
-    async with opened(path) as it:
+    async with opened(chromium, path) as it:
         await it.page.locator("#rows button").first.wait_for()
         assert await it.page.evaluate("window.broken") is None
         assert any("script" in complaint for complaint in it.complaints)
         assert any("127.0.0.1:9" in complaint and "img-src" in complaint for complaint in it.complaints)
 
 
-async def test_an_episode_is_stepped_through_by_keys(tmp_path: Path) -> None:
+async def test_an_episode_is_stepped_through_by_keys(chromium: Browser, tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await store.begin_run("eval", {}, PROVENANCE)
         steps = [
@@ -108,7 +102,7 @@ async def test_an_episode_is_stepped_through_by_keys(tmp_path: Path) -> None:
         episode = await record(store, "best-of-q", task("a"), 0, steps)
         await record(store, "prompting", task("a"), 0, 1, "failure")
         path = write_report(store, tmp_path / "report.html", title="T", baseline="prompting")
-    async with opened(path, f"#{episode}/1") as it:
+    async with opened(chromium, path, f"#{episode}/1") as it:
         assert await it.text(".steps output") == "Step 1 of 2"
         assert await it.page.locator(".candidates li").count() == 3
         assert await it.text(".candidates .chosen .score") == "score 0.600"
@@ -141,19 +135,19 @@ async def test_an_episode_is_stepped_through_by_keys(tmp_path: Path) -> None:
         assert it.complaints == []
 
 
-async def test_an_agent_that_does_not_rank_has_no_chart_and_no_bars(tmp_path: Path) -> None:
+async def test_an_agent_that_does_not_rank_has_no_chart_and_no_bars(chromium: Browser, tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await store.begin_run("eval", {}, PROVENANCE)
         steps = [Step(index=0, observation=page(0), decision=decision((0.0, 0.0, 0.0), value=None))]
         await record(store, "prompting", task("a"), 0, steps)
         path = write_report(store, tmp_path / "report.html", title="T")
-    async with opened(path) as it:
+    async with opened(chromium, path) as it:
         assert await it.page.locator(".candidates li").count() == 3
         assert await it.page.locator(".chart, .score").count() == 0
         assert "null" not in await it.text("#replay")
 
 
-async def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+async def test_what_is_left_out_is_said(chromium: Browser, tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await store.begin_run("eval", {}, PROVENANCE)
         pictures = [picture(bytes([number]) * 400) for number in range(3)]
@@ -165,7 +159,7 @@ async def test_what_is_left_out_is_said(tmp_path: Path) -> None:
             await record(store, "two", task(name), 0, steps)
         store.screenshots.path(pictures[0]).unlink()
         path = write_report(store, tmp_path / "report.html", title="T", max_episodes=4, max_picture_bytes=500)
-    async with opened(path) as it:
+    async with opened(chromium, path) as it:
         said = " ".join((await it.text("section[aria-labelledby=episodes] > p")).split())
         assert said == (
             "4 of 8 can be replayed (tasks spread evenly, the first try of each agent); the others are listed only. "
@@ -177,7 +171,7 @@ async def test_what_is_left_out_is_said(tmp_path: Path) -> None:
         assert "not in the file" in await it.text(".absent")
 
 
-async def test_ten_thousand_episodes_are_listed_quickly(tmp_path: Path) -> None:
+async def test_ten_thousand_episodes_are_listed_quickly(chromium: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "store"
     with Store.open(folder) as store:
         await store.begin_run("eval", {}, PROVENANCE)
@@ -196,7 +190,7 @@ async def test_ten_thousand_episodes_are_listed_quickly(tmp_path: Path) -> None:
         path = write_report(store, tmp_path / "report.html", title="T")
         assert time.process_time() - begun < 10
     assert path.stat().st_size < 2_000_000
-    async with opened(path) as it:
+    async with opened(chromium, path) as it:
         assert await it.text("#count") == "40 of 10,000 episodes"
         await it.page.locator("#only").uncheck()
         await it.page.locator("#more").click()

@@ -71,8 +71,9 @@ async def test_it_comes_from_anywhere_to_the_right_reservation(suite: Suite) -> 
         await steps_of(suite, task, mistakes=rng.randint(1, 25), rng=rng)
 
 
-async def test_in_chromium_too(suite: Suite) -> None:
-    async with serve(suite) as site, Browser.launch() as browser:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_in_chromium_too(suite: Suite, browser: Browser) -> None:
+    async with serve(suite) as site:
         web = BookingEnv(site, browser)
         for task in suite.tasks("test", 5):
             oracle, seen = BookingOracle(suite, task.id), await web.reset(task, seed=0)

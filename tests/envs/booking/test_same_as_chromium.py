@@ -3,6 +3,8 @@
 import asyncio
 import random
 
+import pytest
+
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import (
     Action,
@@ -27,6 +29,7 @@ from bestofq.envs.booking.text import TextEnv
 from bestofq.envs.booking.web import BookingEnv
 from bestofq.recipes.pocket.booking_oracle import BookingOracle
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 EPISODES, STEPS = 4, 20
 WORDS = ("Garden", "Ann Lee", "555-0101", " ann@example.com ", "4 people", "8", "7:30 pm", "two\nlines", "", "nowhere")
 
@@ -65,11 +68,11 @@ async def both(web: BookingEnv, text: TextEnv, action: Action) -> StepResult:
     return ours
 
 
-async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same() -> None:
+async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same(browser: Browser) -> None:
     suite = Suite()
     task = suite.tasks("train", 1)[0]
     goal, oracle = suite.goal(task.id), BookingOracle(suite, task.id)
-    async with serve(suite) as site, Browser.launch() as browser:
+    async with serve(suite) as site:
         web, text = BookingEnv(site, browser), TextEnv(suite)
         seen = await text.reset(task, seed=0)
         await web.reset(task, seed=0)
@@ -100,7 +103,7 @@ async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same() -> Non
         await web.close()
 
 
-async def test_random_walks_find_no_difference() -> None:
+async def test_random_walks_find_no_difference(browser: Browser) -> None:
     suite = Suite()
     ended = 0
 
@@ -119,7 +122,7 @@ async def test_random_walks_find_no_difference() -> None:
                 break
         await web.close()
 
-    async with serve(suite) as site, Browser.launch() as browser:
+    async with serve(suite) as site:
         tasks = enumerate(suite.tasks("test", EPISODES))  # side by side
         walks = (walk(BookingEnv(site, browser), TextEnv(suite), task, random.Random(n)) for n, task in tasks)
         await asyncio.gather(*walks)

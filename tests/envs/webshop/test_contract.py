@@ -64,7 +64,8 @@ def same(text: Observation, web: Observation) -> None:
         )
 
 
-async def test_random_walks_find_no_difference(suite: Suite) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_random_walks_find_no_difference(suite: Suite, browser: Browser) -> None:
     left = iter(enumerate(suite.tasks("test")[:8]))
     ended = 0
 
@@ -88,13 +89,14 @@ async def test_random_walks_find_no_difference(suite: Suite) -> None:
                     break
         await web.close()
 
-    async with serve(suite) as site, Browser.launch() as browser:
+    async with serve(suite) as site:
         await asyncio.gather(*(walk(WebShopEnv(site, browser), TextEnv(suite)) for _ in range(AT_ONCE)))
     assert ended >= 1
 
 
-async def test_the_right_purchase_earns_one_in_both(suite: Suite) -> None:
-    async with serve(suite) as site, Browser.launch() as browser:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_right_purchase_earns_one_in_both(suite: Suite, browser: Browser) -> None:
+    async with serve(suite) as site:
         task = suite.tasks("dev")[0]
         for env in (TextEnv(suite), WebShopEnv(site, browser)):
             seen = await env.reset(task, seed=0)
