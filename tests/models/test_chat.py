@@ -133,14 +133,17 @@ async def test_the_ladder_is_walked_once() -> None:
     assert asked.rung == "text"
 
 
-async def test_the_limit_s_other_name_is_found_out_once() -> None:
-    async with FaultServer(good, refuses=("max_tokens",)) as server, model(server, attempts=1) as asked:
+async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: pytest.LogCaptureFixture) -> None:
+    settings = ("max_tokens", "max_completion_tokens", "temperature")
+    async with FaultServer(good, refuses=("max_tokens", "temperature")) as server, model(server, attempts=1) as asked:
         await asyncio.gather(asked.reply(ASK), asked.reply(ASK))
         await asked.reply(ASK)
-    sent = [(request.get("max_tokens"), request.get("max_completion_tokens")) for request in server.requests]
-    assert 1 <= sent.count((1500, None)) <= 2
-    assert sent.count((None, 1500)) == 3
-    assert (asked.rung, asked.limit) == ("json_schema", "max_completion_tokens")
+    sent = [[name for name in settings if name in request] for request in server.requests]
+    assert 1 <= sent.count(["max_tokens", "temperature"]) <= 2
+    assert 1 <= sent.count(["max_completion_tokens", "temperature"]) <= 2
+    assert sent.count(["max_completion_tokens"]) == 3
+    assert (asked.rung, asked.refused) == ("json_schema", {"max_tokens", "temperature"})
+    assert ["no temperature" in record.message for record in caplog.records] == [True]  # said once
 
 
 async def test_below_the_ladder_there_is_nothing() -> None:

@@ -12,7 +12,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -27,14 +27,13 @@ from bestofq.core.observation import Screenshot
 from bestofq.models.images import Coordinates, Picture, PictureCache, PictureLimits, limits_of
 from bestofq.models.pacing import Pace
 from bestofq.models.prices import Price, price_of
-from bestofq.models.troubles import Address, Trouble, keep_out_of_logs, trouble_of, without_key
+from bestofq.models.troubles import Address, Setting, Trouble, keep_out_of_logs, trouble_of, without_key
 
 log = logging.getLogger(__name__)
 
 Finish = Literal["stop", "truncated", "refused", "empty"]
 Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
-Limit = Literal["max_tokens", "max_completion_tokens"]  # of a reply: the second for OpenAI's models since o1
 JsonSchema = Mapping[str, Any]
 
 
@@ -171,7 +170,7 @@ class ChatModel:
 
     config: ChatConfig
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
-    limit: Limit = "max_tokens"  # the other once the endpoint asks for it
+    refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
     _client: openai.AsyncOpenAI = field(init=False, repr=False)
     _pace: Pace = field(init=False, repr=False)
     _price: Price = field(init=False, repr=False)
@@ -220,13 +219,13 @@ class ChatModel:
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
             attempt += 1
-            rung, limit = self.rung, self.limit
+            rung, refused = self.rung, self.refused
             async with self._pace.turn() as number:
                 started = time.monotonic()
                 try:
                     async with asyncio.timeout(min(self.config.attempt, self.config.deadline - spent)):
                         completion = await self._client.chat.completions.create(
-                            **self._arguments(request, messages, rung, limit)
+                            **self._arguments(request, messages, rung, refused)
                         )
                     reply, counted = _read(completion, self.config.key_variable)
                 except Exception as error:
@@ -243,13 +242,13 @@ class ChatModel:
                     spent += time.monotonic() - started
                 if trouble.kind == "overload":
                     self._pace.overloaded(number)
-                if trouble.kind not in ("format", "limit") and self._pace.failed():
+                if trouble.kind not in ("format", "setting") and self._pace.failed():
                     log.warning(
                         "%s fails again and again (last: %s): the run pauses and probes it", where, trouble.what
                     )
-            if trouble.kind in ("format", "limit"):
-                if trouble.kind == "limit" and limit == "max_tokens":
-                    self.limit = "max_completion_tokens"
+            if trouble.kind in ("format", "setting"):
+                if trouble.setting is not None and trouble.setting not in refused:
+                    self._do_without(trouble.setting, where)
                 elif trouble.kind == "format" and request.schema is not None and rung != "text":
                     self._step_down(rung)
                 else:
@@ -267,6 +266,11 @@ class ChatModel:
 
     def _trouble(self, error: Exception, where: str) -> Trouble:
         return trouble_of(error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt)
+
+    def _do_without(self, setting: Setting, where: str) -> None:
+        if setting == "temperature" and setting not in self.refused:
+            log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
+        self.refused |= {setting}
 
     def _step_down(self, rung: Rung) -> None:
         if self.rung == rung:
@@ -288,15 +292,17 @@ class ChatModel:
         return {"role": message.role, "content": [{"type": "text", "text": message.text}, *parts]}
 
     def _arguments(
-        self, request: ChatRequest, messages: Sequence[dict[str, Any]], rung: Rung, limit: Limit
+        self, request: ChatRequest, messages: Sequence[dict[str, Any]], rung: Rung, refused: Set[Setting]
     ) -> dict[str, Any]:
         config = self.config
         found: dict[str, Any] = {
             "model": config.model,
             "messages": messages,
-            "temperature": config.temperature if request.temperature is None else request.temperature,
-            limit: request.max_tokens or config.max_tokens,
+            "max_completion_tokens" if "max_tokens" in refused else "max_tokens": request.max_tokens
+            or config.max_tokens,
         }
+        if "temperature" not in refused:
+            found["temperature"] = config.temperature if request.temperature is None else request.temperature
         if request.seed is not None:
             found["seed"] = request.seed
         if request.n > 1:

@@ -45,7 +45,7 @@ Fault = Literal[
     "braces",  # empty JSON
     "vast",  # JSON within the reply that Python's reader does not bear
 ]
-Refused = Literal["json_schema", "json_object", "max_tokens"]
+Refused = Literal["json_schema", "json_object", "max_tokens", "temperature"]
 _PHRASES = {
     200: "OK",
     400: "Bad Request",
@@ -62,7 +62,7 @@ _SAID: Mapping[str, tuple[int, str]] = {
     "500": (500, "The server had an error"),
     "503": (503, "The engine is overloaded"),
     "format": (400, "response_format is not supported"),
-    "400": (400, "Unsupported value: 'temperature'"),
+    "400": (400, "Unsupported value: 'seed'"),
     "401": (401, "Incorrect API key provided"),
     "403": (403, "The key may not use this model"),
     "404": (404, "The model does not exist"),
@@ -79,12 +79,16 @@ _SHAPES = (
     b'{"choices": [{"finish_reason": "length", "message": {"content": 7}}]}',
 )
 _VAST = ('{"candidates": ' * 10_000, '{"candidates": ' + "1" * 5000 + "}", '{"candidates": "\\ud800"}')
+_UNSUPPORTED = {  # as OpenAI's models since o1 say it
+    "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
+    "temperature": "Unsupported value: 'temperature' does not support 0 with this model, only the default (1).",
+}
 
 
 class FaultServer:
     """Answers each request by `reply`, or by a fault drawn with its share in `faults`; `script` goes before both.
 
-    `refuses` names structured output, or the limit's older name, that it answers with 400; a body of more than `takes`
+    `refuses` names structured output, or settings, that it answers with 400; a body of more than `takes`
     bytes overflows. `requests` holds the bodies as they came, `seen` counts what each was answered with ("ok" or the
     fault). With `echo` all its answers hold the request's Authorization header, as those of debugging proxies do.
     """
@@ -164,10 +168,10 @@ class FaultServer:
         if wanted in self._refuses:
             self.seen["format"] += 1
             return await _send(writer, 400, _error(f"response_format {wanted} is not supported" + echo))
-        if "max_tokens" in request and "max_tokens" in self._refuses:
-            self.seen["format"] += 1
-            said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
-            return await _send(writer, 400, _error(said + echo))
+        for setting, said in _UNSUPPORTED.items():
+            if setting in request and setting in self._refuses:
+                self.seen["format"] += 1
+                return await _send(writer, 400, _error(said + echo))
         fault = "overflow" if too_long else self._draw()
         self.seen[fault] += 1
         match fault:

@@ -5,6 +5,7 @@ import os
 import re
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -28,18 +29,26 @@ Address = Annotated[str, AfterValidator(_address)]
 """Of an endpoint. What can be none is refused before anything is tried, and tried again."""
 
 
+Setting = Literal["max_tokens", "temperature"]
+
+
 @dataclass(frozen=True)
 class Trouble:
     """What went wrong in an attempt, and what may be done about it."""
 
     what: str
-    kind: Literal["retry", "overload", "format", "limit"] = "retry"
+    kind: Literal["retry", "overload", "format", "setting"] = "retry"
+    setting: Setting | None = None  # that the endpoint does not take
     wait: float | None = None  # seconds the endpoint asks for
 
 
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens)|exceed.{0,40}token", re.I
 )
+_SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o1 do not take
+    "max_tokens": re.compile(r"max_completion_tokens"),  # is its name there
+    "temperature": re.compile(r"temperature.{0,40}not support|unsupported.{0,40}temperature", re.I),
+}
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
 
 
@@ -64,11 +73,11 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> Trou
     if status == 429 and "insufficient_quota" not in said:
         return Trouble("429, too many requests", "overload", wait=_retry_after(error))
     if status in (408, 409) or status >= 500:
-        return Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", _retry_after(error))
+        return Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", wait=_retry_after(error))
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
         raise ContextError(f"the request is too long for {where}: {_brief(error, key_variable)}") from None
-    if status in (400, 422) and "max_completion_tokens" in said:
-        return Trouble(f"another name for the limit: {_brief(error, key_variable)}", "limit")
+    if status in (400, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
+        return Trouble(f"{setting} is refused: {_brief(error, key_variable)}", "setting", setting)
     if status in (400, 422) and _FORMAT.search(said):
         return Trouble(f"no structured output: {_brief(error, key_variable)}", "format")
     mend = {
