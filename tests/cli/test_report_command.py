@@ -20,8 +20,12 @@ from bestofq.store.store import Store
 MADE = Provenance(version="0.0-test", commit="0123456789abcdef", command="bestofq eval --n 2")
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_width", 250)  # and not `width`, which would stay for other files
+
+
 def type_in(*words: str) -> str:
-    console.width = 250
     found = CliRunner().invoke(app, list(words))
     if found.exception is not None:
         raise found.exception
