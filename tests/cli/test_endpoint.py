@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bestofq.cli.commands import console
 from bestofq.cli.main import run
 from bestofq.models.faults import Fault, FaultServer
 from bestofq.reports.html import write_report
@@ -58,7 +59,7 @@ def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     """The same in a thread of this process, which has imported already what the command needs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(console, "_width", 200)  # it may have read COLUMNS long ago
 
     def call() -> int:
         with pytest.raises(SystemExit) as end:
@@ -163,6 +164,6 @@ async def test_collecting_ends_with_what_it_cost(within: Within) -> None:
         code, said = await within("collect", *where, "--repeats", "1", "--set", "suite.train_tasks=2")
     assert code == 0, said
     calls = server.seen["ok"]
-    costs = next(line for line in said.splitlines() if "proposer" in line)
+    costs = next((line for line in said.splitlines() if "proposer" in line), said)
     assert f"{100 * calls:,}" in costs
     assert f"{calls * (100 * 0.15 + 20 * 0.6) / 1e6:.2g}" in costs
