@@ -1,10 +1,15 @@
-"""What all tests share: one thread a worker for tiny models, and no search for garbage among imports."""
+"""What all tests share: one thread a worker for tiny models, no search for garbage among imports, a real Chromium."""
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 
 import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+
+from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.config import BrowserConfig
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # pytest-xdist starts a worker a core: their threads would wait in turn
 
@@ -17,3 +22,11 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
+        yield browser
+        await browser.close()

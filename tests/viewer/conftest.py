@@ -8,23 +8,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from looking import Look, Looking
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
 
-from bestofq.browser.chromium import find_chromium, switches
-from bestofq.browser.config import BrowserConfig
 from bestofq.envs.serving import serve_app
 from bestofq.rollouts.episode import run_episode
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
-        yield browser
-        await browser.close()
 
 
 @pytest.fixture
