@@ -35,7 +35,7 @@ from bestofq.recipes.best_of_q import begin, collect
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.methods import calls_svg, method_table
+from bestofq.reports.methods import calls_svg, method_episodes, method_table
 from bestofq.reports.origin import setting
 from bestofq.search.config import SearchConfig
 from bestofq.store.pairs import read_pairs, write_pairs
@@ -317,11 +317,11 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
     parts = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
     with Store.open(tmp_path / "store") as store:
-        passes = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=2)
+        passes = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=range(2))
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
-        again = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=2)
+        again = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=range(2))
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
-        table = method_table(store, passes, baseline=ZERO, at_once=128, resamples=100)
+        table = method_table(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]
     assert passes == again
     assert [len(passes[method]) for method in (ZERO, AGENT_Q, MCTS)] == [1, 2, 1]

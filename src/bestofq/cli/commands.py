@@ -336,13 +336,18 @@ def experiment(
     agent_q: Annotated[
         bool, typer.Option("--agent-q", help="Agent Q's comparison: RFT, DPO, search, and search trees' policies.")
     ] = False,
+    first: Annotated[
+        int, typer.Option(min=0, help="With --agent-q, the first model's seed; models in --results stay in its table.")
+    ] = 0,
     data: Data = None,
 ) -> None:
     """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
     parts = parts_of(config, set_, data=data)
     if agent_q:
-        title = f"{parts.settings.suite.name}: held-out test tasks"
-        asyncio.run(run_study(parts, console, out=out, results=results, tasks=tasks, seeds=runs, title=title))
+        title, seeds = f"{parts.settings.suite.name}: held-out test tasks", range(first, first + runs)
+        asyncio.run(run_study(parts, console, out=out, results=results, tasks=tasks, seeds=seeds, title=title))
+    elif first:
+        raise InputError("--first says which model of Agent Q's comparison is trained first: give --agent-q with it")
     else:
         asyncio.run(run_experiment(parts, console, out=out, results=results, tasks=tasks, runs=runs))
 

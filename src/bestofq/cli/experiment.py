@@ -3,14 +3,17 @@
 import json
 import platform
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from bestofq.core.errors import InputError
 from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
-from bestofq.recipes.agent_q_study import ZERO, study
+from bestofq.recipes.agent_q_study import ORDER, ZERO, study
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
 from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
 from bestofq.recipes.parts import Parts
@@ -22,7 +25,14 @@ from bestofq.reports.costs import cost_table
 from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
-from bestofq.reports.methods import calls_svg, method_table
+from bestofq.reports.methods import (
+    MethodEpisode,
+    calls_svg,
+    method_episodes,
+    method_table,
+    read_method_episodes,
+    write_method_episodes,
+)
 from bestofq.reports.searches import search_table
 from bestofq.reports.stats import success_interval
 from bestofq.reports.table import attempts_of, result_table
@@ -122,26 +132,59 @@ async def run_experiment(
 
 
 async def run_study(
-    parts: Parts, console: Console, *, out: Path, results: Path, tasks: int, seeds: int, title: str
+    parts: Parts, console: Console, *, out: Path, results: Path, tasks: int, seeds: Sequence[int], title: str
 ) -> None:
-    """Agent Q's comparison (Figs. 3 and 6), as files that are committed."""
+    """Agent Q's comparison (Figs. 3 and 6), as files that are committed.
+
+    Models that `results` holds from other seeds, trained elsewhere perhaps, stay in its table. InputError where they
+    were made with other settings, a model of other weights or on another number of tasks.
+    """
+    made = {**made_by(parts.settings), "tasks": tasks, "revision": parts.model.revision, "models": [*seeds]}
+    before, kept = _earlier(results, made)
     with Store.open(out) as store:
         passes = await study(parts, store, out, console, tasks=tasks, seeds=seeds)
-        table = method_table(store, passes, baseline=ZERO, at_once=parts.settings.suite.at_once)
         chosen, runs = parts.settings.agent_q, [run.name for run in store.runs()]
         searches = search_table(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+        episodes = [*method_episodes(store, passes), *kept]
+    episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
+    table = method_table(episodes, baseline=ZERO, at_once=parts.settings.suite.at_once)
+    rows = [json.loads(row.model_dump_json()) for row in searches.rows]
+    searched = {row["run"]: row for old in before for row in old["searches"]} | {row["run"]: row for row in rows}
     results.mkdir(parents=True, exist_ok=True)
     result = {
-        **made_by(parts.settings),
-        "searches": json.loads(searches.model_dump_json()),
+        **made,
+        "searches": list(searched.values()),
         "test": json.loads(table.model_dump_json()),
+        "earlier": [{name: old[name] for name in _WHERE} for old in before],
     }
+    write_method_episodes(results / "episodes.csv", episodes)
     (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
     (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
     (results / "calls.svg").write_text(calls_svg(table), "utf-8")
     console.print(table.to_rich(title))
     console.print(f"written: {results / 'result.json'}")
+
+
+_SAME = ("settings", "tasks", "revision")  # what models of one table have in common
+_WHERE = ("models", "command", "commit", "machine")
+
+
+def _earlier(results: Path, made: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[MethodEpisode]]:
+    """What is known of the calls whose models stay in the table, and these models' episodes."""
+    kept = [e for e in read_method_episodes(results / "episodes.csv") if e.model not in made["models"]]
+    if not kept:
+        return [], []
+    old = json.loads((results / "result.json").read_text("utf-8"))
+    models = ", ".join(map(str, sorted({episode.model for episode in kept})))
+    for name in _SAME:
+        if old[name] != json.loads(json.dumps(made[name])):
+            raise InputError(
+                f"{results} holds models of other seeds ({models}) that were made with another {name}: give --results "
+                "another folder, or remove what it holds"
+            )
+    calls = [*({**call, "searches": []} for call in old["earlier"]), old]
+    return [call for call in calls if not set(call["models"]) <= set(made["models"])], kept
 
 
 def made_by(settings: BestOfQSettings) -> dict[str, object]:

@@ -1,45 +1,71 @@
 """Joins the requests of many episodes into batches for one synchronous function.
 
-While a batch is being worked on the next one gathers, so that batches grow with the load and a lone request waits for
+While batches are being worked on the next one gathers, so that batches grow with the load and a lone request waits for
 nobody.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+WORTH_SHARING = 8  # requests; fewer make one batch though several could be worked on
 
 
 class MicroBatcher(Generic[Item, Result]):
-    """`await submit(item)` from any number of tasks of one event loop; `work` runs in a thread, one batch at a time."""
+    """`await submit(item)` from any number of tasks of one event loop; `work` runs in threads, `lanes` batches at once.
 
-    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]], *, limit: int) -> None:
+    What waits is shared among the lanes that are free.
+    """
+
+    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]], *, limit: int, lanes: int = 1) -> None:
+        self.busy = 0  # lanes at work
         self._work = work
         self._limit = limit
+        self._lanes = lanes
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
-        self._busy: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gathering = False
 
     async def submit(self, item: Item) -> Result:
         """The result for `item`. An exception of `work` is raised to every request of its batch."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if self._busy is None or self._busy.done():
-            self._busy = asyncio.create_task(self._drain())
+        self._begin()
         return await future
 
-    async def _drain(self) -> None:
+    def _begin(self) -> None:
+        if self._waiting and self.busy < self._lanes and not self._gathering:
+            self._gathering = True
+            self._keep(asyncio.create_task(self._gather()))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _gather(self) -> None:
         await asyncio.sleep(0)  # every task that can run now may still join
-        while self._waiting:
-            batch, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
-            try:
-                results = await asyncio.to_thread(self._work, [item for item, _ in batch])
-            except Exception as error:  # handed on to every waiter
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
+        self._gathering = False
+        while self._waiting and self.busy < self._lanes:
+            share = ceil(len(self._waiting) / (self._lanes - self.busy))
+            size = min(self._limit, max(share, WORTH_SHARING))
+            batch, self._waiting = self._waiting[:size], self._waiting[size:]
+            self.busy += 1
+            self._keep(asyncio.create_task(self._carry_out(batch)))
+
+    async def _carry_out(self, batch: Sequence[tuple[Item, asyncio.Future[Result]]]) -> None:
+        try:
+            results = await asyncio.to_thread(self._work, [item for item, _ in batch])
+        except Exception as error:  # handed on to every waiter
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+        else:
             for (_, future), result in zip(batch, results, strict=True):
                 if not future.done():
                     future.set_result(result)
+        finally:
+            self.busy -= 1
+            self._begin()

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.cache_utils import DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import SetupError
 from bestofq.models.batching import MicroBatcher
 from bestofq.models.beams import beam_search
+from bestofq.models.decoding import attend_in_order, with_room
 from bestofq.models.pooling import padded
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
@@ -114,7 +114,10 @@ class LocalModel:
         self.revision = revision
         self.device: torch.device = next(model.parameters()).device
         self.max_batch = max_batch
-        self._batcher: MicroBatcher[Request, Generation] = MicroBatcher(self.generate_batch, limit=max_batch)
+        self._threads = torch.get_num_threads() if self.device.type == "cpu" else 1
+        self._batcher: MicroBatcher[Request, Generation] = MicroBatcher(
+            self._on_its_share, limit=max_batch, lanes=min(2, self._threads)
+        )
         ends = model.generation_config.eos_token_id if model.generation_config else tokenizer.eos_token_id
         self._ends = torch.tensor([ends] if isinstance(ends, int) else list(ends or [tokenizer.eos_token_id]))
 
@@ -131,6 +134,7 @@ class LocalModel:
                 f"no language model at {path}: give --model a transformers directory, or with it the --base-url of the "
                 f"endpoint that has the model ({str(error).partition(chr(10))[0]})"
             ) from error
+        attend_in_order(model)
         revision = getattr(model.config, "_commit_hash", None) or weights_hash(Path(path))
         return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)
 
@@ -148,6 +152,17 @@ class LocalModel:
     async def generate(self, request: Request) -> Generation:
         """Replies to one prompt, batched with the other requests in flight."""
         return await self._batcher.submit(request)
+
+    def _on_its_share(self, requests: Sequence[Request]) -> list[Generation]:
+        """Two batches at once, each on half of a CPU's cores, take less than one after the other on all of them: much
+        of a small model's step is no matrix product."""
+        if self._threads == 1:
+            return self.generate_batch(requests)
+        torch.set_num_threads(self._threads // self._batcher.busy)  # of this Python thread's work
+        try:
+            return self.generate_batch(requests)
+        finally:
+            torch.set_num_threads(self._threads)
 
     def encode(self, prompt: str) -> list[int]:
         """Token ids of a prompt: by the chat template where the model has one, else as plain text after its start."""
@@ -183,7 +198,7 @@ class LocalModel:
         kept, where = torch.unique(lengths - 1, return_inverse=True)
         states = requests[0].states
         out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
-        cache = _preallocate(out.past_key_values, draws * limit)
+        cache = with_room(out.past_key_values, draws * limit)
         each = torch.arange(rows, device=self.device)
         logits = out.logits[each, where][:, None].float().expand(-1, draws, -1)  # [B, R, V]
         read = [(each, out.hidden_states[-1][each, lengths - 1])] if states else []  # by the head, for the first draw
@@ -264,38 +279,6 @@ class _Sampler:
             point = self._uniforms[active, 1:, step, None] * heights[..., -1:]
             tokens = torch.cat([tokens[:, :1], torch.searchsorted(heights, point, right=True).squeeze(-1)], dim=1)
         return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
-
-
-class _RoomyLayer(DynamicLayer):  # type: ignore[misc]
-    """A layer's keys and values [B, H, T, D] with room for what is still to come, so that a step copies nothing."""
-
-    def __init__(self, layer: DynamicLayer, room: int) -> None:
-        super().__init__()
-        self.lazy_initialization(layer.keys, layer.values)
-        self._length = layer.keys.shape[-2]
-        self._store = [torch.nn.functional.pad(x, (0, 0, 0, room)) for x in (layer.keys, layer.values)]
-        self._view()
-
-    def _view(self) -> None:
-        self.keys, self.values = (x[:, :, : self._length] for x in self._store)
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        end = self._length + key_states.shape[-2]
-        for store, new in zip(self._store, (key_states, value_states), strict=True):
-            store[:, :, self._length : end] = new
-        self._length = end
-        self._view()
-        return self.keys, self.values
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        self._store = [x[indices] for x in self._store]
-        self._view()
-
-
-def _preallocate(cache: Any, room: int) -> Any:
-    """The cache of a prompt with room for `room` tokens; layers of another kind than the plain one are left alone."""
-    cache.layers = [_RoomyLayer(layer, room) if type(layer) is DynamicLayer else layer for layer in cache.layers]
-    return cache
 
 
 def _kind(request: Request) -> tuple[int, int, bool, bool]:

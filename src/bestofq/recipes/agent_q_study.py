@@ -6,9 +6,10 @@ or a Q-function; the searches at inference see the outcome of their own rollouts
 table says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -28,9 +29,22 @@ AGENT_Q, UNFED, AGENT_Q_MCTS = "Agent Q", "Agent Q, no feedback", "Agent Q + MCT
 BEST_OF_Q, MCTS_Q = "Agent Q + learned Q", "MCTS, Q̂ learned"
 
 
+class Pass(NamedTuple):
+    """Of one method over the held-out tasks."""
+
+    model: int  # the training seed
+    run: str
+    agent: str
+
+
+ORDER = (ZERO, RFT, DPO, BEAM, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCTS, BEST_OF_Q, MCTS_Q)
+"""The methods, as tables list them."""
+
+
 @dataclass(frozen=True)
 class Study:
-    """`tasks` held-out tasks and `seeds` trained models a method; what an earlier call finished is not done again."""
+    """`tasks` held-out tasks and, for each of `seeds`, a trained model a method; what an earlier call finished is not
+    done again. What needs no training, and what the paper does not have, is measured with seed 0 alone."""
 
     parts: Parts
     world: World
@@ -38,14 +52,16 @@ class Study:
     out: Path
     console: Console
     tasks: int
-    seeds: int
+    seeds: Sequence[int]
 
-    async def run(self) -> Mapping[str, list[tuple[str, str]]]:
-        """The passes (run, agent) of each method over the held-out tasks."""
-        passes: dict[str, list[tuple[str, str]]] = {}
+    async def run(self) -> Mapping[str, list[Pass]]:
+        """The passes of each method over the held-out tasks."""
+        passes: dict[str, list[Pass]] = {}
 
-        async def measure(method: str, policy: Parts, kind: AgentKind, values: ValueModel | None = None) -> None:
-            run = f"{method} {len(passes.setdefault(method, []))}"
+        async def measure(
+            method: str, seed: int, policy: Parts, kind: AgentKind, values: ValueModel | None = None
+        ) -> None:
+            run = f"{method} {seed}"
             await collect(
                 policy,
                 self.world,
@@ -58,28 +74,24 @@ class Study:
                 split="test",
                 limit=self.tasks,
             )
-            passes[method].append((run, kind))
+            passes.setdefault(method, []).append(Pass(seed, run, kind))
 
-        from_rft = self.parts.settings.agent_q.reference == "rft"
-        await measure(ZERO, self.parts, "prompting")
-        first: Parts | None = None
-        for seed in range(self.seeds):
+        for seed in self.seeds:
+            if seed == 0:
+                await measure(ZERO, seed, self.parts, "prompting")
             trained = await self._train(seed)
             for method, policy in trained.items():
-                await measure(method, policy, "prompting")
-            await measure(BEAM, trained[DPO], "beam")
-            await measure(AGENT_Q_MCTS, trained[AGENT_Q], "mcts")
-            if first is None:
-                first = trained[AGENT_Q]
-                if from_rft:
-                    await measure(REFERENCE_MCTS, trained[RFT], "mcts")
-        await measure(MCTS, self.parts, "mcts")
-        assert first is not None
-        values = await self._values(first)
-        await measure(BEST_OF_Q, first, "best-of-q", values)
-        await measure(MCTS_Q, fed_by(first, "q"), "mcts", values)
-        order = (ZERO, RFT, DPO, BEAM, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCTS, BEST_OF_Q, MCTS_Q)
-        return {method: passes[method] for method in order if method in passes}
+                await measure(method, seed, policy, "prompting")
+            await measure(AGENT_Q_MCTS, seed, trained[AGENT_Q], "mcts")
+            await measure(BEAM, seed, trained[DPO], "beam")
+            if seed == 0:
+                await measure(MCTS, seed, self.parts, "mcts")
+                values = await self._values(trained[AGENT_Q])
+                await measure(BEST_OF_Q, seed, trained[AGENT_Q], "best-of-q", values)
+                await measure(MCTS_Q, seed, fed_by(trained[AGENT_Q], "q"), "mcts", values)
+                if self.parts.settings.agent_q.reference == "rft":
+                    await measure(REFERENCE_MCTS, seed, trained[RFT], "mcts")
+        return {method: passes[method] for method in ORDER if method in passes}
 
     async def _train(self, seed: int) -> dict[str, Parts]:
         """The policies of one training seed, each of training tasks that no other seed sees."""
@@ -125,9 +137,9 @@ class Study:
 
 
 async def study(
-    parts: Parts, store: Store, out: Path, console: Console, *, tasks: int, seeds: int
-) -> Mapping[str, list[tuple[str, str]]]:
-    """Trees, models and episodes in `store` and `out`; the passes (run, agent) of each method."""
+    parts: Parts, store: Store, out: Path, console: Console, *, tasks: int, seeds: Sequence[int]
+) -> Mapping[str, list[Pass]]:
+    """Trees, models and episodes in `store` and `out`; the passes of each method."""
     async with open_world(parts) as world:
         return await Study(parts, world, store, out, console, tasks, seeds).run()
 

@@ -1,7 +1,10 @@
 """Methods side by side, each of several trained models (Agent Q, Figs. 3 and 6): success, steps, model calls, time."""
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import log10
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -14,12 +17,26 @@ from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.stats import Difference, Estimate, Interval
 from bestofq.reports.svg import Plot, axis, dot, line, svg, text
-from bestofq.reports.table import attempts_of, pipe_row, plus_minus
-from bestofq.store.records import EpisodeSummary
+from bestofq.reports.table import pipe_row, plus_minus
 from bestofq.store.store import Store
 
-Passes = Sequence[tuple[str, str]]
-"""(run, agent) of each pass over the tasks: one a trained model."""
+Passes = Sequence[tuple[int, str, str]]
+"""(trained model, run, agent) of each pass over the tasks."""
+
+
+class MethodEpisode(Noun):
+    """One finished episode of a method, as its row needs it and as a file keeps it."""
+
+    method: str
+    model: int  # the seed of the training that made it
+    run: str
+    agent: str
+    task: str  # with its suite
+    success: bool
+    steps: int
+    seconds: float  # from its first look to its end, among others at once
+    tokens_out: int
+    calls: dict[Role, int]
 
 
 class MethodRow(Noun):
@@ -34,7 +51,7 @@ class MethodRow(Noun):
     calls: dict[Role, float]
     tokens_out: float
     seconds: float  # from an episode's first look to its end, among others at once
-    passes: tuple[tuple[str, str], ...]
+    passes: tuple[tuple[int, str, str], ...]
 
     @property
     def all_calls(self) -> float:
@@ -96,60 +113,120 @@ class MethodTable(Noun):
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
 
 
+def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodEpisode]:
+    """Those of each method's passes whose outcome tells how it did, in the order asked for. DataError where a method
+    has none."""
+    found: list[MethodEpisode] = []
+    for name, passes in methods.items():
+        before = len(found)
+        for model, run, agent in passes:
+            summaries = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.told}
+            for episode in store.episodes(run=run, agent=agent, status="finished"):
+                if (summary := summaries.get(episode.id)) is not None:
+                    calls: Counter[Role] = Counter()
+                    for used in (used for step in episode.steps for used in step.decision.usage):
+                        calls[used.role] += used.calls
+                    found.append(
+                        MethodEpisode(
+                            method=name,
+                            model=model,
+                            run=run,
+                            agent=agent,
+                            task=f"{episode.task.suite}/{episode.task.id}",
+                            success=summary.success,
+                            steps=summary.steps,
+                            seconds=round(summary.seconds or 0.0, 2),
+                            tokens_out=sum(used.tokens_out for step in episode.steps for used in step.decision.usage),
+                            calls=calls,
+                        )
+                    )
+        if len(found) == before:
+            raise DataError(f"no episode of {name!r} is finished ({', '.join(run for _, run, _ in passes)})")
+    return found
+
+
 def method_table(
-    store: Store, methods: Mapping[str, Passes], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
+    episodes: Sequence[MethodEpisode], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
 ) -> MethodTable:
-    """A row for each method, its passes taken together. DataError where one has no finished episode."""
-    found = {name: _finished(store, name, passes) for name, passes in methods.items()}
-    against = attempts_of(found[baseline])
+    """A row for each method, the episodes of all its models taken together. DataError where the baseline has none."""
+    found: dict[str, list[MethodEpisode]] = {}
+    for episode in episodes:
+        found.setdefault(episode.method, []).append(episode)
+    if baseline not in found:
+        raise DataError(f"no episode of {baseline!r}, to which the others are compared")
+    against = _attempts(found[baseline])
     return MethodTable(
         rows=tuple(
             _row(
-                store,
                 name,
-                methods[name],
-                episodes,
-                None
-                if name == baseline
-                else stats.paired_difference(attempts_of(episodes), against, resamples=resamples),
+                rows,
+                None if name == baseline else stats.paired_difference(_attempts(rows), against, resamples=resamples),
             )
-            for name, episodes in found.items()
+            for name, rows in found.items()
         ),
         baseline=baseline,
         at_once=at_once,
     )
 
 
-def _finished(store: Store, name: str, passes: Passes) -> list[EpisodeSummary]:
-    found = [e for run, agent in passes for e in store.summaries(run=run, agent=agent, status="finished")]
-    if not attempts_of(found):
-        raise DataError(f"no episode of {name!r} is finished ({', '.join(run for run, _ in passes)})")
-    return found
+def _attempts(episodes: Sequence[MethodEpisode]) -> list[stats.Attempt]:
+    return [stats.Attempt(task=e.task, run=e.model, success=e.success, steps=e.steps) for e in episodes]
 
 
-def _row(
-    store: Store, name: str, passes: Passes, episodes: Sequence[EpisodeSummary], difference: Difference | None
-) -> MethodRow:
-    attempts = attempts_of(episodes)
-    calls: dict[Role, int] = dict.fromkeys(get_args(Role), 0)
-    written = 0
-    for run, agent in passes:
-        for episode in store.episodes(run=run, agent=agent, status="finished"):
-            for used in (used for step in episode.steps for used in step.decision.usage):
-                calls[used.role] += used.calls
-                written += used.tokens_out
+def _row(name: str, episodes: Sequence[MethodEpisode], difference: Difference | None) -> MethodRow:
+    attempts = _attempts(episodes)
+    calls: Counter[Role] = Counter()
+    for episode in episodes:
+        calls.update(episode.calls)
     return MethodRow(
         agent=name,
         success=stats.success_rate(attempts),
         interval=stats.success_interval(attempts),
         difference=difference,
-        tasks=len({attempt.task for attempt in attempts}),
+        tasks=len({episode.task for episode in episodes}),
         steps=float(np.mean([episode.steps for episode in episodes])),
-        calls={role: count / len(episodes) for role, count in calls.items() if count},
-        tokens_out=written / len(episodes),
-        seconds=float(np.mean([episode.seconds or 0.0 for episode in episodes])),
-        passes=tuple(passes),
+        calls={role: calls[role] / len(episodes) for role in get_args(Role) if calls[role]},
+        tokens_out=float(np.mean([episode.tokens_out for episode in episodes])),
+        seconds=float(np.mean([episode.seconds for episode in episodes])),
+        passes=tuple(sorted({(episode.model, episode.run, episode.agent) for episode in episodes})),
     )
+
+
+# ---- a file of episodes, so that models trained apart, on other machines too, come into one table
+
+
+_FIELDS = tuple(name for name in MethodEpisode.model_fields if name != "calls")
+
+
+def write_method_episodes(path: Path, episodes: Iterable[MethodEpisode]) -> None:
+    """A CSV file, one line an episode; `calls_…` are model calls by role."""
+    roles: tuple[Role, ...] = get_args(Role)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*_FIELDS, *(f"calls_{role}" for role in roles)])
+        for episode in episodes:
+            fields = episode.model_dump()
+            writer.writerow([*(fields[name] for name in _FIELDS), *(episode.calls.get(role, 0) for role in roles)])
+
+
+def read_method_episodes(path: Path) -> list[MethodEpisode]:
+    """Inverse of `write_method_episodes`; none where there is no file. DataError where it is not one of these."""
+    if not path.exists():
+        return []
+    roles: tuple[Role, ...] = get_args(Role)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [
+                MethodEpisode.model_validate(
+                    {
+                        **{name: row[name] for name in _FIELDS},
+                        "calls": {role: count for role in roles if (count := int(row[f"calls_{role}"]))},
+                    }
+                )
+                for row in csv.DictReader(file)
+            ]
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{path} holds no episodes of methods: {str(error).partition(chr(10))[0]}") from error
 
 
 def calls_svg(table: MethodTable, *, standalone: bool = True) -> Markup:

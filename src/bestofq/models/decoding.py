@@ -1,0 +1,79 @@
+"""Token by token with a key-value cache: room for what is still to come, and attention that reads the keys in order.
+
+The fused kernels are made for many queries; for the few of a decoding step a CPU's takes twice as long as two plain
+products, once the keys lie as the first of them reads them.
+"""
+
+from typing import Any
+
+import torch
+import transformers  # its attention takes a second to import: it is named where it is used
+from torch import Tensor
+from torch.nn import functional
+from transformers.cache_utils import DynamicLayer
+
+NAME = "bestofq_decoding"
+
+
+def attend_in_order(model: Any) -> None:
+    """Let a model of transformers that was loaded with "sdpa" decode by `_attend`; the rest is computed as before."""
+    transformers.AttentionInterface.register(NAME, _attend)
+    transformers.AttentionMaskInterface.register(NAME, transformers.masking_utils.sdpa_mask)
+    model.set_attn_implementation(NAME)
+
+
+def with_room(cache: Any, room: int) -> Any:
+    """The cache of a prompt with room for `room` tokens; layers of another kind than the plain one are left alone."""
+    cache.layers = [_RoomyLayer(layer, room) if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    return cache
+
+
+class _RoomyLayer(DynamicLayer):  # type: ignore[misc]
+    """A layer's keys and values [B, H, T, D], to which a step copies its own alone. In memory the keys are
+    [B, H, D, T]."""
+
+    def __init__(self, layer: DynamicLayer, room: int) -> None:
+        super().__init__()
+        self.lazy_initialization(layer.keys, layer.values)
+        self._length = layer.keys.shape[-2]
+        self._keys = functional.pad(layer.keys.transpose(2, 3), (0, room))
+        self._values = functional.pad(layer.values, (0, 0, 0, room))
+        self._view()
+
+    def _view(self) -> None:
+        self.keys = self._keys[..., : self._length].transpose(2, 3)
+        self.values = self._values[:, :, : self._length]
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        start, self._length = self._length, self._length + key_states.shape[-2]
+        self._view()
+        self.keys[:, :, start:] = key_states
+        self.values[:, :, start:] = value_states
+        return self.keys, self.values
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        self._keys, self._values = self._keys[indices], self._values[indices]
+        self._view()
+
+
+def _attend(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Attention of queries [B, heads, Q, D] to keys and values [B, groups, T, D]; returns [B, Q, heads, D]."""
+    batch, heads, count, size = query.shape
+    if count == key.shape[2] or others.get("position_bias") is not None:
+        attend = transformers.integrations.sdpa_attention.sdpa_attention_forward
+        return attend(module, query, key, value, attention_mask, scaling=scaling, **others)  # type: ignore[no-any-return]
+    grouped = query.reshape(batch, key.shape[1], -1, size)
+    scores = (grouped @ key.transpose(2, 3)).view(batch, heads, count, -1)
+    scores = scores * (size**-0.5 if scaling is None else scaling)
+    if attention_mask is not None:
+        scores = scores.masked_fill(~attention_mask, float("-inf"))
+    weights = scores.softmax(-1, dtype=torch.float32).to(value.dtype).view(*grouped.shape[:3], -1)
+    return (weights @ value).view(batch, heads, count, size).transpose(1, 2).contiguous(), None
