@@ -7,6 +7,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.models.beams import beam_search
+from bestofq.models.decoding import with_room
 from bestofq.models.local import LocalModel, Request
 
 WORDS, END = 6, 0
@@ -37,17 +38,42 @@ def log_prob(model: LlamaForCausalLM, prompt: list[int], reply: list[int]) -> fl
 @torch.inference_mode()
 def test_a_search_wide_enough_finds_the_likeliest_replies(tiny: LlamaForCausalLM) -> None:
     prompts, limit, width = [[1, 2, 3, 4], [5, 2]], 3, 36
-    padded = torch.tensor([[1, 2, 3, 4], [1, 1, 5, 2]])
-    seen = torch.tensor([[1, 1, 1, 1], [0, 0, 1, 1]])
-    replies, scores = beam_search(tiny, padded, seen, width=width, limit=limit)
-    for prompt, found, told in zip(prompts, replies, scores, strict=True):
+    padded = torch.tensor([[1, 2, 3, 4], [5, 2, 1, 1]])
+    seen = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).bool()
+    out = tiny(padded, use_cache=True)
+    cache, first = with_room(out.past_key_values, width * limit), out.logits[[0, 1], [3, 1]]
+    searched = beam_search(tiny, padded, seen, cache, first, torch.tensor([END]), width=width, limit=limit)
+    for prompt, found in zip(prompts, searched, strict=True):
         whole = {
             tuple(reply[: reply.index(END) + 1] if END in reply else reply)
             for reply in itertools.product(range(WORDS), repeat=limit)
         }
         best = sorted(((log_prob(tiny, prompt, list(r)), r) for r in whole), reverse=True)[:8]
-        assert [tuple(reply) for reply in found[:8]] == [reply for _, reply in best]
-        assert told[:8] == pytest.approx([score for score, _ in best], abs=1e-4)
+        assert [reply for _, reply in found[:8]] == [reply for _, reply in best]
+        assert [score for score, _ in found[:8]] == pytest.approx([score for score, _ in best], abs=1e-4)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("width", [2, 3, 5])
+def test_a_narrow_search_finds_what_that_of_transformers_finds(tiny: LlamaForCausalLM, width: int) -> None:
+    prompt, limit = torch.tensor([[1, 2, 3, 4]]), 6
+    right = tiny.generate(
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        num_beams=width,
+        num_return_sequences=width,
+        do_sample=False,
+        length_penalty=0.0,
+        max_new_tokens=limit,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    out = tiny(prompt, use_cache=True)
+    cache, seen = with_room(out.past_key_values, width * limit), torch.ones(1, 4, dtype=torch.bool)
+    found = beam_search(tiny, prompt, seen, cache, out.logits[:, -1], torch.tensor([END]), width=width, limit=limit)[0]
+    assert [score for score, _ in found] == pytest.approx(right.sequences_scores.tolist(), abs=1e-4)
+    for (_, reply), sequence in zip(found, right.sequences[:, 4:].tolist(), strict=True):
+        assert list(reply) == sequence[: len(reply)]
 
 
 def test_beams_are_distinct_replies_of_a_local_model(model: LocalModel) -> None:

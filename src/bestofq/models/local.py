@@ -22,7 +22,7 @@ from transformers.utils.logging import disable_progress_bar
 from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import SetupError
 from bestofq.models.batching import MicroBatcher
-from bestofq.models.beams import beam_search
+from bestofq.models.beams import Found, beam_search
 from bestofq.models.decoding import attend_in_order, with_room
 from bestofq.models.pooling import padded
 
@@ -188,19 +188,20 @@ class LocalModel:
     @torch.inference_mode()
     def _generate(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[Generation]:
         rows, draws, limit = len(requests), requests[0].draws, max(r.max_new_tokens for r in requests)
-        if requests[0].beams:
-            backwards, seen = padded([prompt[::-1] for prompt in prompts], self.device)
-            ids, seen = backwards.flip(1), seen.flip(1)
-            found, likely = beam_search(self.model, ids, seen.long(), width=requests[0].beams, limit=limit)
-            return [self._generation(found[row], likely[row], len(prompts[row])) for row in range(rows)]
         ids, seen = padded(prompts, self.device)  # [B, P]; no token sees what is padded after it, so no mask is needed
         lengths = seen.sum(1)  # [B]
         kept, where = torch.unique(lengths - 1, return_inverse=True)
         states = requests[0].states
         out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
-        cache = with_room(out.past_key_values, draws * limit)
+        beams = requests[0].beams
+        cache = with_room(out.past_key_values, (beams or draws) * limit)
         each = torch.arange(rows, device=self.device)
-        logits = out.logits[each, where][:, None].float().expand(-1, draws, -1)  # [B, R, V]
+        first = out.logits[each, where]  # [B, V]
+        if beams:
+            ends = self._ends.to(self.device)
+            found = beam_search(self.model, ids, seen, cache, first, ends, width=beams, limit=limit)
+            return [self._beamed(replies, len(prompt)) for replies, prompt in zip(found, prompts, strict=True)]
+        logits = first[:, None].float().expand(-1, draws, -1)  # [B, R, V]
         read = [(each, out.hidden_states[-1][each, lengths - 1])] if states else []  # by the head, for the first draw
         sampler = _Sampler(requests, limit, self.device)
         ends = (torch.cat([self._ends, self._breaks]) if requests[0].one_line else self._ends).to(self.device)
@@ -243,6 +244,9 @@ class LocalModel:
             return generations
         held = torch.stack([torch.zeros_like(read[0][1]).index_copy(0, *step) for step in read], dim=1)  # [B, T, D]
         return [replace(g, states=held[row, : len(drawn[row][0])]) for row, g in enumerate(generations)]
+
+    def _beamed(self, found: Sequence[Found], prompt_tokens: int) -> Generation:
+        return self._generation([list(reply) for _, reply in found], [score for score, _ in found], prompt_tokens)
 
     def _generation(
         self, branches: Sequence[list[int]], log_probs: Sequence[float], prompt_tokens: int, *, one_line: bool = False
