@@ -29,7 +29,7 @@ SETTINGS = (
     *(f"model.path={MODEL}", "model.dialect=composite", "suite.name=booking"),
     *("agent_q.tasks=12", "agent_q.search.iterations=10", "agent_q.search.candidates=3"),
     *("agent_q.inference.iterations=8", "agent_q.inference.candidates=3", "agent_q.inference.stop_at_success=true"),
-    *("agent_q.threshold=0.6", "agent_q.dpo.lr=2e-4", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_pairs=16"),
+    *("agent_q.threshold=0.6", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_pairs=8"),
 )
 """What the demo sets apart from the defaults, tried on train and dev tasks; its sizes are what ten minutes hold.
 Feedback alone makes a difference of 0.5 at most in Q: in pairs of 0.6 rollouts ended differently too."""

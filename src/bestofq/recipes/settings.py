@@ -37,7 +37,7 @@ AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "pr
 class ModelSettings(Noun):
     """The frozen model that proposes, picks and embeds."""
 
-    path: str = Field(default="pocket", description="transformers directory or hub name; pocket, pocket-web: ship")
+    path: str = Field(default="pocket", description="directory or hub name; pocket, pocket-web and pocket-agentq ship")
     device: str = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
