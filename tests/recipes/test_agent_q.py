@@ -29,7 +29,7 @@ from bestofq.recipes.agent_q import (
     trajectory_pairs,
     tune,
 )
-from bestofq.recipes.agent_q_study import AGENT_Q, MCTS, ZERO, study
+from bestofq.recipes.agent_q_study import AGENT_Q, AGENT_Q_MCTS, MCTS, ZERO, study
 from bestofq.recipes.benchmark import success_rate
 from bestofq.recipes.best_of_q import begin, collect
 from bestofq.recipes.parts import Parts
@@ -335,3 +335,4 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     assert rows[ZERO].difference is None
     assert calls_svg(table).count("<circle") == len(table.rows)
     assert f"| {ZERO} |" in table.to_markdown()
+    assert any("see the environment's reward" in note and AGENT_Q_MCTS in note for note in table.notes)

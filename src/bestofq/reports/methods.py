@@ -91,8 +91,17 @@ class MethodTable(Noun):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
+        searching = [row.agent for row in self.rows if any(agent == "mcts" for _, _, agent in row.passes)]
         return (
             "±: standard error over trained models; in brackets the 95 % bootstrap interval over tasks.",
+            *(
+                (
+                    f"Searches of {', '.join(searching)} see the environment's reward at the end of their own rollouts "
+                    "of the held-out tasks, as in the paper (5.1, 6.2); nothing else does.",
+                )
+                if searching
+                else ()
+            ),
             "Steps, calls, tokens and seconds are means an episode, what a search did included.",
             f"Seconds are those an episode took among up to {self.at_once} at once: compare, do not quote.",
         )
