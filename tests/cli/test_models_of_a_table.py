@@ -1,6 +1,7 @@
 """Agent Q's comparison of models trained apart: each call adds its own to the files of the results."""
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,31 @@ def _played(model: int) -> list[MethodEpisode]:
 
 
 async def _call(
-    results: Path, monkeypatch: pytest.MonkeyPatch, seeds: range, *, tasks: int = 4, temperature: float = 0.8
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seeds: range,
+    *,
+    tasks: int = 4,
+    temperature: float = 0.8,
+    study: Callable[..., Awaitable[range]] | None = None,
 ) -> None:
     """As the command does it, with `_played` for the hours of training and play."""
 
-    async def study(*_: object, seeds: range, **__: object) -> range:
+    async def at_once(*_: object, seeds: range, **__: object) -> range:
         return seeds
 
-    monkeypatch.setattr(experiment, "study", study)
+    monkeypatch.setattr(experiment, "study", study or at_once)
     monkeypatch.setattr(experiment, "method_episodes", lambda _, passes: [e for seed in passes for e in _played(seed)])
     settings = BestOfQSettings()
     parts = Parts(settings.model_copy(update={"model": settings.model.model_copy(update={"temperature": temperature})}))
     await experiment.run_study(
-        parts, Console(quiet=True), out=results / "store", results=results, tasks=tasks, seeds=seeds, title="bookings"
+        parts,
+        Console(quiet=True),
+        out=results / f"store-{seeds.start}",
+        results=results,
+        tasks=tasks,
+        seeds=seeds,
+        title="bookings",
     )
 
 
@@ -80,6 +93,25 @@ async def test_models_made_otherwise_do_not_come_into_one_table(
     with pytest.raises(InputError, match=rf"other seeds \(0\) that were made with another {named}: give --results"):
         await _call(tmp_path, monkeypatch, range(1, 2), **change)  # type: ignore[arg-type]
     await _call(tmp_path, monkeypatch, range(1), **change)  # type: ignore[arg-type]  # replaces all there is
+
+
+async def test_a_table_without_its_baseline_is_refused_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=r"holds no episode of zero-shot.+--first 0"):
+        await _call(tmp_path, monkeypatch, range(1, 2))
+    assert not (tmp_path / "store-1").exists()
+
+
+async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _call(tmp_path, monkeypatch, range(1))
+
+    async def study(*_: object, **__: object) -> range:
+        await _call(tmp_path, monkeypatch, range(2, 3))
+        return range(1, 2)
+
+    await _call(tmp_path, monkeypatch, range(1, 2), study=study)
+    assert {episode.model for episode in read_method_episodes(tmp_path / "episodes.csv")} == {0, 1, 2}
 
 
 def test_episodes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:

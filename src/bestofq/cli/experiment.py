@@ -137,15 +137,23 @@ async def run_study(
     """Agent Q's comparison (Figs. 3 and 6), as files that are committed.
 
     Models that `results` holds from other seeds, trained elsewhere perhaps, stay in its table. InputError where they
-    were made with other settings, a model of other weights or on another number of tasks.
+    were made with other settings, a model of other weights or on another number of tasks, and where neither they nor
+    `seeds` play the baseline.
     """
     made = {**made_by(parts.settings), "tasks": tasks, "revision": parts.model.revision, "models": [*seeds]}
-    before, kept = _earlier(results, made)
+    _, kept = _earlier(results, made)  # refuses before the hours of training
+    if 0 not in seeds and not any(episode.method == ZERO for episode in kept):
+        raise InputError(
+            f"{results} holds no episode of {ZERO}, to which the others are compared and which is played with seed 0: "
+            "train that first (--first 0), or give --results the folder that holds it"
+        )
     with Store.open(out) as store:
         passes = await study(parts, store, out, console, tasks=tasks, seeds=seeds)
         chosen, runs = parts.settings.agent_q, [run.name for run in store.runs()]
         searches = search_table(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
-        episodes = [*method_episodes(store, passes), *kept]
+        episodes = method_episodes(store, passes)
+    before, kept = _earlier(results, made)  # once more: another call may have added its models since
+    episodes += kept
     episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
     table = method_table(episodes, baseline=ZERO, at_once=parts.settings.suite.at_once)
     rows = [json.loads(row.model_dump_json()) for row in searches.rows]

@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log10
 from pathlib import Path
 from typing import get_args
@@ -96,7 +96,7 @@ class MethodTable(Noun):
             "±: standard error over trained models; in brackets the 95 % bootstrap interval over tasks.",
             *(
                 (
-                    f"Searches of {', '.join(searching)} see the environment's reward at the end of their own rollouts "
+                    f"Searches of {'; '.join(searching)} see the environment's reward at the end of their own rollouts "
                     "of the held-out tasks, as in the paper (5.1, 6.2); nothing else does.",
                 )
                 if searching
@@ -127,31 +127,34 @@ def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodE
     has none."""
     found: list[MethodEpisode] = []
     for name, passes in methods.items():
-        before = len(found)
-        for model, run, agent in passes:
-            summaries = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.told}
-            for episode in store.episodes(run=run, agent=agent, status="finished"):
-                if (summary := summaries.get(episode.id)) is not None:
-                    calls: Counter[Role] = Counter()
-                    for used in (used for step in episode.steps for used in step.decision.usage):
-                        calls[used.role] += used.calls
-                    found.append(
-                        MethodEpisode(
-                            method=name,
-                            model=model,
-                            run=run,
-                            agent=agent,
-                            task=f"{episode.task.suite}/{episode.task.id}",
-                            success=summary.success,
-                            steps=summary.steps,
-                            seconds=round(summary.seconds or 0.0, 2),
-                            tokens_out=sum(used.tokens_out for step in episode.steps for used in step.decision.usage),
-                            calls=calls,
-                        )
-                    )
-        if len(found) == before:
+        of_method = [one for model, run, agent in passes for one in _pass_episodes(store, name, model, run, agent)]
+        if not of_method:
             raise DataError(f"no episode of {name!r} is finished ({', '.join(run for _, run, _ in passes)})")
+        found += of_method
     return found
+
+
+def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) -> Iterator[MethodEpisode]:
+    told = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.told}
+    for episode in store.episodes(run=run, agent=agent, status="finished"):
+        if (summary := told.get(episode.id)) is None:
+            continue
+        usage = [used for step in episode.steps for used in step.decision.usage]
+        calls: Counter[Role] = Counter()
+        for used in usage:
+            calls[used.role] += used.calls
+        yield MethodEpisode(
+            method=method,
+            model=model,
+            run=run,
+            agent=agent,
+            task=f"{episode.task.suite}/{episode.task.id}",
+            success=summary.success,
+            steps=summary.steps,
+            seconds=round(summary.seconds or 0.0, 2),
+            tokens_out=sum(used.tokens_out for used in usage),
+            calls=calls,
+        )
 
 
 def method_table(
