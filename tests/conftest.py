@@ -11,6 +11,21 @@ from playwright.async_api import Browser, async_playwright
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 
+LONG = (  # the files that take half a minute and more
+    "test_miniwob.py",
+    "test_agent_q.py",
+    "test_tune_launched.py",
+    "test_pocket_endpoint.py",
+    "test_best_of_q.py",
+    "test_study.py",
+    "test_clicking.py",
+    "test_preferences.py",
+    "test_restoring.py",
+    "test_demo_agent_q.py",
+    "test_endpoint.py",
+    "test_search_command.py",
+)
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # pytest-xdist starts a worker a core: their threads would wait in turn
 
 
@@ -22,6 +37,11 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the longest files (`--no-loadscope-reorder` keeps that order): none is left to one worker in the end."""
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
