@@ -104,15 +104,15 @@ def main() -> None:
         requests(model, args.batch, length=args.length, limit=args.limit, beams=width, seed=args.seed)
         for width in (0, 4)
     )
-    both = [*greedy, *requests(model, args.batch, length=args.length, limit=args.limit, beams=0, seed=args.seed + 1)]
+    more = requests(model, args.batch, length=args.length, limit=args.limit, beams=0, seed=args.seed + 1)
     results = {
         name: measured(runs, args.rounds)
         for name, runs in {
             "greedy": {"ours": lambda: ours(model, greedy), "transformers": lambda: theirs(model, greedy)},
             "beams of 4": {"ours": lambda: ours(model, beams), "transformers": lambda: theirs(model, beams)},
             "in flight": {
-                "two batches at once": lambda: ours_in_flight(model, both),
-                "one after the other": lambda: ours(model, both),
+                "two batches at once": lambda: ours_in_flight(model, [*greedy, *more]),
+                "one after the other": lambda: ours(model, greedy) + ours(model, more),
             },
         }.items()
     }

@@ -40,7 +40,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the longest files (`--no-loadscope-reorder` keeps that order): none is left to one worker in the end."""
+    """The longest files come first (`--no-loadscope-reorder` keeps that order): no worker is left alone with one."""
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 

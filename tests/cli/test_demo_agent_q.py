@@ -12,13 +12,15 @@ from typer.testing import CliRunner
 
 from bestofq.cli.choices import parts_of
 from bestofq.cli.commands import app
-from bestofq.cli.demo_agent_q import AFTER, BEFORE, SEARCHING, SETTINGS, run_demo_agent_q
+from bestofq.cli.demo_agent_q import AFTER, BEFORE, RFT_RUN, SEARCHING, SETTINGS, run_demo_agent_q
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.models.local import TextModel
 from bestofq.models.scripted import ScriptedModel
+from bestofq.recipes.agent_q import SEARCH_RUN
 from bestofq.recipes.parts import Parts
 from bestofq.store.store import Store
 
+SEARCHES = (SEARCH_RUN, RFT_RUN)
 SMALL = (
     *("agent_q.tasks=2", "agent_q.search.iterations=3", "agent_q.search.candidates=2", "suite.step_limit=12"),
     *("agent_q.threshold=0.2", "agent_q.dpo.epochs=1"),
@@ -40,17 +42,18 @@ async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_e
     await run_demo_agent_q(parts, said, tasks=2, out=out, fresh=True, split="dev")
     with Store.open(out, read_only=True) as store:
         episodes = {run: store.summaries(run=run) for run in (BEFORE, AFTER, SEARCHING)}
-        trees = list(store.trees.all("search"))
+        trees = [tree for run in SEARCHES for tree in store.trees.all(run)]
         shown = store.episode(episodes[BEFORE][0].id)
         searched = store.episode(episodes[SEARCHING][0].id)
     assert [len(found) for found in episodes.values()] == [2, 2, 1]
     assert {episode.agent for found in episodes.values() for episode in found} == {BEFORE, AFTER, SEARCHING}
-    assert [tree.visits[0] for tree in trees] == [3, 3]
+    assert [tree.visits[0] for tree in trees] == [3, 3, 3, 3]
+    assert len({tree.task.id for tree in trees}) == 4
     assert shown.steps[0].observation.screenshot is not None  # of a real Chromium
     assert searched.steps[0].decision.state_value is not None  # of a search
     assert (out / "policy" / "model" / "tokenizer.json").exists()
     report = (out / "report.html").read_text("utf-8")
-    assert report.count('class="card tree"') == 2
+    assert report.count('class="card tree"') == 4
     printed = said.file.getvalue()  # type: ignore[attr-defined]
     assert "rather than" in printed
     assert printed.count("agent-q + mcts") >= 1
@@ -59,7 +62,7 @@ async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_e
     await run_demo_agent_q(parts, Console(quiet=True), tasks=2, out=out, fresh=False, split="dev")
     with Store.open(out, read_only=True) as store:
         assert [e.id for e in store.summaries(run=SEARCHING)] == [e.id for e in episodes[SEARCHING]]
-        assert list(store.trees.all("search")) == trees
+        assert [tree for run in SEARCHES for tree in store.trees.all(run)] == trees
     assert (out / "policy" / "model" / "model.safetensors").stat().st_mtime_ns == before
 
 

@@ -152,17 +152,6 @@ def test_killed_in_the_middle_it_ends_with_the_same_weights(tmp_path: Path) -> N
     assert not (tmp_path / "killed" / ".training").exists()
 
 
-def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
-    expected, _ = trained(tmp_path / "one", step_pairs())
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(SCRIPT)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
-    ran = subprocess.run(
-        [*launch, str(tmp_path / "two"), "0"], env=environment, capture_output=True, text=True, timeout=180, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert_same(load_file(tmp_path / "two" / "model" / "model.safetensors"), expected)
-
-
 def test_a_finished_run_is_not_repeated_and_another_one_is_refused(tmp_path: Path) -> None:
     trained(tmp_path, step_pairs(2))
     _, rows = trained(tmp_path, step_pairs(2))

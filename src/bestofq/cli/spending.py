@@ -11,3 +11,9 @@ def spending(who: str, usage: Iterable[Usage]) -> Iterator[str]:
     for used in merge_usage(usage):
         price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
         yield f"{who} read {used.tokens_in:,} tokens and wrote {used.tokens_out:,} ({price})"
+
+
+def spending_by_role(usage: Iterable[Usage]) -> Iterator[str]:
+    """The same with each role by its name."""
+    for used in merge_usage(usage):
+        yield from spending(f"the {used.role}", [used])

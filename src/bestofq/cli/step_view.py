@@ -9,7 +9,7 @@ from rich.status import Status
 from rich.text import Text
 
 from bestofq.agents.usage import merge_usage
-from bestofq.cli.spending import spending
+from bestofq.cli.spending import spending_by_role
 from bestofq.core.decision import Decision, State, Step, Usage
 from bestofq.core.observation import Observation
 
@@ -104,7 +104,7 @@ class StepView:
     @property
     def by_role(self) -> tuple[str, ...]:
         """A sentence for each role; here a price that is not known is said to be so."""
-        return tuple(line for used in self._usage for line in spending(f"the {used.role}", [used]))
+        return tuple(spending_by_role(self._usage))
 
     def _wait(self, text: str) -> None:
         if self._status is not None:
