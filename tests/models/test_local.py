@@ -70,22 +70,6 @@ async def test_requests_in_flight_share_batches(model: LocalModel) -> None:
     assert [g.replies[0].text for g in together] == [g.replies[0].text for g in apart]
 
 
-def test_batches_run_side_by_side_where_there_are_cores(checkpoint: Path) -> None:
-    requests = [Request(prompt=p, draws=2, max_new_tokens=6, seed=seed) for p in PROMPTS for seed in range(4)]
-    threads = torch.get_num_threads()
-    found = []
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            model = LocalModel.load(checkpoint, precision="float32")
-            model.max_batch = 2
-            found.append([[reply.ids for reply in g.replies] for g in model.generate_batch(requests)])
-            assert torch.get_num_threads() == count
-    finally:
-        torch.set_num_threads(threads)
-    assert found[0] == found[1]
-
-
 def test_a_reply_that_is_cut_off_says_so(model: LocalModel) -> None:
     reply = model.generate_batch([Request(prompt=PROMPTS[0], max_new_tokens=1)])[0].replies[0]
     assert reply.tokens == 1

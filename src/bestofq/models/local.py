@@ -7,9 +7,7 @@ prompt is neither copied nor read more than once.
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -156,20 +154,15 @@ class LocalModel:
         return await self._batcher.submit(request)
 
     def _on_its_share(self, requests: Sequence[Request]) -> list[Generation]:
-        with self._sharing(self._batcher.busy):
-            return self.generate_batch(requests)
-
-    @contextmanager
-    def _sharing(self, lanes: int) -> Iterator[None]:
         """Two batches at once, each on half of a CPU's cores, take less than one after the other on all of them: much
         of a small model's step is no matrix product."""
-        if self._threads > 1:
-            torch.set_num_threads(self._threads // lanes)  # of this Python thread's work
+        if self._threads == 1:
+            return self.generate_batch(requests)
+        torch.set_num_threads(self._threads // self._batcher.busy)  # of this Python thread's work
         try:
-            yield
+            return self.generate_batch(requests)
         finally:
-            if self._threads > 1:
-                torch.set_num_threads(self._threads)
+            torch.set_num_threads(self._threads)
 
     def encode(self, prompt: str) -> list[int]:
         """Token ids of a prompt: by the chat template where the model has one, else as plain text after its start."""
@@ -186,26 +179,10 @@ class LocalModel:
         """Replies to many prompts, in the order asked. Alike lengths run together, so that little is padded."""
         encoded = [self.encode(request.prompt) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: (*_kind(requests[i]), len(encoded[i])))
-        groups = _groups(order, requests, size=self.max_batch)
-        lanes = min(2, len(groups), torch.get_num_threads() if self._threads > 1 else 1)
-
-        def run(group: Sequence[int]) -> list[Generation]:
-            return self._generate([requests[i] for i in group], [encoded[i] for i in group])
-
-        def run_beside(group: Sequence[int]) -> list[Generation]:
-            with self._sharing(lanes):
-                return run(group)
-
-        if lanes < 2:
-            found = [run(group) for group in groups]
-        else:
-            with ThreadPoolExecutor(lanes) as pool:
-                found = list(pool.map(run_beside, groups))
-        results = {
-            i: reply
-            for group, replies in zip(groups, found, strict=True)
-            for i, reply in zip(group, replies, strict=True)
-        }
+        results: dict[int, Generation] = {}
+        for group in _groups(order, requests, size=self.max_batch):
+            generations = self._generate([requests[i] for i in group], [encoded[i] for i in group])
+            results.update(zip(group, generations, strict=True))
         return [results[i] for i in range(len(requests))]
 
     @torch.inference_mode()
