@@ -29,15 +29,17 @@ SMALL = (
 
 
 class Scripted(Parts):
-    """Weights to tune are the shipped model's; what is played is the script."""
+    """Weights to tune are a tiny model's; what is played is the script."""
 
     @cached_property
     def prompted(self) -> TextModel:
         return ScriptedModel(guest)
 
 
-async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_ended(tmp_path: Path) -> None:
-    parts = Scripted(parts_of(None, list(SMALL), "pocket", None, *SETTINGS).settings)
+async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_ended(
+    tmp_path: Path, weights: str
+) -> None:
+    parts = Scripted(parts_of(None, list(SMALL), weights, None, *SETTINGS).settings)
     out = tmp_path / "demo"
     said = Console(file=StringIO(), width=160)
     await run_demo_agent_q(parts, said, tasks=2, out=out, fresh=True, split="dev")

@@ -11,12 +11,11 @@ import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.tree import SearchTree
-from bestofq.models.local import POCKET, Request, TextModel
+from bestofq.models.local import Request, TextModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import (
     agent_q,
@@ -79,28 +78,6 @@ def answering(reply: Callable[[Request], Sequence[str]]) -> type[Parts]:
 
 
 Scripted = answering(shopper)
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of no use that is trained in no time, with the pocket model's tokenizer."""
-    folder = tmp_path_factory.mktemp("weights")
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=2048,
-        tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
 
 
 def parts_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> Parts:

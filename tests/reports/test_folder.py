@@ -88,7 +88,7 @@ async def test_the_folder_opens_from_disk_whole_and_runs_nothing(chromium: Brows
         links = await it.eval_on_selector_all("a", "links => links.map(a => a.href)")
         files = [link for link in links if "#" not in link]
         assert len(files) > 20
-        for link in set(files):
+        for link in sorted(set(files), key=lambda link: link.endswith("episodes.html")):  # that one is not loaded anew
             await it.goto(link) if link.endswith((".html", ".svg")) else None
             assert await it.evaluate("window.broken") is None
         await it.goto((tmp_path / "out" / "episodes.html").as_uri() + f"#{seen[0]}/1")

@@ -228,17 +228,22 @@ document.addEventListener("keydown", (event) => {
 
 addEventListener("resize", () => { if (now.row !== null) show(); });
 
+function openAsked() {
+  const [id, step] = location.hash.slice(1).split("/");
+  const row = data.episodes.find((row) => row[ID] === id && id in data.replays);
+  if (row === undefined) return false;
+  open(row, 0);
+  go(Number(step) - 1 || 0);
+  return true;
+}
+addEventListener("hashchange", openAsked); // a link to another episode of this page
+
 function begin() {
   byId("only").checked = data.episodes.some((row) => row[ID] in data.replays);
   list();
-  const [id, step] = location.hash.slice(1).split("/");
-  const asked = data.episodes.find((row) => row[ID] === id && id in data.replays);
-  const row = asked ?? data.episodes.find((row) => row[ID] in data.replays);
-  if (row) {
-    open(row, 0);
-    if (asked) go(Number(step) - 1 || 0);
-  } else {
-    byId("replay").append(make("p", { class: "soft" }, "This file holds no replay."));
-  }
+  const row = data.episodes.find((row) => row[ID] in data.replays);
+  if (openAsked()) return;
+  if (row) open(row, 0);
+  else byId("replay").append(make("p", { class: "soft" }, "This file holds no replay."));
 }
 begin();
