@@ -1,6 +1,6 @@
 """Tokens per second of `LocalModel` beside transformers' own `generate`, interleaved in one run.
 
-    python benchmarks/decoding.py --rounds 3 --out benchmarks/results/decoding.json
+    python benchmarks/decoding.py --rounds 5 --out benchmarks/results/decoding.json
 
 The shipped pocket-agentq, prompts of random tokens. Greedy replies and beams of width 4, a batch at a time; then twice
 as many greedy requests as a batch holds, in flight at once, beside the same as batches one after the other.
@@ -92,7 +92,7 @@ def measured(runs: dict[str, Run], rounds: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch", type=int, default=64, help="prompts")
     parser.add_argument("--length", type=int, default=300, help="tokens a prompt")
     parser.add_argument("--limit", type=int, default=40, help="tokens a reply, at most")

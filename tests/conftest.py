@@ -55,24 +55,12 @@ async def chromium() -> AsyncIterator[Browser]:
 @pytest.fixture(scope="session")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model of no use that is trained in no time, with the pocket model's tokenizer."""
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from tiny_llama import save_llama  # transformers takes seconds to import: not for tests that need no model
+    from transformers import PreTrainedTokenizerFast
 
     from bestofq.models.local import POCKET
 
     folder = tmp_path_factory.mktemp("weights")
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=2048,
-        tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    save_llama(folder, PreTrainedTokenizerFast.from_pretrained(POCKET), max_position_embeddings=2048, **shape)
     return str(folder)

@@ -11,7 +11,8 @@ import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from tiny_llama import save_llama
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -34,11 +35,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work")
     tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
     shape = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    ends = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), tie_word_embeddings=True, **shape, **ends))
-    model.save_pretrained(folder / "weights")
-    tokenizer.save_pretrained(folder / "weights")
+    model = save_llama(folder / "weights", tokenizer, **shape)
     generator = torch.Generator().manual_seed(1)
     pairs = []
     for node in range(NODES):

@@ -116,30 +116,30 @@ def columns(tree: SearchTree) -> object:
 @pytest.mark.parametrize("ended_by", ["an error", "cancelling"])
 async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_by: str, tmp_path: Path) -> None:
     asked = 0
-    tenth = asyncio.Event()
+    some_stored = asyncio.Event()
 
     def shopping(request: Request) -> Sequence[str]:
         nonlocal asked
         asked += 1
-        if asked == 10:
-            tenth.set()
+        if not some_stored.is_set() and store.trees.summaries():
+            some_stored.set()
             if ended_by == "an error":
                 raise ZeroDivisionError("a bug")
         return shopper(request)
 
     async def work() -> None:
-        with Store.open(tmp_path) as store:
-            parts = answering(shopping)(parts_with(8).settings)
-            async with open_world(parts) as world:
-                await begin(parts, store, "search", "train", searcher="trees")
-                await search_tasks(parts, world, store, "search", await world.tasks("train", 12), QUIET)
+        parts = answering(shopping)(parts_with(8).settings)
+        async with open_world(parts) as world:
+            await begin(parts, store, "search", "train", searcher="trees")
+            await search_tasks(parts, world, store, "search", await world.tasks("train", 12), QUIET)
 
-    searching = asyncio.create_task(work())
-    await tenth.wait()
-    if ended_by == "cancelling":
-        searching.cancel()
-    with pytest.raises(ZeroDivisionError if ended_by == "an error" else asyncio.CancelledError):
-        await searching
+    with Store.open(tmp_path) as store:
+        searching = asyncio.create_task(work())
+        await some_stored.wait()
+        if ended_by == "cancelling":
+            searching.cancel()
+        with pytest.raises(ZeroDivisionError if ended_by == "an error" else asyncio.CancelledError):
+            await searching
     at_the_end = asked
     assert asyncio.all_tasks() == {asyncio.current_task()}
     await asyncio.sleep(0.1)

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
 from bestofq.cli.spending import spending_by_role
-from bestofq.core.decision import Usage
 from bestofq.core.tree import SearchTree, Way
 from bestofq.learning.distributed import is_first_process
 from bestofq.recipes import agent_q as recipe
@@ -51,18 +50,17 @@ def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
     chosen = parts.settings.agent_q
     runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
 
-    async def work() -> tuple[Parts, SearchTable, list[Usage]]:
+    async def work() -> tuple[Parts, SearchTable]:
         recipe.check(parts)
         async with open_world(parts) as world:
             await world.tasks("train", 1)
         with Store.open(store) as opened:
             policy = await recipe.agent_q(parts, opened, out, console)
-            used = [one for run in runs for tree in opened.trees.all(run) for one in tree.usage]
-            return policy, search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold), used
+            return policy, search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
-    policy, searches, used = asyncio.run(work())
+    policy, searches = asyncio.run(work())
     console.print(searches.to_rich(f"{parts.settings.suite.name}, train"))
-    for said in spending_by_role(used):
+    for said in spending_by_role(used for row in searches.rows for used in row.usage):
         console.print(said)
     folder = Path(policy.settings.model.path)
     console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
@@ -98,7 +96,7 @@ def search(
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
     console.print(SearchTable(rows=(row,)).to_rich(f"{parts.settings.suite.name}, {split}"))
     console.print(_ways_back(trees))
-    for said in spending_by_role(used for tree in trees for used in tree.usage):
+    for said in spending_by_role(row.usage):
         console.print(said)
 
 

@@ -1,6 +1,7 @@
 """`bestofq demo --agentq`: the booking site before and after RFT and one round of search, pairs and DPO (6.2)."""
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from pathlib import Path
 
 from rich.console import Console
@@ -12,8 +13,8 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.extras import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
-from bestofq.recipes.agent_q import SEARCH_RUN, need_pairs, reinforce, search_tasks, step_pairs, tune
-from bestofq.recipes.best_of_q import begin, collect
+from bestofq.recipes.agent_q import SEARCH_RUN, need_pairs, reinforce, search_training, step_pairs, tune
+from bestofq.recipes.best_of_q import collect
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind, SuiteSettings
 from bestofq.recipes.worlds import open_world
@@ -55,22 +56,27 @@ async def run_demo_agent_q(
     chosen = parts.settings.agent_q
     text = _on(parts, env="text")
     seen = _on(parts, env="browser", screenshots=True, concurrency=8)
+    numbers = count(1)
+
+    def heading(text: str) -> None:
+        console.print(Rule(f"{next(numbers)}. {text}"))
+
     with Store.open(out) as store:
-        console.print(Rule("1. Zero-shot: the model as it is, held-out tasks, real Chromium"))
+        heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
         console.print(f"{_about(parts)} {tasks} {split} tasks.")
         await _play(seen, text, store, BEFORE, "prompting", console, tasks, split)
         console.print(result_table(store, runs=[BEFORE]).to_rich())
 
-        console.print(Rule("2. Search: a tree for each training task, K actions a node, ranked by the model itself"))
+        heading("Search: a tree for each training task, K actions a node, ranked by the model itself")
         policy, searches = text, [SEARCH_RUN]
-        trees = await _search(policy, store, SEARCH_RUN, console)
+        trees = await _search(policy, store, SEARCH_RUN, console, part=0)
         if chosen.reference == "rft":
-            console.print(Rule("3. RFT: the model learns what succeeded, and searches as many other tasks"))
+            heading("RFT: the model learns what succeeded, and searches as many other tasks")
             policy = policy.playing(reinforce(policy, trees, out / "rft", console))
             searches.append(RFT_RUN)
-            trees = await _search(policy, store, RFT_RUN, console, skip=chosen.tasks)
+            trees = await _search(policy, store, RFT_RUN, console, part=1)
 
-        console.print(Rule("4. Pairs of actions that differ in Q, and DPO on them"))
+        heading("Pairs of actions that differ in Q, and DPO on them")
         pairs = list(step_pairs(policy, trees))
         need_pairs(pairs, len(trees))
         console.print(f"{len(pairs)} pairs; the clearest:")
@@ -78,7 +84,7 @@ async def run_demo_agent_q(
         tuned = tune(policy, pairs, out / "policy", console)
         console.print(f"the tuned model: {tuned}")
 
-        console.print(Rule("5. Agent Q: the tuned model on the same held-out tasks, without and with search"))
+        heading("Agent Q: the tuned model on the same held-out tasks, without and with search")
         seen = seen.playing(tuned)
         await _play(seen, text, store, AFTER, "prompting", console, tasks, split)
         await _play(seen, text, store, SEARCHING, "mcts", console, max(1, tasks // 4), split)
@@ -106,13 +112,11 @@ def _on(parts: Parts, **suite: object) -> Parts:
     return type(parts)(parts.settings.model_copy(update={"suite": SuiteSettings.model_validate(changed.model_dump())}))
 
 
-async def _search(policy: Parts, store: Store, run: str, console: Console, *, skip: int = 0) -> list[SearchTree]:
-    """Trees of the training tasks after the first `skip`, and a table of them."""
+async def _search(policy: Parts, store: Store, run: str, console: Console, *, part: int) -> list[SearchTree]:
+    """Trees of the training tasks of that part, and a table of them."""
     chosen = policy.settings.agent_q
     async with open_world(policy) as world:
-        await begin(policy, store, run, "train", searcher="trees")
-        tasks = await world.tasks("train", skip + chosen.tasks)
-        trees = await search_tasks(policy, world, store, run, tasks[skip:], console)
+        trees = await search_training(policy, world, store, run, console, part=part)
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
     console.print(SearchTable(rows=(row,)).to_rich())
     return trees

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from bestofq.agents.usage import merge_usage
 from bestofq.core.decision import Usage
+from bestofq.core.usage import merge_usage
 
 
 def spending(who: str, usage: Iterable[Usage]) -> Iterator[str]:

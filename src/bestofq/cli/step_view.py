@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.agents.usage import merge_usage
 from bestofq.cli.spending import spending_by_role
 from bestofq.core.decision import Decision, State, Step, Usage
 from bestofq.core.observation import Observation
+from bestofq.core.usage import merge_usage
 
 BAR = 10  # characters
 LABEL = 48  # characters

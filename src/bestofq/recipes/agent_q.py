@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.console import Console
 
-from bestofq.agents.usage import merge_usage
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ConfigError, DataError, InfraError, InputError
 from bestofq.core.extras import extra
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
+from bestofq.core.usage import merge_usage
 from bestofq.learning.distributed import group_left, is_first_process
 from bestofq.learning.preferences import PreferenceProgress, train_on_preferences
 from bestofq.learning.rft import RFTProgress, train_on_successes
@@ -51,9 +51,7 @@ async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Pa
     for number in range(1, settings.rounds + 1):
         run = round_run(number)
         async with open_world(policy) as world:
-            await begin(policy, store, run, "train", searcher="trees")
-            tasks = await world.tasks("train", number * settings.tasks)
-            trees = await search_tasks(policy, world, store, run, tasks[-settings.tasks :], console)
+            trees = await search_training(policy, world, store, run, console, part=number - 1)
         pairs = list(step_pairs(policy, trees))
         need_pairs(pairs, len(trees))
         folder = tune(policy, pairs, out / f"policy-{number}", console)
@@ -90,6 +88,16 @@ def round_run(number: int) -> str:
 
 
 # ---- search
+
+
+async def search_training(
+    parts: Parts, world: World, store: Store, run: str, console: Console, *, part: int
+) -> list[SearchTree]:
+    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop)."""
+    await begin(parts, store, run, "train", searcher="trees")
+    size = parts.settings.agent_q.tasks
+    tasks = await world.tasks("train", (part + 1) * size)
+    return await search_tasks(parts, world, store, run, tasks[part * size :], console)
 
 
 async def search_tasks(

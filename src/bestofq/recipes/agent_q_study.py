@@ -16,7 +16,7 @@ from rich.console import Console
 from bestofq.core.tree import SearchTree
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import agent_q
-from bestofq.recipes.best_of_q import begin, collect, train
+from bestofq.recipes.best_of_q import collect, train
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World, open_world
@@ -117,10 +117,7 @@ class Study:
         return policies
 
     async def _search(self, policy: Parts, run: str, *, part: int) -> list[SearchTree]:
-        await begin(policy, self.store, run, "train", searcher="trees")
-        size = policy.settings.agent_q.tasks
-        tasks = await self.world.tasks("train", (part + 1) * size)
-        return await agent_q.search_tasks(policy, self.world, self.store, run, tasks[part * size :], self.console)
+        return await agent_q.search_training(policy, self.world, self.store, run, self.console, part=part)
 
     async def _values(self, policy: Parts) -> ValueModel:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""

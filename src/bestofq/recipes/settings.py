@@ -131,7 +131,7 @@ class AgentQSettings(Noun):
     tasks: int = Field(default=100, ge=1, description="B of Algorithm 1: training tasks searched a round")
     reference: Literal["base", "rft"] = Field(
         default="base",
-        description="what DPO begins from in the comparison: the base model (4.1, WebShop), or RFT's (6.2, booking)",
+        description="what DPO begins from in comparison and demo: the base model (4.1, shop), or RFT's (6.2, booking)",
     )
     dpo: DPOConfig = DPOConfig()
     rft: RFTConfig = RFTConfig()

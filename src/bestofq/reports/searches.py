@@ -7,9 +7,10 @@ from heapq import nlargest
 import numpy as np
 from rich.table import Table
 
-from bestofq.core.decision import Role
+from bestofq.core.decision import Usage
 from bestofq.core.noun import Noun
 from bestofq.core.tree import SearchTree
+from bestofq.core.usage import merge_usage
 from bestofq.reports import stats
 from bestofq.reports.stats import Doubles, Interval
 from bestofq.search.pairs import node_pairs
@@ -40,13 +41,13 @@ class SearchRow(Noun):
     solved_interval: Interval | None = None  # of the share of trees, over tasks
     outcome_interval: Interval | None = None  # over tasks
     pairs: int
-    proposals: int  # model calls
-    feedback: int  # model calls
+    usage: tuple[Usage, ...] = ()  # of all proposals and feedback, by role
 
     def cells(self) -> tuple[str, ...]:
         """A text for each of the table's columns."""
         share = f"{self.solved} ({100 * self.solved / max(1, self.trees):.0f} %{_bounds(self.solved_interval, 100, 0)})"
-        counts = (f"{count:,}" for count in (self.pairs, self.proposals, self.feedback))
+        calls = {used.role: used.calls for used in self.usage}
+        counts = (f"{n:,}" for n in (self.pairs, calls.get("proposer", 0), calls.get("critic", 0)))
         outcome = f"{self.outcome:.3f}{_bounds(self.outcome_interval, 1, 3)}"
         return (self.run, *(f"{n:,}" for n in (self.trees, self.rollouts, self.nodes)), share, outcome, *counts)
 
@@ -88,16 +89,16 @@ def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
             solved=int(solved(tree)),
             outcome=tree.value[0] * tree.visits[0],
             pairs=sum(1 for _ in node_pairs(tree, alpha=alpha, threshold=threshold)),
-            proposals=_calls(tree, "proposer"),
-            feedback=_calls(tree, "critic"),
+            usage=tree.usage,
         )
         rows.append(row)
         by_task[tree.task.suite, tree.task.id] += (1, row.solved, row.rollouts, row.outcome)
     tasks = np.array(list(by_task.values())).reshape(-1, 4)  # [T, 4]
-    counted = ("trees", "rollouts", "nodes", "solved", "pairs", "proposals", "feedback")
+    counted = ("trees", "rollouts", "nodes", "solved", "pairs")
     counts = {name: sum(getattr(row, name) for row in rows) for name in counted}
     return SearchRow(
         run=run,
+        usage=merge_usage(used for row in rows for used in row.usage),
         outcome=sum(row.outcome for row in rows) / max(1, counts["rollouts"]),
         solved_interval=stats.measure(tasks[:, [1, 0]], stats.quotient, span=stats.UNIT).interval,
         outcome_interval=stats.measure(tasks[:, [3, 2]], stats.quotient, span=stats.UNIT).interval,
@@ -134,7 +135,3 @@ def solved(tree: SearchTree) -> bool:
 
 def _bounds(interval: Interval | None, scale: float, digits: int) -> str:
     return "" if interval is None else f" [{scale * interval.low:.{digits}f}, {scale * interval.high:.{digits}f}]"
-
-
-def _calls(tree: SearchTree, role: Role) -> int:
-    return sum(used.calls for used in tree.usage if used.role == role)

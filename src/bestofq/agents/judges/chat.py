@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bestofq.agents.prompting import JUDGE, judge_system, judge_user, prompt_hash
-from bestofq.agents.usage import merge_usage
 from bestofq.core.actions import Answer, AskUser
 from bestofq.core.decision import TOLD, Episode, Outcome, Usage, Verdict
 from bestofq.core.errors import ContextError, ReplyError
 from bestofq.core.observation import Observation, Screenshot
+from bestofq.core.usage import merge_usage
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
 
 SCREENSHOTS = 15  # `max_attached_imgs` in the run_eval.sh of WebVoyager

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from bestofq.agents.usage import merge_usage
 from bestofq.core.location import Located
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Localizer
+from bestofq.core.usage import merge_usage
 
 
 @dataclass(frozen=True)

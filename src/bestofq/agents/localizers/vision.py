@@ -6,11 +6,11 @@ from typing import Any
 
 from bestofq.agents.candidates import point_of
 from bestofq.agents.prompting import localizer_prompt
-from bestofq.agents.usage import merge_usage
 from bestofq.core.decision import Usage
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.location import Located
 from bestofq.core.observation import Observation, Screenshot
+from bestofq.core.usage import merge_usage
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
 from bestofq.models.images import Picture
 

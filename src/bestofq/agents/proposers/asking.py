@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from bestofq.agents.usage import merge_usage
 from bestofq.core.actions import Wait, action_text
 from bestofq.core.decision import Candidate, Proposal, State, Usage
 from bestofq.core.errors import ContextError, ReplyError
 from bestofq.core.observation import Screenshot
+from bestofq.core.usage import merge_usage
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, JsonSchema, Message
 from bestofq.models.images import Picture
 

@@ -1,4 +1,4 @@
-"""Adding up what the parts of an agent have used."""
+"""Adding up what models have used."""
 
 from collections.abc import Iterable
 
