@@ -79,3 +79,11 @@ def test_a_reply_that_is_cut_off_says_so(model: LocalModel) -> None:
 def test_a_missing_model_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"no language model at [^\n]+--base-url[^\n]+$"):
         LocalModel.load(tmp_path / "nothing")
+
+
+def test_an_endpoint_s_model_without_its_address_is_refused_before_a_hub_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bestofq.models.local.AutoModelForCausalLM", None)
+    with pytest.raises(SetupError, match=r"no language model at gpt-4.1: give --model [^\n]+--base-url[^\n]+$"):
+        LocalModel.load("gpt-4.1")

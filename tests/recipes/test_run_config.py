@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from bestofq.cli.config import load_config
+from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Task
+from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
+from bestofq.learning.value import ValueModel
 from bestofq.models.local import POCKET
 from bestofq.recipes.agent_q import searched_trees
 from bestofq.recipes.best_of_q import Playing, begin
@@ -135,6 +138,31 @@ async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
             DataError, match=r"agent best-of-q of the run 'r' was begun with N = 5 .* 3: go on with --n 5"
         ):
             await begin(parts_with(), store, "r", "train", agent=played("best-of-q"))
+
+
+def q_function(name: str) -> ValueModel:
+    shape = NetworkConfig(hidden=(2,))
+    embed = EmbedSpec(model="m", revision="1", dim=2)
+    return ValueModel(QNetwork(2, shape), VNetwork(2, shape), embed=embed, train_n=3, checkpoint=name)
+
+
+@pytest.mark.parametrize(
+    ("who", "kept"),
+    [
+        ("best-of-q", {"agent": played("best-of-q")}),
+        ("mcts", {"agent": played("mcts"), "searcher": "mcts"}),
+        ("trees", {"searcher": "trees"}),
+    ],
+)
+async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, kept: dict[str, Any], tmp_path: Path) -> None:
+    parts = parts_with(*CHAT)
+    with Store.open(tmp_path) as store:
+        await begin(parts, store, "r", "train", **kept, values=q_function("value-1"))
+        await begin(parts, store, "r", "train", **kept, values=q_function("value-1"))
+        with pytest.raises(
+            DataError, match=f"{who} of the run 'r' began with the Q-function value-1, .* value-2: give --q the folder"
+        ):
+            await begin(parts, store, "r", "train", **kept, values=q_function("value-2"))
 
 
 async def test_a_run_that_kept_no_settings_of_agents_goes_on_by_default_and_keeps_them_from_then_on(

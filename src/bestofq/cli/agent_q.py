@@ -80,15 +80,13 @@ def search(
 ) -> None:
     """Grow a search tree for each task: MCTS with feedback. The same command again goes on where it stopped."""
     more = [f"suite.name={suite}"] if suite else []
-    parts, values = parts_of(config, set_, model, None, *more), None
-    if parts.settings.agent_q.feedback == "q":
-        parts, values = with_values(parts, q, ["best-of-q"])
+    parts, values = with_values(parts_of(config, set_, model, None, *more), q, ["mcts"])
 
     async def work() -> list[SearchTree]:
         async with open_world(parts) as world:
             chosen = await world.tasks(split_of(split), tasks)
             with Store.open(store) as opened:
-                await begin(parts, opened, run, split_of(split), searcher="trees")
+                await begin(parts, opened, run, split_of(split), searcher="trees", values=values)
                 return await recipe.search_tasks(parts, world, opened, run, chosen, console, values=values)
 
     chosen = parts.settings.agent_q

@@ -30,7 +30,6 @@ Data = Annotated[
 RUNS = Path("runs/webshop")
 EVERY = 1_000_000  # tasks
 SUITES: tuple[SuiteName, ...] = get_args(SuiteName)
-LEARNED: tuple[AgentKind, ...] = ("best-of-q", "prior")
 
 
 def parts_of(
@@ -60,7 +59,7 @@ def with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind])
 
     ConfigError where none is given and none ships for this model and suite.
     """
-    if not set(LEARNED) & set(kinds):
+    if not any(map(parts.settings.reads_q, kinds)):
         return parts, None
     folder = folder or shipped_q(parts.settings)
     if folder is None:

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
-    LEARNED,
     RUNS,
     SUITES,
     BaseUrl,
@@ -221,7 +220,7 @@ def evaluate(
     given = (
         agents.split(",")
         if agents
-        else [kind for kind in AGENTS if q or shipped_q(parts.settings) or kind not in LEARNED]
+        else [kind for kind in AGENTS if q or shipped_q(parts.settings) or not parts.settings.reads_q(kind)]
     )
     kinds = [kind_of(kind.strip()) for kind in given]
     parts, values = with_values(parts, q, kinds)

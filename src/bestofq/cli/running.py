@@ -14,7 +14,7 @@ from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.cli.asking import Asking
-from bestofq.cli.choices import LEARNED, kind_of, parts_of, with_values
+from bestofq.cli.choices import kind_of, parts_of, with_values
 from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
@@ -114,7 +114,7 @@ def run(
 def _agent(parts: Parts, name: str | None, q: Path | None, n: int | None) -> tuple[Parts, Agent]:
     """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as it is told to."""
     kind = kind_of(name or ("prompting" if q is None else "best-of-q"))
-    if kind in LEARNED and q is None and not _is_pocket(parts):
+    if parts.settings.reads_q(kind) and q is None and not _is_pocket(parts):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
     parts, values = with_values(parts, q, [kind])
     if parts.settings.by == "words" and parts.endpoint is None:

@@ -124,16 +124,17 @@ class LocalModel:
     @classmethod
     def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load a transformers directory or hub name. SetupError when it cannot be found."""
+        advice = "give --model a transformers directory, or with it the --base-url of the endpoint that has the model"
+        if len(Path(path).parts) == 1 and not Path(path).is_dir():  # the hub's own are all owner/name
+            raise SetupError(f"no language model at {path}: {advice}")
         target, dtype = placed(device, precision)
         disable_progress_bar()  # of reading weights: they are ours to announce
         try:
             model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
             tokenizer = AutoTokenizer.from_pretrained(path)
         except (OSError, ValueError) as error:
-            raise SetupError(
-                f"no language model at {path}: give --model a transformers directory, or with it the --base-url of the "
-                f"endpoint that has the model ({str(error).partition(chr(10))[0]})"
-            ) from error
+            reason = str(error).partition("\n")[0]
+            raise SetupError(f"no language model at {path}: {advice} ({reason})") from error
         attend_in_order(model)
         revision = getattr(model.config, "_commit_hash", None) or weights_hash(Path(path))
         return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)

@@ -40,7 +40,7 @@ async def compare(
             kind,
             console,
             repeats=runs,
-            values=values if kind in ("best-of-q", "prior") else None,
+            values=values if parts.settings.reads_q(kind) else None,
             split=split,
             limit=tasks,
             n=n,

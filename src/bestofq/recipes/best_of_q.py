@@ -21,7 +21,7 @@ from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import current_provenance
-from bestofq.recipes.run_config import Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
+from bestofq.recipes.run_config import Q, Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
@@ -84,7 +84,8 @@ async def collect(
     """
     settings = parts.settings
     searcher: Searcher | None = "mcts" if kind == "mcts" else None
-    provenance = await begin(parts, store, run, split, searcher=searcher, agent=Playing(kind, name or kind, n))
+    playing = Playing(kind, name or kind, n)
+    provenance = await begin(parts, store, run, split, searcher=searcher, agent=playing, values=values)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
     with LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
         async with _agent(parts, simulator or world, kind, values, n) as agent:
@@ -137,12 +138,14 @@ async def begin(
     *,
     searcher: Searcher | None = None,
     agent: Playing | None = None,
+    values: ValueModel | None = None,
 ) -> Provenance:
     """Begin a run, or go on with it; DataError when it was begun with other settings, its searches' and the agent's
-    own among them."""
+    own among them, or with another Q-function than `values`."""
     made = current_provenance(prompts=parts.prompts, seed=parts.settings.seed)
-    searches: Owned = {searcher: search_settings(parts, searcher)} if searcher else {}
-    own = agent_settings(parts.settings, agent.kind, agent.n) if agent else {}
+    q = {Q: values.checkpoint} if values is not None else {}
+    searches: Owned = {searcher: {**search_settings(parts, searcher), **q}} if searcher else {}
+    own = {**agent_settings(parts.settings, agent.kind, agent.n), **({} if searcher else q)} if agent else {}
     try:
         if agent and own and _plays_unkept(store, run, agent.name):
             check_unkept(parts, run, agent.kind)

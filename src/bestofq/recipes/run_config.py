@@ -16,7 +16,7 @@ from bestofq.store.configuration import AGENTS, SEARCHES, Difference
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
-WEIGHTS = "weights"
+WEIGHTS, Q = "weights", "q"
 _SETTINGS = (  # what the settings of a kept name are called, where they are not called alike
     (r"searches\.\w+\.feedback", "agent_q.feedback"),
     (r"searches\.trees\.(\w+)", r"agent_q.search.\1"),
@@ -122,6 +122,11 @@ def refusal(parts: Parts, run: str, differences: Sequence[Difference]) -> DataEr
         return DataError(
             f"the agent {match[1]} of the run {run!r} was begun with N = {before} candidates a step, and this is "
             f"{now}: go on with --n {before}, {own}"
+        )
+    if re.fullmatch(rf"({AGENTS}|{SEARCHES})\..+\.{Q}", name):
+        return DataError(
+            f"{name.split('.')[1]} of the run {run!r} began with the Q-function {before}, and this is {now}: "
+            f"give --q the folder of the one it began with, {own}"
         )
     setting = _setting(parts, name)
     if before is None:

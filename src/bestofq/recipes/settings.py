@@ -164,3 +164,7 @@ class BestOfQSettings(Noun):
         if self.by == "words" and self.localizer == "none":
             raise ValueError("with by=words a localizer must find the elements: set localizer to page or vision")
         return self
+
+    def reads_q(self, kind: AgentKind) -> bool:
+        """Whether this kind of agent needs a Q-function: those that rank by it, and a search whose Q̂ it gives."""
+        return kind in ("best-of-q", "prior") or (kind == "mcts" and self.agent_q.feedback == "q")

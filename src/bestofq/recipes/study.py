@@ -40,7 +40,6 @@ from bestofq.store.store import Store
 
 Changes = dict[str, JsonValue]
 """Settings that differ, nested as in a configuration file."""
-RANKED: tuple[AgentKind, ...] = ("best-of-q", "prior")
 SAME_SUITE = ("name", "data", "seed", "splits", "holdout")
 """What decides which tasks there are, and which of them are held out."""
 
@@ -160,7 +159,7 @@ class Bench:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
         found = Measured(name=setup.arm.name)
         self.console.rule(f"{self.study.title}: {setup.arm.name}", align="left")
-        if setup.arm.agent in RANKED:
+        if setup.acting.reads_q(setup.arm.agent):
             source, found.learned = await self._episodes(setup)
             learning = Parts(setup.learning)
             ranking = Parts(setup.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
@@ -170,7 +169,7 @@ class Bench:
                 )
         for seed in self.study.seeds:
             values, key = None, str(setup.arm.agent)
-            if setup.arm.agent in RANKED:
+            if setup.acting.reads_q(setup.arm.agent):
                 values, key = self._learn(learning, source, found.learned, seed)
                 found.values.append(key)
                 if self.study.dev_tasks:
