@@ -17,6 +17,7 @@ from bestofq.models.local import POCKET
 from bestofq.recipes.agent_q import searched_trees
 from bestofq.recipes.best_of_q import Playing, begin
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Searcher, run_config
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 from bestofq.store.store import Store
@@ -182,6 +183,23 @@ async def test_a_run_that_kept_no_settings_of_agents_goes_on_by_default_and_keep
         await begin(parts, store, "old", "train", agent=played("prior"))
         with pytest.raises(DataError, match=r"beta=0\.1, and this has 0\.5"):
             await begin(other, store, "old", "train", agent=played("prior"))
+
+
+async def test_trees_are_learned_from_with_the_prompts_that_grew_them_only(tmp_path: Path) -> None:
+    """Else a composite reply would be joined to another history than it followed."""
+    parts = parts_with("model.dialect=composite", "model.path=pocket-agentq")
+    with Store.open(tmp_path) as store:
+        await begin(parts, store, "r", "train", searcher="trees")
+        with pytest.raises(
+            DataError, match=r"model\.dialect=composite, and this has commands: go on with --set model\."
+        ):
+            searched_trees(parts_with("model.path=pocket-agentq"), store, "r")
+        older = current_provenance(prompts="0123456789ab", seed=0)
+        await store.begin_run("old", run_config(parts, "train"), older)
+        with pytest.raises(
+            DataError, match="the run 'old' were grown with prompts 01234567, and those of this bestofq"
+        ):
+            searched_trees(parts, store, "old")
 
 
 async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_path: Path) -> None:

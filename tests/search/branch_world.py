@@ -6,6 +6,7 @@ from bestofq.agents.scripted import ScriptedProposer, ScriptedScorer
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, State, StepResult
 from bestofq.core.observation import Element, Observation, Task
+from bestofq.core.protocols import Judge
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.returning import Places
@@ -71,6 +72,7 @@ async def search_of(
     ranks: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = left_is_better,
     irreversible: Callable[[Observation, Action], bool] = lambda observation, action: False,
     seconds: float = 0.0,
+    judge: Judge | None = None,
     **settings: object,
 ) -> tuple[Search, Places, list[str]]:
     """A search about to begin in the world of these rewards, its places, and the steps taken so far."""
@@ -91,5 +93,6 @@ async def search_of(
         ranker=None if ranks is None else ScriptedScorer(ranks),
         config=config,
         irreversible=irreversible,
+        judge=judge,
     )
     return search, places, steps

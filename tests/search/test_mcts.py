@@ -1,11 +1,16 @@
 """Searches of small trees, worked by hand."""
 
 import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
-from branch_world import BranchEnv, RestoringEnv, search_of
+from branch_world import BranchEnv, RestoringEnv, both_doors, search_of
 
-from bestofq.core.errors import InfraError
+from bestofq.agents.scripted import ScriptedJudge
+from bestofq.core.decision import Episode, Outcome, State
+from bestofq.core.errors import ConfigError, InfraError
 from bestofq.search.mcts import Report
 from bestofq.search.pairs import blended, node_pairs, rollouts
 
@@ -15,6 +20,26 @@ def told(outcomes: list[float]) -> Report:
         outcomes.append(outcome)
 
     return report
+
+
+class Delayed:
+    """Takes a while, never the same."""
+
+    def __init__(self, inner: Any, delays: random.Random) -> None:
+        self.inner, self.delays = inner, delays
+
+    async def propose(self, *asked: Any) -> Any:
+        await asyncio.sleep(self.delays.uniform(0, 0.002))
+        return await self.inner.propose(*asked)
+
+    async def score(self, *asked: Any) -> Any:
+        await asyncio.sleep(self.delays.uniform(0, 0.002))
+        return await self.inner.score(*asked)
+
+
+def another_alone(_state: State, n: int) -> Sequence[str]:
+    """What a rollout takes is not among those proposed to choose from."""
+    return ["click [2]"] if n == 1 else ["click [1]"]
 
 
 async def test_a_golden_tree_of_four_rollouts() -> None:
@@ -185,3 +210,89 @@ async def test_three_cut_rollouts_in_a_row_are_the_machinerys_fault() -> None:
         await search.run()
     assert search.tree.visits[0] == 0
     assert search.tree.flying == [0] * len(search.tree.parent)
+
+
+@pytest.mark.parametrize("doors", [both_doors, another_alone], ids=["among the K", "not among the K"])
+async def test_rollouts_at_once_keep_their_order_whatever_takes_how_long(
+    doors: Callable[[State, int], Sequence[str]],
+) -> None:
+    """Children come while siblings are ranked, and two rollouts come to an action that neither has carried out."""
+    delays = random.Random(0)
+
+    class Slow(RestoringEnv):
+        async def step(self, action):  # type: ignore[no-untyped-def]
+            await asyncio.sleep(delays.uniform(0, 0.001))
+            return await super().step(action)
+
+    for _ in range(12):
+        steps: list[str] = []
+        search, _, _ = await search_of(
+            {"222": 1.0},
+            depth=3,
+            iterations=24,
+            parallel=4,
+            doors=doors,
+            make=lambda steps=steps: Slow({"222": 1.0}, depth=3, steps=steps),  # type: ignore[misc]
+        )
+        search._proposer = Delayed(search._proposer, delays)
+        search._ranker = Delayed(search._ranker, delays)
+        await search.run()
+        assert search.tree.visits[0] == 24
+        assert len(steps) == len(set(steps))
+        assert search.tree.flying == [0] * len(search.tree.parent)
+        assert not search._arriving
+
+
+async def test_an_action_that_is_held_is_no_success_that_is_enough() -> None:
+    search, _, _ = await search_of(
+        {"21": 1.0},
+        depth=2,
+        iterations=20,
+        exploration=3.0,
+        stop_at_success=True,
+        irreversible=lambda observation, action: observation.url == "branch://" and action.mark == 1,
+    )
+    outcomes: list[float] = []
+    await search.run(report=told(outcomes))
+    assert outcomes[0] == 1.0  # what feedback says of the action that is held
+    assert search.tree.solved(0)
+    assert search.tree.visits[0] < 20
+
+
+def of_nobodys_world() -> BranchEnv:
+    class Mute(RestoringEnv):
+        """Cannot tell what an episode is worth, as an open site."""
+
+        async def step(self, action):  # type: ignore[no-untyped-def]
+            return (await super().step(action)).model_copy(update={"reward": None})
+
+    return Mute({}, depth=2, steps=[])
+
+
+async def test_a_judge_says_what_a_rollout_is_worth_where_the_environment_cannot() -> None:
+    judged: list[Episode] = []
+
+    def outcome(episode: Episode) -> Outcome:
+        judged.append(episode)
+        return "success" if episode.final and episode.final.url == "branch://21" else "failure"
+
+    search, _, _ = await search_of({}, depth=2, iterations=6, make=of_nobodys_world, judge=ScriptedJudge(outcome))
+    await search.run()
+    ends = {seen.url: reward for seen, reward in zip(search.tree.seen, search.tree.reward, strict=True) if seen}
+    assert ends["branch://21"] == 1.0
+    assert sum(ends.values()) == 1.0
+    assert search.tree.value[0] > 0
+    assert sum(usage.calls for usage in search.usage if usage.role == "judge") == len(judged)
+    assert [step.observation.url for step in judged[0].steps] == ["branch://", "branch://1"]
+    assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1]  # type: ignore[union-attr]
+
+
+async def test_what_nobody_can_tell_is_one_sentence_and_what_a_judge_cannot_is_no_outcome() -> None:
+    search, _, _ = await search_of({}, depth=2, iterations=6, make=of_nobodys_world)
+    with pytest.raises(ConfigError, match=r"episode of branches is worth: a search there needs a judge .*judge\.model"):
+        await search.run()
+    blind = ScriptedJudge(lambda episode: "unparseable")
+    search, _, _ = await search_of({}, depth=2, iterations=6, make=of_nobodys_world, judge=blind)
+    with pytest.raises(InfraError, match="the judge could not tell"):
+        await search.run()
+    assert search.tree.visits[0] == 0

@@ -51,7 +51,7 @@ def test_ucb1_by_hand() -> None:
 def test_before_any_visit_feedback_decides_and_without_it_the_order_of_proposal() -> None:
     tree = grown()
     assert tree.select(0, 1.0) == 1
-    tree.rank(0, [0.0, 1.0, 0.5])
+    tree.rank(tree.children[0], [0.0, 1.0, 0.5])
     assert tree.select(0, 1.0) == 2
     tree.ending[2] = "closed"
     assert tree.select(0, 1.0) == 3
@@ -59,7 +59,7 @@ def test_before_any_visit_feedback_decides_and_without_it_the_order_of_proposal(
 
 def test_after_one_visit_that_brought_nothing_an_untried_one_comes_first() -> None:
     tree = grown(2)
-    tree.rank(0, [1.0, 0.0])
+    tree.rank(tree.children[0], [1.0, 0.0])
     tree.backup([0, 1], 0.0)  # log N(h) = 0: all UCB1 are 0
     assert tree.select(0, 1.0) == 2
 
@@ -82,7 +82,7 @@ def test_all_children_closed_leaves_nothing_to_select() -> None:
 
 def test_a_tree_freezes_and_thaws() -> None:
     tree = grown()
-    tree.rank(0, [0.0, 1.0, 0.5])
+    tree.rank(tree.children[0], [0.0, 1.0, 0.5])
     tree.seen[1] = PAGE.model_copy(update={"url": "elsewhere"})
     tree.backup([0, 1], 1.0)
     frozen = tree.frozen()

@@ -98,7 +98,7 @@ def shop_tree(task: Task, words: str = "Kettle") -> GrowingTree:
         Candidate(action=Click(mark=mark), label=f"click link {words} {mark}", thought=words) for mark in (2, 1)
     )
     first, second = tree.child(0, on), tree.child(0, nowhere)
-    tree.rank(0, [0.4, 0.8])
+    tree.rank(tree.children[0], [0.4, 0.8])
     third = tree.child(first, on)
     for path, outcome in (([0, first], 1.0), ([0, first, third], 0.0), ([0, second], 0.0)):
         tree.backup(path, outcome)

@@ -167,6 +167,7 @@ async def _search(
             ranker=ranker(parts, values),
             config=config,
             irreversible=world.irreversible,
+            judge=world.judge,
         )
         if kept is not None:
             search.usage += kept.usage
@@ -190,9 +191,10 @@ async def _search(
 
 
 def searched_trees(parts: Parts, store: Store, run: str) -> list[SearchTree]:
-    """The trees of a run. InputError where there are none, DataError where another model grew them."""
-    config = next((record.config for record in store.runs() if record.name == run), {})
-    check_searched(parts, run, config)
+    """The trees of a run. InputError where there are none, DataError where another model or prompt grew them."""
+    for record in store.runs():
+        if record.name == run:
+            check_searched(parts, record)
     trees = list(store.trees.all(run))
     if not trees:
         raise InputError(f"the store holds no search trees of the run {run!r}: grow some by `bestofq search`")

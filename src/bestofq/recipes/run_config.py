@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import JsonValue
@@ -13,6 +13,7 @@ from bestofq.core.observation import Split
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 from bestofq.store.configuration import AGENTS, SEARCHES, Difference
+from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
@@ -94,8 +95,19 @@ def check_unkept(parts: Parts, run: str, kind: AgentKind) -> None:
             )
 
 
-def check_searched(parts: Parts, run: str, config: Mapping[str, JsonValue]) -> None:
-    """DataError where the trees of a run of this configuration were grown by other weights than the parts' model."""
+def check_searched(parts: Parts, record: RunRecord) -> None:
+    """DataError where the trees of a run were grown by other weights than the parts' model, or from other prompts."""
+    run, config = record.name, record.config
+    model, dialect = config.get("model"), parts.settings.model.dialect
+    before = model.get("dialect", "commands") if isinstance(model, dict) else dialect
+    if before != dialect:
+        raise refusal(parts, run, [Difference("model.dialect", before, dialect)])
+    if record.provenance.prompt_hash not in ("", parts.prompts):
+        raise DataError(
+            f"the trees of the run {run!r} were grown with prompts {record.provenance.prompt_hash[:8]}, and those of "
+            f"this bestofq are {parts.prompts[:8]}: learn from them with the version that searched, or search again in "
+            "another run"
+        )
     grown = config.get(SEARCHES, {})
     trees = grown.get("trees", {}) if isinstance(grown, dict) else {}
     weights = trees.get(WEIGHTS) if isinstance(trees, dict) else None

@@ -47,6 +47,7 @@ async def searching_agent(parts: Parts, world: World, values: ValueModel | None)
         ranker=ranker(parts, values),
         config=config,
         irreversible=world.irreversible,
+        judge=world.judge,
     )
     try:
         yield Agent(

@@ -2,22 +2,36 @@
 
 An iteration walks from the root by UCB1 to a node whose actions were not proposed yet, proposes K there and has them
 ranked, carries out the best-ranked untried one, goes on with the policy's first choice to the end of the episode, and
-backs the outcome up. What a rollout passes through becomes part of the tree, each with the one action that was taken;
-K are proposed there when selection comes by. No action is carried out twice, but to get back to a page.
+backs the outcome up: the environment's reward, or a judge's where it gives none (6.1). What a rollout passes through
+becomes part of the tree, each with the one action that was taken; K are proposed there when selection comes by. No
+action is carried out twice, but to get back to a page.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 
+from bestofq import __version__
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Decision, State, StepResult, Usage
-from bestofq.core.errors import InfraError, ReplyError
+from bestofq.core.decision import (
+    TOLD,
+    Candidate,
+    Decision,
+    Episode,
+    Provenance,
+    State,
+    Step,
+    StepResult,
+    Usage,
+    Verdict,
+)
+from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
-from bestofq.core.protocols import Proposer, Scorer
+from bestofq.core.protocols import Judge, Proposer, Scorer
 from bestofq.search.config import SearchConfig
-from bestofq.search.returning import DivergedError, Places
+from bestofq.search.returning import DivergedError, Place, Places
 from bestofq.search.tree import GrowingTree
 
 log = logging.getLogger(__name__)
@@ -28,7 +42,8 @@ Report = Callable[[float], Awaitable[None]]
 
 
 class Search:
-    """One tree. `state` is what the agent sees at its root, its past decisions included; `ranker` gives Q̂ in [0, 1].
+    """One tree. `state` is what the agent sees at its root, its past decisions included; `ranker` gives Q̂ in [0, 1];
+    `judge` says what an episode is worth where the environment cannot tell.
 
     `start` is the node from which rollouts begin, the root unless the agent has gone on since.
     """
@@ -43,6 +58,7 @@ class Search:
         ranker: Scorer | None,
         config: SearchConfig,
         irreversible: Irreversible = lambda observation, action: False,
+        judge: Judge | None = None,
     ) -> None:
         self.tree = tree
         self.start = 0
@@ -55,6 +71,7 @@ class Search:
         self._ranker = ranker
         self._config = config
         self._irreversible = irreversible
+        self._judge = judge
         self._expanding: dict[int, asyncio.Lock] = {}
         self._arriving: dict[int, asyncio.Event] = {}
         self._failures = 0
@@ -64,7 +81,7 @@ class Search:
         every branch is closed.
 
         `report` hears of each one's outcome before the next begins in its place. InfraError after three in a row that
-        the machinery broke.
+        the machinery broke; ConfigError where nobody can tell how an episode ended.
         """
         left = self._config.iterations if iterations is None else iterations
         deadline = time.monotonic() + self._config.seconds if self._config.seconds else None
@@ -80,7 +97,7 @@ class Search:
                 if outcome is None:
                     left += 1  # a branch was closed, or the machinery broke: nothing counts that visits do not show
                     continue
-                success = success or (self._config.stop_at_success and outcome >= 1)
+                success = self._config.stop_at_success and self.tree.solved(self.start)
                 if report is not None:
                     await report(outcome)
 
@@ -96,12 +113,11 @@ class Search:
         path: list[int] = []
         try:
             await self._descend(path)
-            if self.tree.ending[path[-1]] == "closed":
+            outcome = None if self.tree.ending[path[-1]] == "closed" else await self._outcome(path)
+            if outcome is None:
                 return None
-            outcome = await self._outcome(path)
         except DivergedError as error:
             log.info("a branch is closed: %s", error)
-            self._close(path[-2])  # the page from which its last action was to be carried out
             return None
         except InfraError as error:
             self._failures += 1
@@ -131,7 +147,7 @@ class Search:
                 return
             self._walk(path, child)
             node = child
-            if node in self._arriving:  # another rollout is carrying it out
+            while node in self._arriving:  # another rollout is carrying it out
                 await self._arriving[node].wait()
 
     def _walk(self, path: list[int], node: int) -> None:
@@ -161,12 +177,13 @@ class Search:
         """Expand a node by these candidates: ranked together with what rollouts have taken there before."""
         for candidate in candidates:
             self._hold(self.tree.child(node, candidate))
-        children = [c for n in self.tree.children[node] if (c := self.tree.candidate[n]) is not None]
+        ranked = list(self.tree.children[node])  # more may come while it is asked, by rollouts of other workers
+        children = [c for n in ranked if (c := self.tree.candidate[n]) is not None]
         if self._ranker is not None and children:
             scores = await self._ranker.score(state, children)
             self.usage += scores.usage
             self.checkpoint = scores.checkpoint
-            self.tree.rank(node, scores.values)
+            self.tree.rank(ranked, scores.values)
         self.tree.expanded[node] = True
 
     def _hold(self, node: int) -> None:
@@ -179,32 +196,60 @@ class Search:
 
     # ---- rollout
 
-    async def _outcome(self, path: list[int]) -> float:
-        """R of the episode that `path` begins; what it passes through is added to `path` and to the tree."""
-        tree, leaf = self.tree, path[-1]
-        if tree.ending[leaf] in ("held", "ended"):
-            return self._brought(leaf)
-        arrived = self._arriving[leaf] = asyncio.Event()
+    async def _outcome(self, path: list[int]) -> float | None:
+        """R of the episode that `path` begins, None where its way is closed; what it passes through is added to `path`
+        and to the tree."""
+        tree = self.tree
+        if tree.ending[path[-1]] == "open":
+            with self._on_the_way(path[-1]):
+                async with self._places.borrow() as place:
+                    above = tree.parent[path[-1]]
+                    await self._back(place, above)
+                    await self._carry_out(place, path[-1])
+                    while tree.ending[path[-1]] == "open":
+                        node = await self._next(path[-1])
+                        if node is None:
+                            return 0.0
+                        self._walk(path, node)
+                        await self._go(place, node)
+        return None if tree.ending[path[-1]] == "closed" else self._brought(path[-1])
+
+    async def _go(self, place: Place, node: int) -> None:
+        """One step down: carried out, unless another rollout has done so, or is about to."""
+        while node in self._arriving:
+            await self._arriving[node].wait()
+        if self.tree.ending[node] != "open":
+            return
+        if self.tree.seen[node] is not None:
+            await self._back(place, node)
+            return
+        with self._on_the_way(node):
+            await self._carry_out(place, node)
+
+    @contextmanager
+    def _on_the_way(self, node: int) -> Iterator[None]:
+        """Others wait at the node until it was reached, or could not be."""
+        self._arriving[node] = asyncio.Event()
         try:
-            async with self._places.borrow() as place:
-                above = tree.parent[leaf]
-                await self._places.reach(place, above, self._actions(above), tree.seen[above])
-                await self._arrive(leaf, await place.env.step(self._action(leaf)))
-                arrived.set()
-                await self._places.save(place, leaf)
-                while tree.ending[path[-1]] == "open":
-                    node = await self._next(path[-1])
-                    if node is None:
-                        return 0.0
-                    self._walk(path, node)
-                    if tree.ending[node] == "held":
-                        return self._brought(node)
-                    await self._arrive(node, await place.env.step(self._action(node)))
-                    await self._places.save(place, node)
+            yield
         finally:
-            arrived.set()
-            self._arriving.pop(leaf, None)
-        return self._brought(path[-1])
+            self._arrived(node)
+
+    def _arrived(self, node: int) -> None:
+        if event := self._arriving.pop(node, None):
+            event.set()
+
+    async def _carry_out(self, place: Place, node: int) -> None:
+        await self._arrive(node, await place.env.step(self._action(node)))
+        await self._places.save(place, node)
+        self._arrived(node)
+
+    async def _back(self, place: Place, node: int) -> None:
+        try:
+            await self._places.reach(place, node, self._actions(node), self.tree.seen[node])
+        except DivergedError:
+            self._close(node)
+            raise
 
     async def _next(self, node: int) -> int | None:
         """Where the policy's own first choice leads; None where it has none, which ends the episode in failure."""
@@ -226,11 +271,44 @@ class Search:
         tree = self.tree
         if result.truncated:
             raise InfraError("the environment was cut off")
-        tree.seen[node] = result.observation
-        tree.reward[node] = result.reward or 0.0
+        if result.terminated and result.reward is None:
+            tree.reward[node] = await self._judged(node, result.observation)
+        elif result.terminated or tree.depth[node] < self._config.depth:
+            tree.reward[node] = result.reward or 0.0
         if result.terminated or tree.depth[node] >= self._config.depth:
             tree.ending[node] = "ended"
-            tree.reward[node] = (result.reward or 0.0) if result.terminated else 0.0
+        tree.seen[node] = result.observation
+
+    async def _judged(self, node: int, final: Observation) -> float:
+        """What the judge gives the episode that ends at the node. InfraError where it cannot tell."""
+        if self._judge is None:
+            raise ConfigError(
+                f"nobody can tell what an episode of {self.tree.task.suite} is worth: a search there needs a judge "
+                "(--set judge.model=…, and judge.base_url)"
+            )
+        verdict = await self._judge.judge(self._episode(node, final))
+        self.usage += verdict.usage
+        if verdict.outcome not in TOLD:
+            raise InfraError(f"the judge could not tell how an episode ended: {verdict.reason or verdict.outcome}")
+        return verdict.reward
+
+    def _episode(self, node: int, final: Observation) -> Episode:
+        """What a judge reads of the episode that ends at the node."""
+        steps = [
+            Step(index=index, observation=seen, decision=_taken(candidate))
+            for index, n in enumerate(self.tree.path(node)[1:])
+            if (seen := self.tree.seen[self.tree.parent[n]]) and (candidate := self.tree.candidate[n])
+        ]
+        return Episode(
+            id="",
+            run="",
+            agent="search",
+            task=self.tree.task,
+            steps=tuple(steps),
+            final=final,
+            verdict=Verdict(reward=0.0, outcome="unjudged"),
+            provenance=Provenance(version=__version__),
+        )
 
     def _brought(self, node: int) -> float:
         """R of a rollout that ends at the node: what feedback says of an action that is held, else its reward."""
@@ -262,5 +340,10 @@ class Search:
 
 def state_after(state: State, taken: Sequence[Candidate], seen: Observation) -> State:
     """`state` with the actions `taken` since, and what is seen then. Earlier pictures are not kept in a tree."""
-    decisions = tuple(Decision(candidates=(c,), scores=(0.0,), chosen=0) for c in taken)
-    return state.model_copy(update={"decisions": state.decisions + decisions, "observation": seen, "screenshots": ()})
+    decisions = state.decisions + tuple(map(_taken, taken))
+    return state.model_copy(update={"decisions": decisions, "observation": seen, "screenshots": ()})
+
+
+def _taken(candidate: Candidate) -> Decision:
+    """An action as the one candidate of its step."""
+    return Decision(candidates=(candidate,), scores=(0.0,), chosen=0)

@@ -26,7 +26,8 @@ def blended(tree: SearchTree, node: int, alpha: float) -> float:
 def node_pairs(tree: SearchTree, *, alpha: float, threshold: float) -> Iterator[NodePair]:
     """Every two children of one node that were both carried out and whose Q differ by the threshold or more.
 
-    α = 1 leaves feedback out (6.2's ablation); a pair of equal Q is no preference, whatever the threshold.
+    α = 1 leaves feedback out (6.2's ablation), and so does a child that was not ranked with its siblings; a pair of
+    equal Q is no preference, whatever the threshold.
     """
     families: dict[int, list[int]] = {}
     for child in range(1, len(tree)):
@@ -34,8 +35,9 @@ def node_pairs(tree: SearchTree, *, alpha: float, threshold: float) -> Iterator[
             families.setdefault(tree.parent[child], []).append(child)
     for node, children in families.items():
         for pair in combinations(children, 2):
-            worse, better = sorted(pair, key=lambda child: blended(tree, child, alpha))
-            margin = blended(tree, better, alpha) - blended(tree, worse, alpha)
+            weight = alpha if all(tree.prior[child] is not None for child in pair) else 1.0  # like with like
+            worse, better = sorted(pair, key=lambda child: blended(tree, child, weight))
+            margin = blended(tree, better, weight) - blended(tree, worse, weight)
             if margin > 0 and margin >= threshold:
                 yield NodePair(node, better, worse, margin)
 

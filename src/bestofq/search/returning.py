@@ -48,7 +48,7 @@ def same_page(before: Observation, now: Observation) -> bool:
 
 
 @dataclass
-class _Place:
+class Place:
     """An environment, and the node it stands at (None: unknown)."""
 
     env: Env
@@ -65,17 +65,17 @@ class Places:
     def __init__(self, make_env: Callable[[], Awaitable[Env]], task: Task, *, limit: int) -> None:
         self._make_env = make_env
         self._task = task
-        self._free: list[_Place] = []
-        self._all: list[_Place] = []
+        self._free: list[Place] = []
+        self._all: list[Place] = []
         self._room = asyncio.Semaphore(limit)
         self._saved: dict[int, object] = {}
         self.costs = Costs()
 
     @asynccontextmanager
-    async def borrow(self) -> AsyncIterator["_Place"]:
+    async def borrow(self) -> AsyncIterator["Place"]:
         async with self._room:
             if not self._free:
-                place = _Place(await self._make_env())
+                place = Place(await self._make_env())
                 self._all.append(place)
                 self._free.append(place)
             place = self._free.pop()
@@ -87,13 +87,13 @@ class Places:
             finally:
                 self._free.append(place)
 
-    async def save(self, place: _Place, node: int) -> None:
+    async def save(self, place: Place, node: int) -> None:
         """Note that the place stands at `node` now, and how to come back where the environment can."""
         place.at = node
         if isinstance(place.env, Restores):
             self._saved[node] = await place.env.save()
 
-    async def reach(self, place: _Place, node: int, actions: Sequence[Action], seen: Observation | None) -> Observation:
+    async def reach(self, place: Place, node: int, actions: Sequence[Action], seen: Observation | None) -> Observation:
         """Put the place at `node`, to which `actions` lead from the start; `seen` is what it showed before.
 
         DivergedError where it now shows another page. The environment's own errors otherwise.

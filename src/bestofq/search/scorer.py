@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from bestofq.core.decision import Candidate, Proposal, Scores, State
-from bestofq.core.protocols import Env, Proposer, Scorer
+from bestofq.core.protocols import Env, Judge, Proposer, Scorer
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Irreversible, Search
 from bestofq.search.returning import Places, same_page
@@ -37,12 +37,14 @@ class TreeScorer:
         ranker: Scorer | None,
         config: SearchConfig,
         irreversible: Irreversible = lambda observation, action: False,
+        judge: Judge | None = None,
     ) -> None:
         self._make_env = make_env
         self._proposer = proposer
         self._ranker = ranker
         self._config = config
         self._irreversible = irreversible
+        self._judge = judge
         self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
@@ -106,6 +108,7 @@ class TreeScorer:
             ranker=self._ranker,
             config=self._config,
             irreversible=self._irreversible,
+            judge=self._judge,
         )
         return _Kept(search, places, state)
 

@@ -54,9 +54,9 @@ class GrowingTree:
                 return node
         return self._add(parent, candidate, self.depth[parent] + 1)
 
-    def rank(self, parent: int, values: Sequence[float]) -> None:
-        """Q̂ [K] of the children, in their order."""
-        for node, value in zip(self.children[parent], values, strict=True):
+    def rank(self, nodes: Sequence[int], values: Sequence[float]) -> None:
+        """Q̂ [K] of siblings."""
+        for node, value in zip(nodes, values, strict=True):
             self.prior[node] = value
 
     def path(self, node: int) -> list[int]:
