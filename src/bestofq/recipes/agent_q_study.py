@@ -26,7 +26,7 @@ VALUES_RUN = "values"
 ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
 REFERENCE_MCTS = "RFT + MCTS"
 AGENT_Q, UNFED, AGENT_Q_MCTS = "Agent Q", "Agent Q, no feedback", "Agent Q + MCTS"
-BEST_OF_Q, MCTS_Q = "Agent Q + learned Q", "MCTS, Q̂ learned"
+BEST_OF_Q, MCTS_Q = "Agent Q + learned Q", "Agent Q + MCTS, Q̂ learned"
 
 
 class Pass(NamedTuple):
@@ -44,7 +44,7 @@ ORDER = (ZERO, RFT, DPO, BEAM, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCT
 @dataclass(frozen=True)
 class Study:
     """`tasks` held-out tasks and, for each of `seeds`, a trained model a method; what an earlier call finished is not
-    done again. What needs no training, and what the paper does not have, is measured with seed 0 alone."""
+    done again. What needs no training is measured with seed 0 alone."""
 
     parts: Parts
     world: World
@@ -86,24 +86,25 @@ class Study:
             await measure(BEAM, seed, trained[DPO], "beam")
             if seed == 0:
                 await measure(MCTS, seed, self.parts, "mcts")
-                values = await self._values(trained[AGENT_Q])
-                await measure(BEST_OF_Q, seed, trained[AGENT_Q], "best-of-q", values)
-                await measure(MCTS_Q, seed, fed_by(trained[AGENT_Q], "q"), "mcts", values)
-                if self.parts.settings.agent_q.reference == "rft":
-                    await measure(REFERENCE_MCTS, seed, trained[RFT], "mcts")
+            if self._from_rft:
+                await measure(REFERENCE_MCTS, seed, trained[RFT], "mcts")
+            values = await self._values(seed, trained[AGENT_Q])
+            await measure(BEST_OF_Q, seed, trained[AGENT_Q], "best-of-q", values)
+            await measure(MCTS_Q, seed, fed_by(trained[AGENT_Q], "q"), "mcts", values)
         return {method: passes[method] for method in ORDER if method in passes}
 
     async def _train(self, seed: int) -> dict[str, Parts]:
         """The policies of one training seed, each of training tasks that no other seed sees."""
         base, folder = seeded(self.parts, seed), self.out / f"seed-{seed}"
-        trees = await self._search(base, f"search {seed}", part=2 * seed)
+        part = 2 * seed
+        trees = await self._search(base, f"search {seed}", part=part)
         rft = base.playing(agent_q.reinforce(base, trees, folder / "rft", self.console))
         policy = base
-        if base.settings.agent_q.reference == "rft":  # 6.2: the others begin from the RFT model
-            policy = rft
-            trees = await self._search(policy, f"search rft {seed}", part=2 * seed + 1)
+        if self._from_rft:  # 6.2: the others begin from the RFT model
+            policy, part = rft, part + 1
+            trees = await self._search(policy, f"search rft {seed}", part=part)
         unfed = fed_by(policy, "none")
-        alone = await self._search(unfed, f"search no feedback {seed}", part=2 * seed + 1)
+        alone = await self._search(unfed, f"search no feedback {seed}", part=part)
         learned = {
             DPO: (policy, list(agent_q.trajectory_pairs(policy, trees)), "dpo"),
             UNFED: (unfed, list(agent_q.step_pairs(unfed, alone)), "no-feedback"),
@@ -116,21 +117,26 @@ class Study:
             policies[method] = policy.playing(agent_q.tune(begun, pairs, folder / name, self.console))
         return policies
 
+    @property
+    def _from_rft(self) -> bool:
+        return self.parts.settings.agent_q.reference == "rft"
+
     async def _search(self, policy: Parts, run: str, *, part: int) -> list[SearchTree]:
         return await agent_q.search_training(policy, self.world, self.store, run, self.console, part=part)
 
-    async def _values(self, policy: Parts) -> ValueModel:
+    async def _values(self, seed: int, policy: Parts) -> ValueModel:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
+        run = f"{VALUES_RUN} {seed}"
         await collect(
             policy,
             self.world,
             self.store,
-            VALUES_RUN,
+            run,
             "explore",
             self.console,
             repeats=policy.settings.seed_runs,
         )
-        return train(policy, self.store, [VALUES_RUN], self.out / "q", self.console)
+        return train(policy, self.store, [run], self.out / f"seed-{seed}" / "q", self.console)
 
 
 async def study(
