@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import DataError
 from bestofq.core.preferences import Turn
+from bestofq.learning.adapters import LoRAConfig
 from bestofq.learning.rft import RFTConfig, RFTProgress, train_on_successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 
@@ -36,6 +38,40 @@ def test_the_loss_is_of_the_replies_alone_and_falls(tmp_path: Path) -> None:
     assert (rows[-1].step, rows[-1].steps) == (12, 12)
     after = AutoModelForCausalLM.from_pretrained(folder)
     assert log_probs(after, turns).sum() > sum(turn.log_prob for turn in turns)
+
+
+class KilledError(Exception):
+    """Ends a run in the middle."""
+
+
+def trained(out: Path, lora: LoRAConfig | None, die_after: int = 0) -> dict[str, torch.Tensor]:
+    """The weights that ten steps end in; KilledError after `die_after`, of which each second one is kept."""
+    turns = [turn for node in drawn_turns(5, 2) for turn in node]
+    config = RFTConfig(lr=1e-2, epochs=2, batch_turns=2, checkpoint_every=2, lora=lora, cpu=True)
+
+    def report(row: RFTProgress) -> None:
+        if row.step == die_after:
+            raise KilledError
+
+    folder = train_on_successes(tiny_model(), turns, config, report, tokenizer=words(), out=out)
+    return dict(AutoModelForCausalLM.from_pretrained(folder).state_dict())
+
+
+@pytest.mark.parametrize("lora", [None, LoRAConfig(rank=4)], ids=["all weights", "adapters"])
+def test_killed_at_any_moment_it_goes_on_bit_for_bit(lora: LoRAConfig | None, tmp_path: Path) -> None:
+    whole = trained(tmp_path / "whole", lora)
+    before = tiny_model().state_dict()
+    assert any((weight - before[name]).abs().max() > 1e-3 for name, weight in whole.items())
+    with pytest.raises(KilledError):
+        trained(tmp_path / "between", lora, die_after=7)
+    for name in ("no state", "half a state"):  # killed while it wrote the next one: the state comes last
+        broken = shutil.copytree(tmp_path / "between", tmp_path / name) / "checkpoints" / "checkpoint-8"
+        state = shutil.copytree(broken.with_name("checkpoint-6"), broken) / "trainer_state.json"
+        state.write_bytes(state.read_bytes()[:300])
+        if name == "no state":
+            state.unlink()
+    for killed in ("between", "no state", "half a state"):
+        torch.testing.assert_close(trained(tmp_path / killed, lora), whole, rtol=0, atol=0)
 
 
 def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:

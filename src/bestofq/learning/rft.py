@@ -5,6 +5,8 @@ TRL 1.16) and leaves them as they are, so that the composite action is learned f
 Rows of text (`prompt`, `completion`) it would tokenize again, cut up otherwise at the boundary.
 """
 
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ from bestofq.core.extras import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import Turn
 from bestofq.learning.adapters import LoRAConfig, renames_ignored, with_adapters
+from bestofq.learning.distributed import is_first_process
 from bestofq.learning.resuming import claim, fingerprint
 
 IGNORED = -100  # the label of a token that is read and not learned
@@ -61,7 +64,7 @@ def train_on_successes(
     """Minimise -E[Σ_t log π_θ(a_t|h_t)] over `turns`, in place; returns the folder `out/model` with the tokenizer.
 
     Every token of a reply is learned alike (3.1), none of its prompt. Deviation: a step's loss is the mean over its
-    tokens, not the sum over a trajectory, which only scales the rate. The same call again goes on from the last
+    tokens, not the sum over a trajectory, which only scales the rate. The same call again goes on from the last whole
     checkpoint in `out/checkpoints`. Raises DataError without turns, CheckpointError where `out` holds another run,
     ConfigError under FSDP.
     """
@@ -108,17 +111,34 @@ def train_on_successes(
     if trainer.is_fsdp_enabled:
         raise ConfigError("RFT saves no model out of shards: launch it in whole copies (DDP)")
     trainer.remove_callback(transformers.PrinterCallback)
-    last = (
-        transformers.trainer_utils.get_last_checkpoint(out / "checkpoints") if (out / "checkpoints").is_dir() else None
-    )
+    last = _last_whole(out / "checkpoints")
     with renames_ignored():
-        trainer.train(resume_from_checkpoint=last)
+        trainer.train(resume_from_checkpoint=last and str(last))
     if config.lora is None:
         trainer.save_model(str(out / "model"))
     elif trainer.is_world_process_zero():
         trainer.accelerator.unwrap_model(trainer.model).merge_and_unload().save_pretrained(out / "model")
         tokenizer.save_pretrained(out / "model")
     return out / "model"
+
+
+def _last_whole(checkpoints: Path) -> Path | None:
+    """The last of the `checkpoint-N` that was written to its end. The first process deletes those that were not."""
+    found = {folder: int(folder.name.removeprefix("checkpoint-")) for folder in checkpoints.glob("checkpoint-*")}
+    whole = {folder: step for folder, step in found.items() if _is_whole(folder)}
+    if is_first_process():
+        for folder in found.keys() - whole.keys():
+            shutil.rmtree(folder)
+    return max(whole, key=whole.__getitem__, default=None)
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether the trainer's state, which transformers (5.23) writes in place and last, is there and ends."""
+    try:
+        json.loads((checkpoint / transformers.trainer.TRAINER_STATE_NAME).read_text())
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
 
 
 def _telling(report: Callable[[RFTProgress], None]) -> Any:
