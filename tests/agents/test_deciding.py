@@ -121,12 +121,13 @@ def test_usage_is_added_by_role_and_an_unknown_price_stays_unknown() -> None:
     merged = merge_usage(
         [
             Usage(role="proposer", tokens_in=5, calls=1, usd=0.1),
-            Usage(role="critic", tokens_in=1, usd=0.2),
+            Usage(role="critic", tokens_in=1, unusable=2, usd=0.2),
             Usage(role="proposer", tokens_in=7, calls=1),
-            Usage(role="critic", tokens_out=2, usd=0.3),
+            Usage(role="critic", tokens_out=2, unusable=1, usd=0.3),
         ]
     )
     assert merged == (
         Usage(role="proposer", tokens_in=12, calls=2),
-        Usage(role="critic", tokens_in=1, tokens_out=2, usd=0.5),
+        Usage(role="critic", tokens_in=1, tokens_out=2, unusable=3, usd=0.5),
     )
+    assert Usage.model_validate_json('{"role": "critic", "calls": 3}').unusable == 0  # stored before it was counted

@@ -6,7 +6,7 @@ import pytest
 
 from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, State, Usage
+from bestofq.core.decision import Candidate, Scores, State, Usage
 from bestofq.core.observation import Observation, Task
 
 STATE = State(
@@ -39,17 +39,15 @@ async def test_the_best_of_the_remaining_is_asked_for_until_all_are_ranked() -> 
 
 async def test_nonsense_leaves_the_rest_tied_and_is_counted() -> None:
     picker = Asked(lambda marks: marks.index(3) if 3 in marks else None)
-    scorer = FeedbackScorer(picker)
-    scores = await scorer.score(STATE, CANDIDATES)
+    scores = await FeedbackScorer(picker).score(STATE, CANDIDATES)
     assert scores.values == pytest.approx((1 / 3, 1 / 3, 1.0, 1 / 3))
-    assert (scorer.rankings, scorer.unparsed) == (1, 1)
-    nothing = FeedbackScorer(Asked(lambda marks: None))
-    assert (await nothing.score(STATE, CANDIDATES)).values == (0.5,) * 4
+    assert scores.usage == (Usage(role="critic", calls=2, tokens_in=20, unusable=1),)
+    nothing = await FeedbackScorer(Asked(lambda marks: None)).score(STATE, CANDIDATES)
+    assert nothing.values == (0.5,) * 4
+    assert nothing.usage == (Usage(role="critic", calls=1, tokens_in=10, unusable=1),)
 
 
 async def test_one_candidate_is_not_asked_about() -> None:
     picker = Asked(lambda marks: 0)
-    scorer = FeedbackScorer(picker)
-    assert (await scorer.score(STATE, CANDIDATES[:1])).values == (1.0,)
+    assert await FeedbackScorer(picker).score(STATE, CANDIDATES[:1]) == Scores(values=(1.0,))
     assert picker.asked == []
-    assert scorer.rankings == 0

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from bestofq.cli.commands import app
 from bestofq.core.tree import SearchTree
 from bestofq.models.faults import FaultServer
+from bestofq.reports.searches import search_row
 from bestofq.search.returning import WAYS
 from bestofq.store.store import Store
 
@@ -38,21 +39,28 @@ def shopper(request: Mapping[str, Any]) -> str:
     return json.dumps({"candidates": [{"thought": "so", "note": "", "action": action} for action in actions]})
 
 
-def arguments(folder: Path, server: FaultServer) -> list[str]:
+def at_a_loss(request: Mapping[str, Any]) -> str:
+    """The same, but it cannot say which candidate is best."""
+    asked_for_the_best = '"best"' in request["messages"][0]["content"]
+    return "They are all fine." if asked_for_the_best else shopper(request)
+
+
+def arguments(folder: Path, server: FaultServer, rollouts: int = ROLLOUTS) -> list[str]:
     settings = {
         "chat.model": "m",
         "chat.base_url": server.base_url,
         "suite.seed": "3",
-        "agent_q.search.iterations": str(ROLLOUTS),
+        "agent_q.search.iterations": str(rollouts),
         "agent_q.search.candidates": "3",
     }
     chosen = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     return ["search", "webshop", "--store", str(folder), "--tasks", str(TASKS), *chosen]
 
 
-async def search(folder: Path, server: FaultServer) -> tuple[list[SearchTree], str]:
+async def search(folder: Path, server: FaultServer, rollouts: int = ROLLOUTS) -> tuple[list[SearchTree], str]:
     """The command in this process, to its end: the trees, and what it said."""
-    done = await asyncio.to_thread(CliRunner().invoke, app, arguments(folder, server), catch_exceptions=False)
+    words = arguments(folder, server, rollouts)
+    done = await asyncio.to_thread(CliRunner().invoke, app, words, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return stored(folder), done.output
 
@@ -113,3 +121,19 @@ async def test_killed_in_the_middle_it_ends_in_the_trees_of_one_go_and_does_no_s
     for way, of_one_go, of_all in zip(WAYS, ways(whole), ways(again), strict=True):
         assert re.search(rf"back to a page: .*{way} {of_one_go} × \d+\.\d ms", said)
         assert of_all >= of_one_go if way == "replayed" else of_all > 0  # each process begins by going to the root
+
+
+async def test_rankings_that_broke_off_are_stored_with_their_tree_and_told(tmp_path: Path) -> None:
+    def broken_off(trees: list[SearchTree]) -> list[tuple[int, int]]:
+        return [(used.unusable, used.calls) for tree in trees for used in tree.usage if used.role == "critic"]
+
+    async with FaultServer(at_a_loss) as server:
+        begun, _ = await search(tmp_path, server, 2)
+        trees, said = await search(tmp_path, server, 4)  # it goes on
+    counts = broken_off(trees)
+    assert len(counts) == TASKS
+    for (unusable, calls), (before, _) in zip(counts, broken_off(begun), strict=True):
+        assert unusable == calls > before > 0
+    lost = sum(unusable for unusable, _ in counts)
+    assert f"; {lost} of its {lost} replies named no candidate" in " ".join(said.split())
+    assert f"{lost} unusable" in search_row("search", trees, alpha=0.5, threshold=0.2).cells()[-1]

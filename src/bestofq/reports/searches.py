@@ -43,11 +43,18 @@ class SearchRow(Noun):
     pairs: int
     usage: tuple[Usage, ...] = ()  # of all proposals and feedback, by role
 
+    @property
+    def unusable(self) -> int:
+        """Rankings that broke off at a reply that named no candidate: what was left of them is tied."""
+        return sum(used.unusable for used in self.usage)
+
     def cells(self) -> tuple[str, ...]:
         """A text for each of the table's columns."""
         share = f"{self.solved} ({100 * self.solved / max(1, self.trees):.0f} %{_bounds(self.solved_interval, 100, 0)})"
         calls = {used.role: used.calls for used in self.usage}
-        counts = (f"{n:,}" for n in (self.pairs, calls.get("proposer", 0), calls.get("critic", 0)))
+        counts = [f"{n:,}" for n in (self.pairs, calls.get("proposer", 0), calls.get("critic", 0))]
+        if unusable := self.unusable:
+            counts[-1] += f" ({unusable:,} unusable)"
         outcome = f"{self.outcome:.3f}{_bounds(self.outcome_interval, 1, 3)}"
         return (self.run, *(f"{n:,}" for n in (self.trees, self.rollouts, self.nodes)), share, outcome, *counts)
 

@@ -3,7 +3,7 @@ and Fig. 4)."""
 
 from collections.abc import Sequence
 
-from bestofq.agents.scorers.picker import Picker
+from bestofq.agents.scorers.picker import Picker, picked
 from bestofq.core.decision import Candidate, Scores, State, Usage
 from bestofq.core.usage import merge_usage
 
@@ -12,30 +12,26 @@ class FeedbackScorer:
     """Q̂ in [0, 1] from the rank: 1 for the first, 0 for the last, evenly between (the paper leaves the mapping open).
 
     A reply that names none of the remaining candidates ends the ranking: those share the mean of the places left, a
-    tie. `unparsed` counts such replies, `rankings` all rankings.
+    tie; `Usage.unusable` counts it.
     """
 
     def __init__(self, picker: Picker) -> None:
         self._picker = picker
-        self.rankings = 0
-        self.unparsed = 0
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[K], by K - 1 questions to the model; one candidate is worth 1 and not asked about."""
         count = len(candidates)
         if count == 1:
             return Scores(values=(1.0,))
-        self.rankings += 1
         places: dict[int, float] = {}
         usage: list[Usage] = []
         remaining = list(range(count))
         while len(remaining) > 1:
-            picked, used = await self._picker.pick(state, [candidates[i] for i in remaining])
+            best, used = await picked(self._picker, state, [candidates[i] for i in remaining])
             usage.append(used)
-            if picked is None:
-                self.unparsed += 1
+            if best is None:
                 break
-            places[remaining.pop(picked)] = len(places)
+            places[remaining.pop(best)] = len(places)
         shared = (len(places) + count - 1) / 2  # the mean of the places that are left
         places |= dict.fromkeys(remaining, shared)
         values = tuple(1 - places[i] / (count - 1) for i in range(count))

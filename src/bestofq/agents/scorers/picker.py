@@ -27,13 +27,18 @@ class Picker(Protocol):
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]: ...
 
 
+async def picked(picker: Picker, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
+    """What it picks, a reply that names none of the candidates counted as unusable."""
+    index, usage = await picker.pick(state, candidates)
+    return index, usage if index is not None else usage.model_copy(update={"unusable": usage.unusable + 1})
+
+
 class PickerScorer:
     """1 for the candidate the model names, 0 for the others. An answer that names none leaves all at 0, so that a
-    greedy selector falls back to the proposer's first; `unparsed` counts those."""
+    greedy selector falls back to the proposer's first; `Usage.unusable` counts it."""
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
-        self.unparsed = 0
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about."""
@@ -45,7 +50,6 @@ class PickerScorer:
         generation = await self._model.generate(Request(prompt=pick_prompt(state, candidates), max_new_tokens=4))
         found = re.search(r"\d+", generation.replies[0].text)
         index = _index(int(found.group()) if found else None, len(candidates))
-        self.unparsed += index is None
         return index, generation.usage("critic", seconds=time.perf_counter() - started)
 
 
@@ -55,7 +59,6 @@ class ChatPickerScorer:
     def __init__(self, model: ChatModel, *, history: int = 30) -> None:
         self._model = model
         self._history = history
-        self.unparsed = 0
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about. ModelError when the endpoint gives no reply, ContextError
@@ -78,7 +81,6 @@ class ChatPickerScorer:
         except ReplyError:
             named = None
         index = _index(named, len(candidates))
-        self.unparsed += index is None
         return index, reply.usage("critic")
 
     async def _fitting(self, ask: Ask) -> ChatReply:
@@ -96,8 +98,8 @@ class ChatPickerScorer:
 async def _scores(picker: Picker, state: State, candidates: Sequence[Candidate]) -> Scores:
     if len(candidates) == 1:
         return Scores(values=(1.0,))
-    picked, usage = await picker.pick(state, candidates)
-    return Scores(values=tuple(float(i == picked) for i in range(len(candidates))), usage=(usage,))
+    best, usage = await picked(picker, state, candidates)
+    return Scores(values=tuple(float(i == best) for i in range(len(candidates))), usage=(usage,))
 
 
 def _index(number: object, count: int) -> int | None:
