@@ -24,6 +24,10 @@ COMPOSITE = ("--set", "model.dialect=composite")
         ([*COMPOSITE, "--set", "chat.model=m"], "give a local model that writes them, .* and no endpoint"),
         ([*COMPOSITE, "--model", "pocket-agentq", "--set", "suite.only=none*"], "no task of webshop has an id like"),
         ([*COMPOSITE, "--model", "pocket-agentq", "--set", "suite.data=nowhere"], "nowhere"),
+        (
+            ["booking", *COMPOSITE, "--model", "pocket-agentq", "--rounds", "10", "--tasks", "100"],
+            r"10 × 100 training tasks .*agent_q\.tasks.*booking has 904: set agent_q\.tasks to 90 or less",
+        ),
     ],
 )
 def test_what_cannot_go_well_is_said_at_once(words: list[str], said: str, tmp_path: Path) -> None:

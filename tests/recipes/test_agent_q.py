@@ -22,6 +22,7 @@ from bestofq.recipes.agent_q import (
     need_pairs,
     reinforce,
     search_tasks,
+    search_training,
     source,
     step_pairs,
     successful_turns,
@@ -239,6 +240,22 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
     assert not searched_tasks[0] & searched_tasks[1]
     assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
     assert first.model.revision != parts.model.revision
+
+
+async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_path: Path) -> None:
+    settings = parts_with(2).settings
+    few = {
+        "agent_q": settings.agent_q.model_copy(update={"rounds": 3, "tasks": 2500}),
+        "model": settings.model.model_copy(update={"path": "pocket-agentq"}),
+    }
+    parts = Scripted(settings.model_copy(update=few))
+    with Store.open(tmp_path / "store") as store:
+        with pytest.raises(InputError, match=r"3 × 2500 .* webshop has \d+: set agent_q.tasks to \d+ or less"):
+            await agent_q(parts, store, tmp_path, QUIET)
+        async with open_world(parts) as world:
+            with pytest.raises(InputError, match="3 × 2500"):
+                await search_training(parts, world, store, "late", QUIET, part=2)
+        assert not store.runs()
 
 
 def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_the_policies_of_one_go(

@@ -53,7 +53,7 @@ def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
     async def work() -> tuple[Parts, SearchTable]:
         recipe.check(parts)
         async with open_world(parts) as world:
-            await world.tasks("train", 1)
+            await recipe.training_tasks(parts, world, chosen.rounds)
         with Store.open(store) as opened:
             policy = await recipe.agent_q(parts, opened, out, console)
             return policy, search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)

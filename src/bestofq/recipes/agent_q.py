@@ -43,7 +43,7 @@ SEARCH_RUN = "search"
 async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Parts:
     """Algorithm 1: rounds of search, pairs, DPO; the last policy. What an earlier call finished is not done again.
 
-    Raises what `check` does.
+    Raises what `check` and `training_tasks` do, before the first search.
     """
     settings = parts.settings.agent_q
     check(parts)
@@ -51,7 +51,7 @@ async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Pa
     for number in range(1, settings.rounds + 1):
         run = round_run(number)
         async with open_world(policy) as world:
-            trees = await search_training(policy, world, store, run, console, part=number - 1)
+            trees = await search_training(policy, world, store, run, console, part=number - 1, of=settings.rounds)
         pairs = list(step_pairs(policy, trees))
         need_pairs(pairs, len(trees))
         folder = tune(policy, pairs, out / f"policy-{number}", console)
@@ -91,13 +91,29 @@ def round_run(number: int) -> str:
 
 
 async def search_training(
-    parts: Parts, world: World, store: Store, run: str, console: Console, *, part: int
+    parts: Parts, world: World, store: Store, run: str, console: Console, *, part: int, of: int = 1
 ) -> list[SearchTree]:
-    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop)."""
-    await begin(parts, store, run, "train", searcher="trees")
+    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop).
+
+    InputError, before any search, where there are not enough for this part, or for the `of` parts there will be.
+    """
     size = parts.settings.agent_q.tasks
-    tasks = await world.tasks("train", (part + 1) * size)
-    return await search_tasks(parts, world, store, run, tasks[part * size :], console)
+    tasks = await training_tasks(parts, world, max(part + 1, of))
+    await begin(parts, store, run, "train", searcher="trees")
+    return await search_tasks(parts, world, store, run, tasks[part * size : (part + 1) * size], console)
+
+
+async def training_tasks(parts: Parts, world: World, count: int) -> list[Task]:
+    """The tasks of the first `count` parts, B each. InputError where the training split has fewer."""
+    size = parts.settings.agent_q.tasks
+    tasks = await world.tasks("train", count * size)
+    if len(tasks) < count * size:
+        raise InputError(
+            f"{count} × {size} training tasks are to be searched (rounds, or searches of the training seeds, × "
+            f"agent_q.tasks), none twice, but {parts.settings.suite.name} has {len(tasks)}: "
+            f"set agent_q.tasks to {max(1, len(tasks) // count)} or less, or have fewer rounds or seeds"
+        )
+    return tasks
 
 
 async def search_tasks(
