@@ -54,6 +54,30 @@ def test_a_difference_grows_as_the_judge_is_less_sure() -> None:
     assert texts[4].startswith("90.0 [")
 
 
+@pytest.mark.parametrize(
+    ("won", "lost", "of", "mean", "low", "high"),
+    [
+        # identical on 10 tasks: at most 1 - 0.025^(1/10) = 0.308 differ, over 0.8
+        (5, 5, 10, 0.0, -0.308 / 0.8, 0.308 / 0.8),
+        # all against none: 1 - 2 x 0.308 = 0.383 said at least, over 0.8
+        (10, 0, 10, 1.0, 0.383 / 0.8, 1.0),
+        (1, 0, 1, 1.0, -1.0, 1.0),  # one task: 1 - 2 x 0.975 = -0.95, over 0.8: nothing is known
+    ],
+)
+def test_a_difference_alike_in_all_tasks_is_no_certainty(
+    won: int, lost: int, of: int, mean: float, low: float, high: float
+) -> None:
+    judge = error(90_000, 10_000, 10_000, 90_000)  # sensitivity = specificity = 0.9, all but known
+    found = corrected("a", attempts(won, of), judge, baseline=attempts(lost, of)).difference
+    assert found is not None
+    assert (found.mean, found.low, found.high) == pytest.approx((mean, low, high), abs=0.005)
+    assert found.clear is (low > 0)
+    doubtful = corrected("a", attempts(won, of), error(90, 10, 10, 90), baseline=attempts(lost, of)).difference
+    assert doubtful is not None
+    assert doubtful.low < found.low or found.low == -1
+    assert doubtful.high > found.high or found.high == 1
+
+
 def test_what_cannot_be_corrected_is_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"no better than chance \(sensitivity 0.50, specificity 0.50\)"):
         corrected("a", attempts(5, 10), error(5, 5, 5, 5))

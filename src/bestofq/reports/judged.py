@@ -131,14 +131,25 @@ def _difference(
     informed: float,
     rng: np.random.Generator,
 ) -> Difference | None:
-    """The difference said, by se + sp − 1 (`informed` on the whole sample)."""
+    """The difference said, by se + sp − 1 (`informed` on the whole sample).
+
+    Where d is the same in all tasks: each bound of `stats.alike_interval` by the percentile of se + sp − 1 that makes
+    the interval wider.
+    """
     common = [task for task in ours if task in theirs]
     usable = se + sp > 1
     if not common or not usable.any():
         return None
     d = np.array([ours[task] - theirs[task] for task in common])  # [T]
-    drawn = stats.resampled(d[:, None], len(se), rng)[:, 0] / len(d)  # [B]
-    bounds = stats.percentiles(np.clip(drawn[usable] / (se + sp - 1)[usable], -1, 1))
+    by = (se + sp - 1)[usable]
+    if np.allclose(d, d[0]):
+        said, info = stats.alike_interval(float(d[0]), len(d), stats.SIGNED), stats.percentiles(by)
+        corners = np.array([[bound / info.low, bound / info.high] for bound in (said.low, said.high)])
+        low, high = np.clip([corners[0].min(), corners[1].max()], -1, 1)
+        bounds = stats.Interval(low=float(low), high=float(high))
+    else:
+        drawn = stats.resampled(d[:, None], len(se), rng)[:, 0] / len(d)  # [B]
+        bounds = stats.percentiles(np.clip(drawn[usable] / by, -1, 1))
     mean = float(np.clip(d.mean() / informed, -1, 1))
     return Difference(mean=mean, low=bounds.low, high=bounds.high, tasks=len(common))
 
