@@ -8,11 +8,14 @@ import pytest
 from rich.console import Console
 
 from bestofq.cli import experiment
+from bestofq.core.decision import Role
 from bestofq.core.errors import DataError, InputError
 from bestofq.recipes.agent_q_study import AGENT_Q, ZERO
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import BestOfQSettings
-from bestofq.reports.methods import MethodEpisode, read_method_episodes, write_method_episodes
+from bestofq.reports.methods import MethodEpisode, method_table, read_method_episodes, write_method_episodes
+
+CALLS: dict[Role, int] = {"proposer": 6, "embedder": 12}
 
 
 def _episode(method: str, model: int, task: int, *, success: bool) -> MethodEpisode:
@@ -76,6 +79,8 @@ async def test_a_second_call_adds_its_model_to_the_table(tmp_path: Path, monkeyp
     assert _row(tmp_path, AGENT_Q)["success"] == {"mean": 0.5, "error": None, "runs": 1}
     await _call(tmp_path, monkeypatch, range(1, 2))
     assert _row(tmp_path, AGENT_Q)["success"] == pytest.approx({"mean": 0.625, "error": 0.125, "runs": 2})
+    # two models: t of one degree of freedom is 12.7, so over other trainings success is anywhere
+    assert _row(tmp_path, AGENT_Q)["interval"] == {"low": 0.0, "high": 1.0}
     assert _row(tmp_path, ZERO)["success"] == {"mean": 0.25, "error": None, "runs": 1}
     made = json.loads((tmp_path / "result.json").read_text("utf-8"))
     assert made["models"] == [1]
@@ -112,6 +117,14 @@ async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monk
 
     await _call(tmp_path, monkeypatch, range(1, 2), study=study)
     assert {episode.model for episode in read_method_episodes(tmp_path / "episodes.csv")} == {0, 1, 2}
+
+
+def test_a_table_says_whose_calls_are_counted() -> None:
+    zero = [_episode(ZERO, 0, task, success=True) for task in range(4)]
+    learned = [_episode(AGENT_Q, 0, task, success=True).model_copy(update={"calls": CALLS}) for task in range(4)]
+    table = method_table(zero + learned, baseline=ZERO, at_once=1)
+    assert table.cells()[1][5] == "18.0"
+    assert any(f"; {AGENT_Q}: 6.0 proposer + 12.0 embedder." in note for note in table.notes)
 
 
 def test_episodes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.methods import (
+    OVER,
     MethodEpisode,
     calls_svg,
     method_episodes,
@@ -168,7 +169,7 @@ async def run_study(
     write_method_episodes(results / "episodes.csv", episodes)
     (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
+    (results / "success.svg").write_text(success_bars_svg(table, over=OVER), "utf-8")
     (results / "calls.svg").write_text(calls_svg(table), "utf-8")
     console.print(table.to_rich(title))
     console.print(f"written: {results / 'result.json'}")

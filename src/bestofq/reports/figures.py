@@ -128,8 +128,8 @@ class Bars(Protocol):
     def baseline(self) -> str | None: ...
 
 
-def success_bars_svg(table: Bars, *, standalone: bool = True) -> Markup:
-    """Success of each agent as a bar, with its 95 % interval over tasks as a whisker; the baseline in grey."""
+def success_bars_svg(table: Bars, *, over: str = "tasks", standalone: bool = True) -> Markup:
+    """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
     pitch, left, right = 34, 150, 68
     wide = WIDTH - left - right
     parts = []
@@ -143,7 +143,7 @@ def success_bars_svg(table: Bars, *, standalone: bool = True) -> Markup:
         parts += [line(at, top + 6, at, top + 14, "whisker") for at in (low, high)]
         parts.append(text(WIDTH - right + 12, top + 15, f"{100 * row.success.mean:.1f} %", "value"))
     height = pitch * len(table.rows) + 20
-    parts.append(text(left, height - 4, "whisker: 95 % interval over tasks", ""))
+    parts.append(text(left, height - 4, f"whisker: 95 % interval over {over}", ""))
     return svg(parts, height, "Success rate of each agent", standalone)
 
 

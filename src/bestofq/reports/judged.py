@@ -94,7 +94,7 @@ def corrected(
 
     InputError when there is no attempt, or the judge is no better than chance: then its verdicts say nothing.
     """
-    tasks, others = _by_task(attempts), _by_task(baseline)
+    tasks, others = stats.task_rates(attempts), stats.task_rates(baseline)
     if not tasks:
         raise InputError(f"no judged episode of {agent}: there is nothing to correct")
     said = np.array(list(tasks.values()))  # [T]
@@ -163,14 +163,6 @@ def _unsure(drawn: Doubles, own: Doubles, rng: np.random.Generator) -> Doubles:
         return drawn
     away = 1 - rng.random(len(drawn)) ** (1 / len(known))
     return np.where(np.isnan(drawn), np.nan, end + away * (1 - 2 * end))
-
-
-def _by_task(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
-    """The share of each task's attempts that the judge called a success."""
-    tasks: dict[Hashable, list[bool]] = {}
-    for attempt in attempts:
-        tasks.setdefault(attempt.task, []).append(attempt.success)
-    return {task: float(np.mean(won)) for task, won in tasks.items()}
 
 
 def corrected_sheet(rows: Sequence[Corrected], error: JudgeError, made: Mapping[str, Origin]) -> Sheet:

@@ -14,7 +14,7 @@ from rich.table import Table
 from bestofq.core.decision import Role
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
-from bestofq.reports import stats
+from bestofq.reports import over_models, stats
 from bestofq.reports.stats import Difference, Estimate, Interval
 from bestofq.reports.svg import Plot, axis, dot, line, svg, text
 from bestofq.reports.table import pipe_row, plus_minus
@@ -22,6 +22,8 @@ from bestofq.store.store import Store
 
 Passes = Sequence[tuple[int, str, str]]
 """(trained model, run, agent) of each pass over the tasks."""
+OVER = "tasks, and over trainings where there are several"
+"""What the intervals are over."""
 
 
 class MethodEpisode(Noun):
@@ -44,8 +46,8 @@ class MethodRow(Noun):
 
     agent: str  # the method's name
     success: Estimate  # over its models
-    interval: Interval  # over other tasks
-    difference: Difference | None  # to the baseline; None for itself
+    interval: Interval  # over other tasks, and other trainings where there are several
+    difference: Difference | None  # to the baseline, over the same; None for itself
     tasks: int
     steps: float
     calls: dict[Role, float]
@@ -92,8 +94,15 @@ class MethodTable(Noun):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
         searching = [row.agent for row in self.rows if any(agent == "mcts" for _, _, agent in row.passes)]
+        embedding = [
+            f"{row.agent}: {' + '.join(f'{calls:.1f} {role}' for role, calls in row.calls.items())}"
+            for row in self.rows
+            if "embedder" in row.calls
+        ]
         return (
-            "±: standard error over trained models; in brackets the 95 % bootstrap interval over tasks.",
+            "±: standard error over trained models. In brackets: 95 % over other tasks and, with two models or more, "
+            "other trainings: a bootstrap over tasks (differences paired by task) plus Student's t times that error. "
+            "A bootstrap over so few models would be too narrow. One model: over tasks alone.",
             *(
                 (
                     f"Searches of {'; '.join(searching)} see the environment's reward at the end of their own rollouts "
@@ -103,6 +112,9 @@ class MethodTable(Noun):
                 else ()
             ),
             "Steps, calls, tokens and seconds are means an episode, what a search did included.",
+            "A model call is one request of any role, the embedder's too, however many answers or texts it brings"
+            + "".join(f"; {of}" for of in embedding)
+            + ".",
             f"Seconds are those an episode took among up to {self.at_once} at once: compare, do not quote.",
         )
 
@@ -172,7 +184,8 @@ def method_table(
             _row(
                 name,
                 rows,
-                None if name == baseline else stats.paired_difference(_attempts(rows), against, resamples=resamples),
+                None if name == baseline else against,
+                resamples,
             )
             for name, rows in found.items()
         ),
@@ -185,7 +198,9 @@ def _attempts(episodes: Sequence[MethodEpisode]) -> list[stats.Attempt]:
     return [stats.Attempt(task=e.task, run=e.model, success=e.success, steps=e.steps) for e in episodes]
 
 
-def _row(name: str, episodes: Sequence[MethodEpisode], difference: Difference | None) -> MethodRow:
+def _row(
+    name: str, episodes: Sequence[MethodEpisode], against: Sequence[stats.Attempt] | None, resamples: int
+) -> MethodRow:
     attempts = _attempts(episodes)
     calls: Counter[Role] = Counter()
     for episode in episodes:
@@ -193,8 +208,8 @@ def _row(name: str, episodes: Sequence[MethodEpisode], difference: Difference | 
     return MethodRow(
         agent=name,
         success=stats.success_rate(attempts),
-        interval=stats.success_interval(attempts),
-        difference=difference,
+        interval=over_models.success_interval(attempts, resamples=resamples),
+        difference=None if against is None else over_models.paired_difference(attempts, against, resamples=resamples),
         tasks=len({episode.task for episode in episodes}),
         steps=float(np.mean([episode.steps for episode in episodes])),
         calls={role: calls[role] / len(episodes) for role in get_args(Role) if calls[role]},
@@ -242,7 +257,7 @@ def read_method_episodes(path: Path) -> list[MethodEpisode]:
 
 
 def calls_svg(table: MethodTable, *, standalone: bool = True) -> Markup:
-    """Success against model calls an episode, on a logarithmic axis, with 95 % whiskers over tasks."""
+    """Success against model calls an episode, on a logarithmic axis, with whiskers as in brackets in the table."""
     floor, ceiling, gap = axis([row.interval.high for row in table.rows])
     calls = [max(row.all_calls, 1.0) for row in table.rows]
     plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=(floor, ceiling), height=340, top=14)

@@ -225,7 +225,7 @@ def measure(
     if len(counts) == 0 or np.isnan(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
         return Measure(value=None)
     interval = clustered_interval(counts, statistic, resamples=resamples, seed=seed)
-    if interval is not None and _alike(interval):
+    if interval is not None and alike(interval):
         own = int((~np.isnan(statistic(counts))).sum())
         if span is not None:
             interval = alike_interval(float(value), own, span)
@@ -254,16 +254,21 @@ def quotient(sums: Doubles) -> Doubles:
     return share(sums[..., 0], sums[..., 1])
 
 
+def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
+    """By task, the share of its attempts that succeeded."""
+    return {task: float(np.mean([a.success for a in tried])) for task, tried in _by_task(attempts).items()}
+
+
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """The interval of an agent's success over other tasks: tasks resampled, runs averaged within each.
 
     Where the tasks came out alike, such as all successful always: `alike_interval`.
     """
-    rates = np.array([np.mean([a.success for a in task]) for task in _by_task(attempts).values()])  # [T]
+    rates = np.array([*task_rates(attempts).values()])  # [T]
     if len(rates) == 0:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
     interval = percentiles(_resampled_means(rates, resamples, np.random.default_rng(seed)))
-    return alike_interval(float(rates.mean()), len(rates)) if _alike(interval) else interval
+    return alike_interval(float(rates.mean()), len(rates)) if alike(interval) else interval
 
 
 def paired_difference(
@@ -300,7 +305,7 @@ def paired_difference(
     else:
         means = _resampled_means(d, resamples, rng)
     interval = percentiles(means)
-    if _alike(interval):
+    if alike(interval):
         interval = alike_interval(float(d.mean()), len(d), SIGNED)
     return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(common))
 
@@ -333,7 +338,8 @@ def resampled(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doub
     return np.concatenate([sums(drawn) for drawn in _draws(number, resamples, rng)])
 
 
-def _alike(interval: Interval) -> bool:
+def alike(interval: Interval) -> bool:
+    """Whether the resamples it is of were all the same, but for rounding."""
     return interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 

@@ -1,0 +1,68 @@
+"""How sure success is where a method was trained several times: intervals over other tasks and other trainings.
+
+With three models a bootstrap over them is far too narrow (its variance is 2/3 of the unbiased one, and its resamples
+never leave the three). So tasks are drawn with replacement, and to each draw's mean comes the models' standard error
+times a draw of Student's t with models − 1 degrees of freedom: with all tasks alike this is the t-interval over models,
+with all models alike the bootstrap over tasks. The chance of a single episode is in both parts, so the interval is
+somewhat too wide. `Attempt.run` is the model; one model alone says nothing about another training, and its interval is
+that over tasks.
+"""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from bestofq.reports import stats
+from bestofq.reports.stats import SIGNED, Attempt, Difference, Doubles, Interval
+
+
+def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0) -> Interval:
+    """The interval of success, within [0, 1]; InputError without an attempt."""
+    rates = stats.task_rates(attempts)
+    if len(_models(attempts)) < 2:
+        return stats.success_interval(attempts, resamples=resamples, seed=seed)
+    (drawn,) = _drawn([attempts], list(rates), resamples, seed)
+    found = stats.percentiles(drawn)
+    return stats.alike_interval(float(np.mean([*rates.values()])), len(rates)) if stats.alike(found) else found
+
+
+def paired_difference(
+    ours: Sequence[Attempt], theirs: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0
+) -> Difference | None:
+    """Success of `ours` minus that of `theirs`, paired by task; None when they have no task in common.
+
+    Models are not paired: where both have several, each side's error is drawn on its own, which is too wide where the
+    n-th models of both were trained alike.
+    """
+    if len(_models(ours)) < 2 and len(_models(theirs)) < 2:
+        return stats.paired_difference(ours, theirs, resamples=resamples, seed=seed)
+    mine, other = stats.task_rates(ours), stats.task_rates(theirs)
+    common = [task for task in mine if task in other]
+    if not common:
+        return None
+    mean = float(np.mean([mine[task] - other[task] for task in common]))
+    drawn, against = _drawn([ours, theirs], common, resamples, seed)
+    found = stats.percentiles(drawn - against)
+    if stats.alike(found):
+        found = stats.alike_interval(mean, len(common), SIGNED)
+    return Difference(mean=mean, low=found.low, high=found.high, tasks=len(common))
+
+
+def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resamples: int, seed: int) -> list[Doubles]:
+    """Each method's success [resamples] on the same drawn tasks, its models' error added, within [0, 1]."""
+    rng = np.random.default_rng(seed)
+    rates = [stats.task_rates(attempts) for attempts in methods]
+    table = np.array([[of_method[task] for of_method in rates] for task in tasks])  # [T, methods]
+    means = stats.resampled(table, resamples, rng) / len(tasks)  # [B, methods]
+    kept = set(tasks)
+    found = []
+    for attempts, drawn in zip(methods, means.T, strict=True):
+        success = stats.success_rate([a for a in attempts if a.task in kept])
+        if success.error is not None:
+            drawn = drawn + success.error * rng.standard_t(success.runs - 1, size=resamples)
+        found.append(np.clip(drawn, 0, 1))
+    return found
+
+
+def _models(attempts: Sequence[Attempt]) -> set[Hashable]:
+    return {attempt.run for attempt in attempts}
