@@ -5,7 +5,7 @@ from report_nouns import PROVENANCE, record, task
 
 from bestofq.reports import stats
 from bestofq.reports.charts import reliability_svg
-from bestofq.reports.reliability import reliability, reliability_sheet
+from bestofq.reports.reliability import pass_sheet, reliability, reliability_sheet
 from bestofq.reports.stats import Attempt
 from bestofq.store.store import Store
 
@@ -41,7 +41,19 @@ def test_the_variance_of_one_try_is_the_mean_of_variances() -> None:
 def test_the_variance_of_two_tries_is_unbiased() -> None:
     # f = 3 of n = 4: C(3,2)/C(4,2) - C(3,4)/C(4,4) = 1/2; f = 4: 1 - 1 = 0
     assert stats.pass_variance(attempts("1000", "0000"), 2).value == pytest.approx(1 / 4)
-    assert stats.pass_variance(attempts("100", "010"), 2).value is None  # needs four runs
+
+
+def test_the_variance_of_two_tries_in_three_runs_is_the_plug_in() -> None:
+    # f = 2 of n = 3: m = C(2,2)/C(3,2) = 1/3, m(1 - m) = 2/9; f = 3: m = 1; f = 1: m = 0
+    assert stats.pass_variance(attempts("100", "010"), 2).value == pytest.approx(2 / 9)
+    assert stats.pass_variance(attempts("100", "000", "110"), 2).value == pytest.approx(2 / 27)
+    assert stats.pass_variance(attempts("10", "01"), 2).value is None  # m is 0 or 1: it would be 0 always
+    assert stats.pass_variance(attempts("1", "0"), 1).value is None
+    three, four = (reliability({"a": attempts(runs)}) for runs in ("110", "1100"))
+    assert [row.biased for row in three] == [False, True, False]
+    assert [row.biased for row in four] == [False, False, True, False]
+    assert [note for note in pass_sheet(three, {}).notes if note.startswith("a, k = 2: ")]
+    assert len(pass_sheet(three, {}).notes) == 3
 
 
 def test_intervals_are_those_of_tasks() -> None:
@@ -74,4 +86,5 @@ async def test_the_sheet_and_the_picture_hold_each_agent_and_k(tmp_path: Path) -
     )
     svg = reliability_svg(reliability({"a": attempts("110")}))
     assert "a @1, σ² 0.333" in svg
-    assert "a @2<" in svg
+    assert "a @2, σ² 0.000" in svg  # m = 0: any two of the three solve it
+    assert "a @3<" in svg

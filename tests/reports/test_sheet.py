@@ -1,5 +1,6 @@
 import csv
 import io
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,21 @@ def test_amounts_of_any_size_keep_three_digits() -> None:
         name="s", title="S", columns=(column,), rows=tuple(Row(cells=(v,)) for v in (0.000123456, -6011.1, 2.34567))
     )
     assert sheet.texts() == (("+0.000123",), ("-6,011",), ("+2.35",))
+
+
+def test_an_infinite_bound_is_shown_and_reads_back() -> None:
+    cells = (
+        Measure(value=2000.0, interval=Interval(low=500.0, high=inf)),
+        Difference(mean=-5.0, low=-inf, high=inf, tasks=4),
+    )
+    columns = (Column(name="tokens", digits=0), Column(name="difference", signed=True, digits=None))
+    sheet = Sheet(name="s", title="S", columns=columns, rows=(Row(cells=cells),))
+    assert sheet.texts() == (("2,000 [500, ∞]", "-5 [-∞, +∞]"),)
+    assert r"2,000 [500, $\infty$] & -5 [-$\infty$, +$\infty$] \\" in sheet.to_latex()
+    assert "| 2,000 [500, ∞] |" in sheet.to_markdown()
+    assert '"Infinity"' in sheet.to_json()
+    assert Sheet.model_validate_json(sheet.to_json()) == sheet
+    assert sheet.to_csv().splitlines()[1].startswith("2000.0,500.0,inf,-5.0,-inf,inf")
 
 
 def test_csv_is_unrounded_and_each_row_names_where_it_comes_from() -> None:

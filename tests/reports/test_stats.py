@@ -5,7 +5,7 @@ import pytest
 
 from bestofq.core.errors import InputError
 from bestofq.reports import stats
-from bestofq.reports.stats import Attempt
+from bestofq.reports.stats import Attempt, Tally
 
 
 def attempts(*runs: str, steps: int = 4) -> list[Attempt]:
@@ -135,6 +135,33 @@ def test_steps_have_an_interval_over_tasks_runs_together() -> None:
     assert interval is not None
     assert (interval.low, interval.high) == (3.0, 10.0)  # draws of task 0 alone, and of task 1 alone: its one success
     assert stats.steps_interval(attempts("100")) is None
+
+
+def test_a_resample_without_a_success_has_no_bound_on_its_cost() -> None:
+    """One task of 20 solved, 100 tokens each: 0.95^20 = 36 % of the resamples have none."""
+    one: Tally = {task: (100.0, float(task == 0)) for task in range(20)}
+    found = stats.ratio(one)
+    assert (found.value, found.interval) == (2000.0, stats.Interval(low=2000 / 3, high=np.inf))  # three draws of it
+    assert stats.ratio({1: (100.0, 0.0)}).value is None
+    assert stats.ratio({task: (100.0, float(task < 19)) for task in range(20)}).interval == stats.Interval(
+        low=100.0, high=2000 / 17
+    )
+
+
+def test_a_difference_of_unbounded_costs_is_unbounded() -> None:
+    one: Tally = {task: (100.0, float(task == 0)) for task in range(20)}
+    cheap = dict.fromkeys(range(20), (50.0, 1.0))
+    dearer, cheaper = stats.paired_ratio(one, cheap), stats.paired_ratio(cheap, one)
+    assert dearer is not None
+    assert cheaper is not None
+    assert (dearer.mean, dearer.low, dearer.high) == (1950.0, 2000 / 3 - 50, np.inf)
+    assert dearer.clear
+    assert (cheaper.mean, cheaper.low, cheaper.high) == (-1950.0, -np.inf, 50 - 2000 / 3)
+    same = stats.paired_ratio(one, one)  # both without a success: the difference may be any
+    assert same is not None
+    assert (same.mean, same.low, same.high) == (0.0, -np.inf, np.inf)
+    assert not same.clear
+    assert stats.paired_ratio(cheap, dict.fromkeys(range(20), (1.0, 0.0))) is None
 
 
 def test_a_paired_statistic_draws_the_same_tasks_for_both() -> None:

@@ -43,7 +43,7 @@ class Compared(NamedTuple):
     def has(self, agent: str) -> bool:
         """Whether it is defined for the agent."""
         counts = self.counts.get(agent, {})
-        return len(counts) > 0 and not np.isnan(self.statistic(np.stack([*counts.values()]).sum(axis=0)[None])[0])
+        return len(counts) > 0 and bool(np.isfinite(self.statistic(np.stack([*counts.values()]).sum(axis=0)[None])[0]))
 
     def difference(self, agent: str, other: str) -> Difference | None:
         """None where it is undefined for one of them, or they have no task in common."""
@@ -112,7 +112,8 @@ def differences_sheet(rows: Sequence[AgentDifference], made: Mapping[str, Origin
         ),
         notes=(
             "The agent's minus the other's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
-            "Against the baseline, or the first agent for which the measure is defined.",
+            "Against the baseline, or the first agent for which the measure is defined. ∞: resamples without a success "
+            "have no bound on what one costs.",
         ),
     )
 

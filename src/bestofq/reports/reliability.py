@@ -19,7 +19,8 @@ class Pass(Noun):
     k: int
     tasks: int  # done k times or more
     solved: Measure
-    variance: Measure  # mean of the tasks' variances; needs 2k runs of a task
+    variance: Measure  # mean of the tasks' variances; needs more than k runs of a task
+    biased: bool  # `variance` is the plug-in at some task, for want of 2k runs
 
 
 def reliability(attempts: dict[str, list[Attempt]], *, most: int | None = None) -> list[Pass]:
@@ -35,6 +36,7 @@ def reliability(attempts: dict[str, list[Attempt]], *, most: int | None = None) 
                     tasks=sum(done >= k for done in runs),
                     solved=stats.pass_at(tried, k),
                     variance=stats.pass_variance(tried, k),
+                    biased=any(k < done < 2 * k for done in runs),
                 )
             )
     return found
@@ -65,6 +67,12 @@ def pass_sheet(rows: Sequence[Pass], made: dict[str, Origin]) -> Sheet:
         notes=(
             "pass@k: one of k tries solves the task, unbiased over every choice of k runs. "
             f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",
-            "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased, so it needs 2k runs.",
+            "Task variance: mean over tasks of the variance of success, as in Fig. 9; unbiased with 2k runs or more.",
+            *(
+                f"{row.agent}, k = {row.k}: with fewer than 2k runs of a task m(1 − m), m: share of the choices of k "
+                "runs that miss; biased, it is too low."
+                for row in rows
+                if row.biased
+            ),
         ),
     )

@@ -7,8 +7,10 @@ after the row.
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from math import isinf
 from pathlib import Path
 
+from pydantic import ConfigDict
 from rich.table import Table
 
 from bestofq.core.noun import Noun
@@ -41,6 +43,8 @@ class Row(Noun):
 
 class Sheet(Noun):
     """A table; `name` names its files."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")  # JSON has no infinity: "Infinity" reads back
 
     name: str
     title: str
@@ -140,6 +144,8 @@ def _text(cell: Cell, column: Column, row: Row) -> str:
 
     def number(value: float, sign: str = sign) -> str:
         shown = scale * value
+        if isinf(shown):
+            return f"{shown:{sign}}".replace("inf", "∞")
         if column.digits is None:
             return f"{shown:{sign},.0f}" if abs(shown) >= 100 else f"{shown:{sign}.3g}"
         return f"{shown:{sign},.{column.digits}f}"
@@ -199,6 +205,7 @@ _LATEX = {
     "–": "--",
     "−": "$-$",
     "≥": r"$\geq$",
+    "∞": r"$\infty$",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
 

@@ -105,6 +105,7 @@ def spending_sheet(rows: Iterable[Spending], made: dict[str, Origin]) -> Sheet:
         ),
         notes=(
             "Of finished episodes; a success carries what the failures cost. 95 % bootstrap over tasks.",
+            "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",
             "USD –: no price is known. Seconds: waiting for the models, not for the pages.",
         ),
     )

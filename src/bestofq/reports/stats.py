@@ -47,7 +47,7 @@ class Estimate(Noun):
 
 
 class Interval(Noun):
-    """A percentile bootstrap interval at `LEVEL`; `alike_interval` where all resamples are alike."""
+    """A percentile bootstrap interval at `LEVEL`; `alike_interval` where all resamples are alike. May be infinite."""
 
     low: float
     high: float
@@ -139,12 +139,12 @@ def pass_at(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, 
 
 
 def pass_variance(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
-    """The "mean of variances" of pass@k (Fig. 9) over the tasks done 2k times or more; k = 1: `task_variance`.
+    """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times; k = 1: `task_variance`.
 
-    A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n runs:
-    C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1.
+    A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
+    C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1. For k < n < 2k the plug-in of
+    m = C(f, k) / C(n, k), biased downwards; for n = k that is 0 whatever the runs brought, and so left out.
     """
-
     return ratio(variance_tally(attempts, k), span=(0.0, 0.5), resamples=resamples, seed=seed)
 
 
@@ -161,9 +161,10 @@ def variance_tally(attempts: Sequence[Attempt], k: int) -> Tally:
     """What `pass_variance` is the ratio of."""
 
     def variance(runs: int, lost: int) -> float:
-        return comb(lost, k) / comb(runs, k) - comb(lost, 2 * k) / comb(runs, 2 * k)
+        missed = comb(lost, k) / comb(runs, k)
+        return missed - (comb(lost, 2 * k) / comb(runs, 2 * k) if runs >= 2 * k else missed**2)
 
-    return _of_tasks(attempts, 2 * k, variance)
+    return _of_tasks(attempts, k + 1, variance)
 
 
 def ratio(counts: Tally, *, span: Span | None = None, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
@@ -192,7 +193,8 @@ def paired(
     """The statistic of `ours`, counts [K] by task, minus that of `theirs` over the tasks of both, with its interval:
     both keep the same drawn tasks. `span` is that of the difference, as in `measure`.
 
-    None where they have no task in common, it is undefined, or there is no interval.
+    None where they have no task in common, it is undefined, or there is no interval. A resample in which both are
+    infinite may be any difference: −∞ for the lower bound, ∞ for the upper.
     """
     common = [task for task in ours if task in theirs]
     if not common:
@@ -200,13 +202,18 @@ def paired(
     table = np.stack([np.concatenate([ours[task], theirs[task]]) for task in common])  # [T, 2K]
     half = table.shape[1] // 2
 
-    def difference(sums: Doubles) -> Doubles:
-        return statistic(sums[..., :half]) - statistic(sums[..., half:])
+    def difference(sums: Doubles, unknown: float = -np.inf) -> Doubles:
+        mine, other = statistic(sums[..., :half]), statistic(sums[..., half:])
+        known = ~(np.isinf(mine) & np.isinf(other))
+        return np.asarray(np.subtract(mine, other, out=np.full(mine.shape, unknown), where=known))
 
     found = measure(table, difference, span=span, resamples=resamples, seed=seed)
     if found.value is None or found.interval is None:
         return None
-    return Difference(mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(common))
+    above = found.interval
+    if np.isinf(difference(table)).any():
+        above = clustered_interval(table, lambda s: difference(s, np.inf), resamples=resamples, seed=seed) or above
+    return Difference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
 
 
 def measure(
@@ -222,11 +229,11 @@ def measure(
     Where all resamples are alike they feign certainty: with `span` the bound is `alike_interval`'s, over the clusters
     that have a value of their own; without, a single such cluster has no interval.
     """
-    if len(counts) == 0 or np.isnan(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
+    if len(counts) == 0 or not np.isfinite(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
         return Measure(value=None)
     interval = clustered_interval(counts, statistic, resamples=resamples, seed=seed)
     if interval is not None and alike(interval):
-        own = int((~np.isnan(statistic(counts))).sum())
+        own = int(np.isfinite(statistic(counts)).sum())
         if span is not None:
             interval = alike_interval(float(value), own, span)
         elif own < 2:
@@ -250,8 +257,9 @@ def share(part: Doubles, whole: Doubles) -> Doubles:
 
 
 def quotient(sums: Doubles) -> Doubles:
-    """The first by the second column of [..., 2]."""
-    return share(sums[..., 0], sums[..., 1])
+    """The first by the second column of [..., 2]: infinite where only the second is 0, NaN where both are."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.divide(sums[..., 0], sums[..., 1]))
 
 
 def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
@@ -340,7 +348,7 @@ def resampled(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doub
 
 def alike(interval: Interval) -> bool:
     """Whether the resamples it is of were all the same, but for rounding."""
-    return interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
+    return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 
 def _of_tasks(attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float]) -> Tally:
@@ -385,6 +393,8 @@ def _draws(count: int, resamples: int, rng: np.random.Generator) -> Iterator[NDA
 
 
 def percentiles(means: Doubles) -> Interval:
-    """The interval between the outer percentiles at `LEVEL`."""
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    """The interval between the outer percentiles at `LEVEL`; where some are infinite, at the next draws outwards."""
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    at = int(ends[0] * (len(means) - 1))
+    low, high = np.sort(means)[[at, -1 - at]] if np.isinf(means).any() else np.quantile(means, ends)
     return Interval(low=float(low), high=float(high))
