@@ -99,6 +99,28 @@ async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
     assert KEY not in said
 
 
+async def test_another_endpoint_picks(tmp_path: Path, within: Within) -> None:
+    def picking(request: Mapping[str, Any]) -> str:
+        assert '"best"' in request["messages"][0]["content"]
+        return shopper(request)
+
+    async with FaultServer(shopper) as proposing, FaultServer(picking) as picker:
+        where = ("--model", "qwen2.5-vl-7b", "--base-url", proposing.base_url)
+        other = ("--set", "picker_chat.model=gpt-4.1", "--set", f"picker_chat.base_url={picker.base_url}")
+        code, said = await within("eval", *where, *other, "--agents", "picker", "--tasks", "1", "--runs", "1")
+    assert code == 0, said
+    with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
+        (episode,) = store.episodes(run="eval")
+        (run,) = store.runs()
+    assert {request["model"] for request in proposing.requests} == {"qwen2.5-vl-7b"}
+    assert {request["model"] for request in picker.requests} == {"gpt-4.1"}
+    first = episode.steps[0].decision
+    assert first.chosen == 1
+    critic = {used.role: used for used in first.usage}["critic"]
+    assert (critic.calls, critic.usd) == (1, (100 * 2.0 + 20 * 8.0) / 1e6)  # Table 13
+    assert run.config["picker"] == {"model": "gpt-4.1", "base_url": picker.base_url}
+
+
 async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_path: Path, within: Within) -> None:
     """The endpoint writes the key into thoughts, refusals and errors; the store's rows are packed, so they are read."""
 

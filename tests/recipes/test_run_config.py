@@ -62,6 +62,7 @@ async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], sea
             None,
             "judge_screenshots=2, and this has 1",
         ),
+        (("picker_chat.model=m",), ("picker_chat.model=other",), None, "picker_chat.model=m, and this has other"),
     ],
 )
 async def test_another_setting_is_named_with_both_values_and_the_way_back(

@@ -97,6 +97,29 @@ async def test_several_keys_and_stores_make_one_row_each(store: Store, tmp_path:
     assert pooled[0].origin.runs == ("high", "low")
 
 
+async def test_n_is_what_an_agent_asked_for_and_model_who_proposed(tmp_path: Path) -> None:
+    usual, chat = {"n_candidates": 4, "model": {"path": "pocket"}}, {"chat": {"model": "gpt-4.1"}}
+    alone = decision().model_copy(update={"candidates": decision().candidates[:1], "scores": (0.0,), "chosen": 0})
+    with Store.open(tmp_path / "store") as store:
+        for run, config, agents in (
+            ("3", usual, {"v1.5": {"n": 3}}),
+            ("8", usual | chat, {"v1.5": {"n": 8}}),  # of which three were distinct
+            ("old", usual, {}),
+            ("older", {"n_candidates": 2}, {}),  # with an --n that was not kept
+        ):
+            await store.begin_run(run, config, PROVENANCE, agents=agents)
+            await record(store, "v1.5", task("a"), 0, 1, run=run)
+        await record(store, "prompting", task("a"), 0, [Step(index=0, observation=page(0), decision=alone)], run="old")
+        rows = by_setting({"here": store}, ["run", "agent", "N", "model"])
+    assert [row.values for row in rows] == [
+        ("3", "v1.5", "3", "pocket"),
+        ("8", "v1.5", "8", "gpt-4.1"),
+        ("old", "prompting", "1", "pocket"),
+        ("old", "v1.5", "4", "pocket"),
+        ("older", "v1.5", "3", "–"),
+    ]
+
+
 async def test_what_no_run_knows_is_refused_in_words(store: Store) -> None:
     with pytest.raises(DataError, match=r"no run has a setting 'tau': there are .*, N, epsilon, model.path"):
         by_setting({"here": store}, ["tau"])

@@ -116,7 +116,7 @@ def compare(
     by: Annotated[
         list[str] | None,
         typer.Option(
-            help="store, run, agent, suite, split, N, or a setting such as epsilon, model.path; may be given again."
+            help="store, run, agent, suite, split, N, model (who proposes), or a setting: epsilon; may be given again."
         ),
     ] = None,
     run: Annotated[list[str] | None, typer.Option(help="Only these runs.")] = None,

@@ -29,7 +29,7 @@ from bestofq.envs.booking.suite import Suite as BookingSuite
 from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.learning.value import ValueModel
-from bestofq.models.chat import ChatModel
+from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
@@ -93,7 +93,7 @@ class Parts:
     @property
     def _pocket_prompts(self) -> bool:
         """Whether the proposer is asked in the pocket model's prompts: a local one, or an endpoint's named alike."""
-        return self.settings.chat is None or self.settings.chat.model.rpartition("/")[2] in SHIPPED
+        return self.settings.chat is None or _is_shipped(self.settings.chat)
 
     @cached_property
     def prompted(self) -> TextModel | None:
@@ -104,7 +104,7 @@ class Parts:
 
     async def close(self) -> None:
         """Closes the endpoints' connections."""
-        for endpoint in {id(e): e for e in (self.endpoint, self.judge_endpoint, self._seeing)}.values():
+        for endpoint in {id(e): e for e in (self.endpoint, self.judge_endpoint, self._seeing, self._picking)}.values():
             if endpoint is not None:
                 await endpoint.close()
 
@@ -175,7 +175,7 @@ class Parts:
             case "explore":
                 selector = EpsilonGreedySelector(self.settings.epsilon)
             case "picker":
-                scorer = self._picker()
+                scorer = self._picker() if self._picking is None else self._picker_at(self._picking)
             case "best-of-q" | "prior":
                 scorer = self._learned(kind, values, n)
             case "mcts":
@@ -253,11 +253,19 @@ class Parts:
         seeing = VisionLocalizer(self._seeing)
         return seeing if kind == "vision" else FallbackLocalizer(PageLocalizer(), seeing)
 
+    @cached_property
+    def _picking(self) -> ChatModel | None:
+        """The endpoint that picks, where it is not the proposer's."""
+        return ChatModel(self.settings.picker_chat) if self.settings.picker_chat else None
+
     def _picker(self) -> PickerScorer | ChatPickerScorer:
         if self.prompted is None:
             assert self.endpoint is not None
             return ChatPickerScorer(self.endpoint)
         return PickerScorer(self.prompted)
+
+    def _picker_at(self, endpoint: ChatModel) -> PickerScorer | ChatPickerScorer:
+        return PickerScorer(RemoteModel(endpoint)) if _is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
 
     def _learned(self, kind: AgentKind, values: ValueModel | None, n: int) -> Scorer:
         if values is None:
@@ -271,6 +279,11 @@ class Parts:
             )
         scorer = self.values_scorer(values)
         return scorer if kind == "best-of-q" else PriorScorer(scorer, beta=self.settings.beta)
+
+
+def _is_shipped(chat: ChatConfig) -> bool:
+    """Whether the endpoint's model is named as a pocket model, so that it is asked in its prompts."""
+    return chat.model.rpartition("/")[2] in SHIPPED
 
 
 @lru_cache(2)

@@ -24,6 +24,7 @@ _SETTINGS = (  # what the settings of a kept name are called, where they are not
     (r"asked\.pictures", "suite.screenshots"),
     (r"asked\.(\w+)", r"\1"),
     (r"localizer\.(\w+)", r"localizer_chat.\1"),
+    (r"picker\.(\w+)", r"picker_chat.\1"),
     (r"judge\.screenshots", "judge_screenshots"),
     (r"agents\..+\.beams", "model.beams"),
     (r"agents\..+\.beta", "beta"),
@@ -51,6 +52,8 @@ def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
         if parts.settings.localizer_chat is not None:
             finder = parts.settings.localizer_chat
             kept["localizer"] = finder.model_dump(mode="json", include={"model", "base_url"})
+    if parts.settings.picker_chat is not None:
+        kept["picker"] = parts.settings.picker_chat.model_dump(mode="json", include={"model", "base_url"})
     if parts.settings.judge is not None:
         judge = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
         kept["judge"] = {**judge, "screenshots": parts.settings.judge_screenshots}

@@ -149,6 +149,9 @@ class BestOfQSettings(Noun):
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
     localizer_chat: ChatConfig | None = Field(default=None, description="endpoint of a vision localizer; none: `chat`")
+    picker_chat: ChatConfig | None = Field(
+        default=None, description="an endpoint that picks instead of the proposer's; none: the proposer's own (Table 3)"
+    )
     iql: IQLConfig = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
     epsilon: float = Field(default=0.5, ge=0, le=1, description="of the seed runs (A.2)")

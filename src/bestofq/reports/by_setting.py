@@ -1,7 +1,7 @@
 """One table for every ablation: success and steps by a setting of the runs, over one store or several.
 
-Best-of-Q's Table 3 (by `agent` and `model.path`), Table 4 (by `N` and by run: which Q-function it used), Tables 10
-to 12 (by run or store) and Agent Q's Figs. 3 and 6 (by `agent`, one store an approach) are this table.
+Best-of-Q's Table 3 (by store, one a picker, and `model`), Table 4 (by `N` and by store: which Q-function it used),
+Tables 10 to 12 (by run or store) and Agent Q's Figs. 3 and 6 (by `agent`, one store an approach) are this table.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,15 +12,16 @@ from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.headline import steps_cells
-from bestofq.reports.origin import Origin, origin, setting, together
+from bestofq.reports.origin import Origin, origin, proposing, setting, together
 from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
 from bestofq.reports.table import attempts_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
-KEYS = ("store", "run", "agent", "suite", "split", "N")
-"""What is no setting of a run, and can be grouped by all the same. N: the most candidates seen at a step."""
+KEYS = ("store", "run", "agent", "suite", "split", "model", "N")
+"""What is no setting of a run, and can be grouped by all the same. model: who proposes, an endpoint's or a local one;
+N: candidates asked for at a step."""
 
 
 class SettingRow(Noun):
@@ -80,7 +81,9 @@ def by_setting(
 
     def value(key: str, name: str, e: EpisodeSummary) -> str:
         if key == "N":
-            return str(made[name, e.run, e.agent].n)
+            return _words(made[name, e.run, e.agent].n)
+        if key == "model":
+            return _words(proposing(configs[name, e.run]))
         known = {"store": name, "run": e.run, "agent": e.agent, "suite": e.slot.suite, "split": e.split}
         return known[key] if key in known else _words(setting(configs[name, e.run], key))
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from bestofq.core.noun import Noun
+from bestofq.store.configuration import AGENTS
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 
@@ -21,7 +22,7 @@ class Origin(Noun):
     models: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()  # the settings' seed: with a task's id and the repeat it gives the episode's
     repeats: int  # passes over the tasks, all runs together
-    n: int | None  # the most candidates seen at a step
+    n: int | None  # candidates asked for at a step, see `wanted`
     checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored
     commands: tuple[str, ...] = ()
 
@@ -46,20 +47,22 @@ def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, Origi
 
 
 def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[EpisodeSummary]) -> Origin:
-    """What made these episodes; N, Q-functions and commands are read from `SAMPLED` of them, spread evenly."""
+    """What made these episodes; Q-functions, commands and what was offered are read from `SAMPLED`, spread evenly."""
     names = _distinct(episode.run for episode in episodes)
     configs = [runs[name].config for name in names]
     count = min(SAMPLED, len(episodes))
     sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
     steps = [step for episode in sampled for step in episode.steps]
+    seen = max((len(step.decision.candidates) for step in steps), default=None)
+    agents = {(episode.run, episode.agent) for episode in episodes}
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     return Origin(
         runs=names,
         commits=_distinct(p.commit for p in made if p.commit),
-        models=_distinct(model for config in configs if (model := _model(config))),
+        models=_distinct(model for config in configs if (model := proposing(config))),
         seeds=_distinct(runs[name].provenance.seed for name in names),
         repeats=len({(episode.run, episode.slot.repeat) for episode in episodes}),
-        n=max((len(step.decision.candidates) for step in steps), default=None),
+        n=max((n for run, agent in agents if (n := wanted(runs[run].config, agent, seen)) is not None), default=None),
         checkpoints=_distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=_distinct(p.command for p in made if p.command),
     )
@@ -89,8 +92,24 @@ def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:
     return found
 
 
-def _model(config: Mapping[str, JsonValue]) -> str | None:
-    """The chat endpoint's model where there is one, else the local one."""
+def wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int | None:
+    """N, the candidates that an agent of a run of this configuration asks for at a step.
+
+    As the run keeps it for the agent; where it keeps none, `n_candidates`, unless `seen`, the most that were offered at
+    a step, is 1 or more than that: Prompting, a search and a run of an older bestofq may have another N. None: unknown.
+    """
+    agents = config.get(AGENTS)
+    own = agents.get(agent) if isinstance(agents, dict) else None
+    kept = own.get("n") if isinstance(own, dict) else None
+    if isinstance(kept, int):
+        return kept
+    usual = config.get("n_candidates")
+    return usual if isinstance(usual, int) and (seen is None or 1 < seen <= usual) else seen
+
+
+def proposing(config: Mapping[str, JsonValue]) -> str | None:
+    """The model that proposes in a run of this configuration: the chat endpoint's where there is one, else the local
+    one."""
     found = setting(config, "chat.model") or setting(config, "model.path") or setting(config, "model")
     return found if isinstance(found, str) else None
 
