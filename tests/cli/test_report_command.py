@@ -100,6 +100,30 @@ def test_a_folder_and_one_file(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "one.html").exists()
 
 
+def test_the_page_lies_in_its_store_s_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    type_in("report", str(folder))
+    assert (folder / "report.html").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--oracle",), "--oracle changes nothing in the page of episodes: add --html DIR"),
+        (("--discount", "0.9"), "--discount 0.9 changes nothing"),
+        (("--episode", "e1", "--out", "page.html"), "--episode e1 changes nothing"),
+        (("--judge", "j, 1 shot", "--judge-run", "eval"), "--judge 'j, 1 shot' changes nothing"),
+        (("--judge-run", "eval"), "--judge-run eval changes nothing"),
+        (("--judge-run", "eval", "--table", "all"), "--judge-run eval needs --judge"),
+    ],
+)
+def test_an_option_that_no_output_shows_is_refused(folder: Path, given: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        type_in("report", str(folder), *given)
+    assert not (folder / "report.html").exists()
+
+
 def test_a_judge_s_error_is_put_in(folder: Path) -> None:
     asked = ("report", str(folder), "--table", "judged", "--judge-run", "eval", "--judge", "j")
     said = type_in(*asked, "--run", "judged", "--baseline", "prompting")

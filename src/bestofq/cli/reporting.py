@@ -1,6 +1,7 @@
 """`bestofq report` and `bestofq compare`: what stored runs say, as pages, tables and figures."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -32,7 +33,9 @@ Latex = Annotated[Path | None, typer.Option(help="Folder for the tables as LaTeX
 def report(
     where: Where = None,
     store: Folder = RUNS,
-    out: Annotated[Path | None, typer.Option(help="One HTML file with table, charts and episodes.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="One HTML file with table, charts, episodes; none: report.html in STORE.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Folder: all tables and figures, opens from disk.")] = None,
     csv: Csv = None,
     json: Json = None,
@@ -44,7 +47,9 @@ def report(
     agent: Annotated[list[str] | None, typer.Option(help="Agents to show; none: all.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
     baseline: Annotated[str | None, typer.Option(help="The agent others are compared with.")] = None,
-    discount: Annotated[float, typer.Option(min=0, max=1, help="Of the outcome that Q is compared with.")] = 1.0,
+    discount: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Of the outcome that Q is compared with; none: 1.")
+    ] = None,
     episode: Annotated[
         list[str] | None, typer.Option(help="Whose values to draw (Fig. 12); none: a telling pair.")
     ] = None,
@@ -62,13 +67,25 @@ def report(
 ) -> None:
     """Tables and figures with intervals from stored runs: a page, a folder, CSV, JSON, LaTeX, or the terminal."""
     folder = where or store
+    diagnosed = bool(html or csv or json or latex or table)
+    _check_used(
+        diagnosed,
+        {
+            "--oracle": oracle or None,
+            "--judge": judge,
+            "--judge-run": judge_run,
+            "--judge-store": judge_store,
+            "--episode": " ".join(episode) if episode else None,
+            "--discount": discount,
+        },
+    )
     prices = dict(map(_price, price or ()))
     with Store.open(folder, read_only=True) as opened:
         curve, level = dev_curve(opened), dev_base(opened)
-        if out is not None or not (html or csv or json or latex or table):
+        if out is not None or not diagnosed:
             written = write_report(
                 opened,
-                out or RUNS / "report.html",
+                out or folder / "report.html",
                 title="Best-of-Q",
                 runs=run,
                 agents=agent,
@@ -78,7 +95,7 @@ def report(
                 prices=prices,
             )
             console.print(f"written: {written}")
-        if not (html or csv or json or latex or table):
+        if not diagnosed:
             return
         rated: dict[str, list[OracleStep]] | None = None
         if oracle:
@@ -93,7 +110,7 @@ def report(
             curve=curve,
             curve_baseline=level,
             prices=prices,
-            discount=discount,
+            discount=1.0 if discount is None else discount,
             rated=rated,
             error=error,
             shown=episode or (),
@@ -164,6 +181,20 @@ def compare(
         if to is not None:
             for path in write_sheets(sheets, to, [ending]):
                 console.print(f"written: {path}")
+
+
+def _check_used(diagnosed: bool, given: Mapping[str, object]) -> None:
+    """InputError where an option is given (is not None) that the outputs asked for do not show."""
+    for name, value in given.items():
+        if value is not None and not diagnosed:
+            said = name if value is True else f"{name} {shlex.quote(str(value))}"
+            raise InputError(
+                f"{said} changes nothing in the page of episodes: "
+                "add --html DIR for all tables and figures, or --table all to print the tables"
+            )
+    for name in ("--judge-run", "--judge-store"):
+        if given[name] is not None and given["--judge"] is None:
+            raise InputError(f"{name} {shlex.quote(str(given[name]))} needs --judge, the judge whose error is put in")
 
 
 def _rated(
