@@ -93,6 +93,23 @@ def test_tables_are_written_with_where_they_come_from(folder: Path, tmp_path: Pa
     assert json.loads((out / "recall.json").read_text("utf-8"))["name"] == "recall"
 
 
+def test_q_is_held_against_the_discount_it_was_trained_with(folder: Path) -> None:
+    async def keep() -> None:
+        with Store.open(folder) as store:
+            kept = {"best-of-q": {"q": "value-1", "discount": 0.9}}
+            await store.begin_run("eval", store.runs()[0].config, MADE, agents=kept)
+
+    asked = ("report", str(folder), "--run", "eval", "--table", "calibration")
+    assert "discount 1 is assumed: a Q trained with a smaller one is low by construction (--discount)" in type_in(
+        *asked
+    )
+    asyncio.run(keep())
+    said = type_in(*asked)
+    assert "success, discount 0.9." in said
+    assert "assumed" not in said
+    assert "trained with discount 0.9: another makes its bias" in type_in(*asked, "--discount", "1")
+
+
 def test_a_folder_and_one_file(folder: Path, tmp_path: Path) -> None:
     type_in("report", str(folder), "--html", str(tmp_path / "out"), "--out", str(tmp_path / "one.html"))
     assert (tmp_path / "out" / "index.html").exists()

@@ -142,10 +142,12 @@ async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
             await begin(parts_with(), store, "r", "train", agent=played("best-of-q"))
 
 
-def q_function(name: str) -> ValueModel:
+def q_function(name: str, discount: float | None = None) -> ValueModel:
     shape = NetworkConfig(hidden=(2,))
     embed = EmbedSpec(model="m", revision="1", dim=2)
-    return ValueModel(QNetwork(2, shape), VNetwork(2, shape), embed=embed, train_n=3, checkpoint=name)
+    return ValueModel(
+        QNetwork(2, shape), VNetwork(2, shape), embed=embed, train_n=3, checkpoint=name, discount=discount
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,18 @@ async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, kept: d
             DataError, match=f"{who} of the run 'r' began with the Q-function value-1, .* value-2: give --q the folder"
         ):
             await begin(parts, store, "r", "train", **kept, values=q_function("value-2"))
+
+
+async def test_a_run_keeps_the_discount_that_a_q_function_was_trained_with(tmp_path: Path) -> None:
+    parts, who = parts_with(*CHAT), played("best-of-q")
+    with Store.open(tmp_path) as store:
+        await begin(parts, store, "r", "train", agent=who, values=q_function("value-1"))  # as it was kept before
+        await begin(parts, store, "r", "train", agent=who, values=q_function("value-1", 0.9))
+        assert store.runs()[0].config["agents"] == {"best-of-q": {"n": 3, "q": "value-1", "discount": 0.9}}
+        with pytest.raises(DataError, match="began with the Q-function value-1, and this is value-2"):
+            await begin(parts, store, "r", "train", agent=who, values=q_function("value-2", 0.99))
+        with pytest.raises(DataError, match=r"began with a Q-function trained with discount 0\.9, and this is 0\.99"):
+            await begin(parts, store, "r", "train", agent=who, values=q_function("value-1", 0.99))
 
 
 async def test_a_run_that_kept_no_settings_of_agents_goes_on_by_default_and_keeps_them_from_then_on(

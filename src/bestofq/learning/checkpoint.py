@@ -86,9 +86,14 @@ def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> Val
     be given. Raises CheckpointError where it is another than they were trained on."""
     q, v = load_networks(directory, embed=embed)
     card = read_card(directory)
-    name = Path(card.weights).stem
     return ValueModel(
-        q.to(device), v.to(device), embed=card.embed, train_n=card.train_n, step=card.step, checkpoint=name
+        q.to(device),
+        v.to(device),
+        embed=card.embed,
+        train_n=card.train_n,
+        step=card.step,
+        checkpoint=Path(card.weights).stem,
+        discount=card.config.discount,
     )
 
 

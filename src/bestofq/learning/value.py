@@ -18,7 +18,8 @@ _KEPT = 512  # lone vectors' parts, each 4 × (D + H) bytes
 
 class ValueModel:
     """Q(s, a) and V(s) in evaluation mode, with the EmbedSpec of the vectors they read and the number N of candidates
-    that the training episodes chose among (Table 4). `checkpoint` names the file they were read from, with its hash."""
+    that the training episodes chose among (Table 4). `discount` is that of their training, `checkpoint` names the file
+    they were read from, with its hash; None: unknown."""
 
     def __init__(
         self,
@@ -29,13 +30,15 @@ class ValueModel:
         train_n: int,
         step: int = 0,
         checkpoint: str | None = None,
+        discount: float | None = None,
     ) -> None:
         if q.dim != embed.dim or v.dim != embed.dim:
             raise CheckpointError(
                 f"Q reads vectors of {q.dim} numbers and V of {v.dim}, the EmbedSpec says {embed.dim}."
             )
         self.q_network, self.v_network = folded(q).eval(), folded(v).eval()
-        self.embed, self.train_n, self.step, self.checkpoint = embed, train_n, step, checkpoint
+        self.embed, self.train_n, self.step = embed, train_n, step
+        self.checkpoint, self.discount = checkpoint, discount
         # What lone vectors gave is kept: a task stays the same for an episode, a state for all its candidates.
         self._part_kept = lru_cache(_KEPT)(self._part)
         self._v_kept = lru_cache(_KEPT)(self._v)

@@ -29,7 +29,7 @@ from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import run_many
 from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.catalogue import Wanted
-from bestofq.store.configuration import AGENTS, OtherConfigurationError, Owned
+from bestofq.store.configuration import AGENTS, DISCOUNT, OtherConfigurationError, Owned
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -145,7 +145,9 @@ async def begin(
     made = current_provenance(prompts=parts.prompts, seed=parts.settings.seed)
     q = {Q: values.checkpoint} if values is not None else {}
     searches: Owned = {searcher: {**search_settings(parts, searcher), **q}} if searcher else {}
-    own = {**agent_settings(parts.settings, agent.kind, agent.n), **({} if searcher else q)} if agent else {}
+    trained = {DISCOUNT: values.discount} if values is not None and values.discount is not None else {}
+    ranked = {} if searcher else {**q, **trained}
+    own = {**agent_settings(parts.settings, agent.kind, agent.n), **ranked} if agent else {}
     try:
         if agent and own and _plays_unkept(store, run, agent.name):
             check_unkept(parts, run, agent.kind)

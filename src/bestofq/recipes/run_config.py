@@ -12,7 +12,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.observation import Split
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
-from bestofq.store.configuration import AGENTS, SEARCHES, Difference
+from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES, Difference
 from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
@@ -120,8 +120,8 @@ def check_searched(parts: Parts, record: RunRecord) -> None:
 
 def refusal(parts: Parts, run: str, differences: Sequence[Difference]) -> DataError:
     """Why the run cannot go on, by the name of a setting, with what lets it go on. How an endpoint is asked follows
-    from there being one, so an endpoint is named first."""
-    name, before, now = next((one for one in differences if one.name == "chat.model"), differences[0])
+    from there being one, so an endpoint is named first; a discount is its Q-function's, which is named before it."""
+    name, before, now = min(differences, key=lambda one: (one.name != "chat.model", one.name.endswith(f".{DISCOUNT}")))
     own = "or begin another run, by another name or in another folder"
     if name == f"{SEARCHES}.trees.{WEIGHTS}":
         path = parts.settings.model.path
@@ -138,9 +138,10 @@ def refusal(parts: Parts, run: str, differences: Sequence[Difference]) -> DataEr
             f"the agent {match[1]} of the run {run!r} was begun with N = {before} candidates a step, and this is "
             f"{now}: go on with --n {before}, {own}"
         )
-    if re.fullmatch(rf"({AGENTS}|{SEARCHES})\..+\.{Q}", name):
+    if match := re.fullmatch(rf"(?:{AGENTS}|{SEARCHES})\.(.+)\.({Q}|{DISCOUNT})", name):
+        which = "the Q-function" if match[2] == Q else "a Q-function trained with discount"
         return DataError(
-            f"{name.split('.')[1]} of the run {run!r} began with the Q-function {before}, and this is {now}: "
+            f"{match[1]} of the run {run!r} began with {which} {before}, and this is {now}: "
             f"give --q the folder of the one it began with, {own}"
         )
     setting = _setting(parts, name)

@@ -1,7 +1,8 @@
 """Whether Q means what it says: the chosen action's Q against what came of it (not in the paper).
 
 Q(s, a) is the expected discounted reward (Best-of-Q, Eq. 2), so it is compared with discount^(steps left) · reward:
-with discount 1 the share of episodes that succeed. The episodes are the agent's own: they tell of its own policy's Q.
+with discount 1 the share of episodes that succeed. It should be the one that Q was trained with, else the difference is
+a bias that Q does not have. The episodes are the agent's own: they tell of its own policy's Q.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -135,7 +136,7 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, b
     )
 
 
-def calibration_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> Sheet:
+def calibration_sheet(rows: Sequence[Calibration], made: dict[str, Origin]) -> Sheet:
     """A row a bin, below them the whole."""
     found = []
     for row in rows:
@@ -147,6 +148,8 @@ def calibration_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> S
         cells_all = (row.agent, "all", row.steps, None, None, row.ece, row.bias)
         found.append(Row(cells=cells_all, origin=made.get(row.agent)))
     discounts = sorted({row.discount for row in rows})
+    trained = {row.agent: made[row.agent].discounts if row.agent in made else () for row in rows}
+    notes = [_assumed(row, trained[row.agent]) for row in rows if set(trained[row.agent]) != {row.discount}]
     names = ("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias")
     return Sheet(
         name="calibration",
@@ -157,6 +160,7 @@ def calibration_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> S
             "Q of the action that was taken against discount^(steps left) · success, discount "
             f"{', '.join(f'{d:g}' for d in discounts) or 'none'}. 95 % bootstrap over tasks.",
             "ECE: mean gap over bins by steps; chance alone makes it more than 0. Bias: mean Q − mean outcome.",
+            *dict.fromkeys(notes),
         ),
     )
 
@@ -174,6 +178,15 @@ def distance_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> Shee
         ),
         notes=("Mean Q of what was taken, so many steps before the last, by how the episode ended.",),
     )
+
+
+def _assumed(row: Calibration, trained: Sequence[float]) -> str:
+    """What to know where a row's discount is not the one, or not the only one, that its Q was trained with."""
+    if trained:
+        each = ", ".join(f"{discount:g}" for discount in sorted(trained))
+        return f"Q of {row.agent} was trained with discount {each}: another makes its bias (--discount)."
+    low = " a Q trained with a smaller one is low by construction" if row.discount == 1 else " its run keeps none"
+    return f"discount {row.discount:g} is assumed:{low} (--discount)."
 
 
 def _valued(decision: Decision) -> bool:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from bestofq.core.noun import Noun
-from bestofq.store.configuration import AGENTS
+from bestofq.store.configuration import AGENTS, DISCOUNT
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 
@@ -25,6 +25,7 @@ class Origin(Noun):
     n: int | None  # candidates asked for at a step, see `wanted`
     checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored
     commands: tuple[str, ...] = ()
+    discounts: tuple[float, ...] = ()  # that the agents' Q-functions were trained with
 
     def cells(self) -> tuple[str, ...]:
         """One text per column of `COLUMNS`."""
@@ -54,7 +55,7 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
     sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
     steps = [step for episode in sampled for step in episode.steps]
     seen = max((len(step.decision.candidates) for step in steps), default=None)
-    agents = {(episode.run, episode.agent) for episode in episodes}
+    played = [(runs[run].config, agent) for run, agent in _distinct((e.run, e.agent) for e in episodes)]
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     return Origin(
         runs=names,
@@ -62,9 +63,10 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
         models=_distinct(model for config in configs if (model := proposing(config))),
         seeds=_distinct(runs[name].provenance.seed for name in names),
         repeats=len({(episode.run, episode.slot.repeat) for episode in episodes}),
-        n=max((n for run, agent in agents if (n := wanted(runs[run].config, agent, seen)) is not None), default=None),
+        n=max((n for config, agent in played if (n := wanted(config, agent, seen)) is not None), default=None),
         checkpoints=_distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=_distinct(p.command for p in made if p.command),
+        discounts=_distinct(d for config, agent in played if (d := trained_discount(config, agent)) is not None),
     )
 
 
@@ -79,6 +81,7 @@ def together(made: Sequence[Origin]) -> Origin:
         n=max((one.n for one in made if one.n is not None), default=None),
         checkpoints=tuple(dict.fromkeys(checkpoint for one in made for checkpoint in one.checkpoints)),
         commands=tuple(dict.fromkeys(command for one in made for command in one.commands)),
+        discounts=tuple(dict.fromkeys(discount for one in made for discount in one.discounts)),
     )
 
 
@@ -98,13 +101,25 @@ def wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int
     As the run keeps it for the agent; where it keeps none, `n_candidates`, unless `seen`, the most that were offered at
     a step, is 1 or more than that: Prompting, a search and a run of an older bestofq may have another N. None: unknown.
     """
-    agents = config.get(AGENTS)
-    own = agents.get(agent) if isinstance(agents, dict) else None
-    kept = own.get("n") if isinstance(own, dict) else None
+    kept = _of_agent(config, agent, "n")
     if isinstance(kept, int):
         return kept
     usual = config.get("n_candidates")
     return usual if isinstance(usual, int) and (seen is None or 1 < seen <= usual) else seen
+
+
+def trained_discount(config: Mapping[str, JsonValue], agent: str) -> float | None:
+    """That the Q-function of an agent of a run of this configuration was trained with; None: it has none, or the run
+    is of an older bestofq."""
+    kept = _of_agent(config, agent, DISCOUNT)
+    return float(kept) if isinstance(kept, int | float) else None
+
+
+def _of_agent(config: Mapping[str, JsonValue], agent: str, name: str) -> JsonValue:
+    """A setting that the run keeps for the agent alone; an agent's name may hold dots."""
+    agents = config.get(AGENTS)
+    own = agents.get(agent) if isinstance(agents, dict) else None
+    return own.get(name) if isinstance(own, dict) else None
 
 
 def proposing(config: Mapping[str, JsonValue]) -> str | None:

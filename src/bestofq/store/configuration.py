@@ -8,6 +8,8 @@ from pydantic import JsonValue
 from bestofq.core.errors import DataError
 
 SEARCHES, AGENTS = "searches", "agents"
+DISCOUNT = "discount"
+"""Among an agent's settings: that its Q-function was trained with."""
 Owned = Mapping[str, Mapping[str, JsonValue]]
 """Settings of the searches made in a run, by who searches; or of its agents, by the kind of agent."""
 
