@@ -189,6 +189,10 @@ def test_golden_steps_are_looked_for_by_a_model(folder: Path, tmp_path: Path) ->
 
     said = asyncio.run(ask())
     assert "1 episodes; 0 more have no golden episode" in said
-    (step,) = json.loads(out.read_text("utf-8"))["steps"]
+    told = json.loads(out.read_text("utf-8"))
+    assert (told["run"], told["agent"], told["own_golden"]) == ("eval", "prompting", 0)
+    assert [(one["run"], one["agent"], one["task"]) for one in told["golden"]] == [("eval", "best-of-q", "shop/b")]
+    assert {"commit", "command"} <= told.keys()
+    (step,) = told["steps"]
     assert (step["golden"], step["good"], step["chosen"]) == ("two", [False, True], 0)
     assert "proposed, not chosen" in (tmp_path / "golden.svg").read_text("utf-8")

@@ -28,9 +28,9 @@ def step(index: int, page: str, *labels: str, chosen: int = 0) -> Step:
     return Step(index=index, observation=seen, decision=decision)
 
 
-async def record(store: Store, agent: str, task: str, outcome: str, *steps: Step) -> str:
+async def record(store: Store, agent: str, task: str, outcome: str, *steps: Step, run: str = "eval") -> str:
     what = Task(id=task, suite="soups", goal=f"Find a soup for {task}", start_url="http://soup.example/")
-    episode = await store.begin_episode("eval", agent, what, 0, Provenance(version="test"))
+    episode = await store.begin_episode(run, agent, what, 0, Provenance(version="test"))
     for one in steps:
         await store.append_step(episode, one)
     verdict = Verdict.model_validate({"reward": float(outcome == "success"), "outcome": outcome})
@@ -100,6 +100,39 @@ async def test_whose_success_is_golden_can_be_said(store: Store) -> None:
         with pytest.raises(InputError, match="no failed episode of agent 'strong'"):
             await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="strong")
     assert {s.golden for s in found.steps} == {"wander"}
+
+
+async def test_the_golden_episode_itself_can_be_said(store: Store, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "human") as human:
+        for run in ("first", "second"):
+            await human.begin_run(run, {}, Provenance(version="test"))
+            await record(human, "hand", "one", "success", step(0, "home", f"{run} way"), run=run)
+        failed = await record(human, "hand", "two", "failure", step(0, "home", "lost"), run="first")
+        slow = store.summaries(agent="slow")[0].id
+        async with FaultServer(judge) as server, model(server) as chat:
+            found: list[tuple[set[str], list[tuple[str, str]]]] = []
+            for way in ({"golden_store": human, "golden_run": "second"}, {"golden_ids": [slow]}):
+                held: Any = way
+                one = await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", **held)
+                found.append(({s.golden for s in one.steps}, [(e.run, e.agent) for e in one.golden]))
+            refused: list[tuple[str, Any]] = [
+                ("no run 'third' .* --golden-run one of eval", {"golden_run": "third"}),
+                ("episode 'e9' is not in the store", {"golden_ids": ["e9"]}),
+                ("is no success: give --golden-episode", {"golden_store": human, "golden_ids": [failed]}),
+                ("leave out --golden-run and --golden-agent", {"golden_run": "eval", "golden_ids": [slow]}),
+            ]
+            for said, held in refused:
+                with pytest.raises(InputError, match=said):
+                    await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", **held)
+    assert found == [({"second way"}, [("second", "hand")]), ({"wander"}, [("eval", "slow")])]
+
+
+async def test_an_episode_that_is_its_own_golden_one_is_counted_apart(store: Store) -> None:
+    async with FaultServer(judge) as server, model(server) as chat:
+        found = await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", failures=False)
+        with pytest.raises(InputError, match=r"1 of the episodes .* themselves"):
+            await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="strong", failures=False)
+    assert (found.episodes, found.without_golden, found.own_golden) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("bad", ['{"contained": true, "matched_index": 7}', '{"contained": "no"}', "no idea", "{}"])

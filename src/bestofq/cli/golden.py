@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +10,14 @@ import typer
 from rich.console import Console
 
 from bestofq.agents.judges.golden import GoldenMatcher
+from bestofq.agents.prompting import GOLDEN, prompt_hash
 from bestofq.cli.choices import RUNS, Folder
 from bestofq.cli.config import load_config
 from bestofq.cli.spending import spending
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.bars import bar
 from bestofq.recipes.golden import GoldenFindings, golden_findings
+from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import recall, recall_sheet
@@ -30,6 +33,11 @@ def golden(
     store: Folder = RUNS,
     base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible endpoint, with its /v1.")] = None,
     golden_agent: Annotated[str | None, typer.Option(help="Whose successes are golden; none: anyone's.")] = None,
+    golden_run: Annotated[str | None, typer.Option(help="Run of golden episodes; none: all.")] = None,
+    golden_store: Annotated[Path | None, typer.Option(help="Folder of golden episodes; none: --store.")] = None,
+    golden_episode: Annotated[
+        list[str] | None, typer.Option(help="Id of a golden episode; may be given again; none: the shortest successes.")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Successful episodes too, not failures alone.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the endpoint, a=b.")] = None,
@@ -40,7 +48,7 @@ def golden(
     given = [f"model={model}", *([f"base_url={base_url}"] if base_url else []), *(set_ or ())]
     config = load_config(ChatConfig, None, given)
 
-    async def work(opened: Store) -> tuple[GoldenFindings, str]:
+    async def work(opened: Store, others: Store | None) -> tuple[GoldenFindings, str]:
         async with ChatModel(config) as chat:
             matcher = GoldenMatcher(model=chat)
             with bar(console) as progress:
@@ -51,26 +59,41 @@ def golden(
                     run=run,
                     agent=agent,
                     golden_agent=golden_agent,
+                    golden_run=golden_run,
+                    golden_store=others,
+                    golden_ids=golden_episode or (),
                     failures=not all_,
                     limit=limit,
                     on_episode=lambda: progress.advance(line),
                 )
             return found, matcher.name
 
-    with Store.open(store, read_only=True) as opened:
-        found, name = asyncio.run(work(opened))
+    with ExitStack() as stack:
+        opened = stack.enter_context(Store.open(store, read_only=True))
+        others = stack.enter_context(Store.open(golden_store, read_only=True)) if golden_store else None
+        found, name = asyncio.run(work(opened, others))
         made = origins(opened, opened.summaries(run=run, agent=agent))
     rows = [recall(agent, found.steps)]
     console.print(recall_sheet(rows, made, rater=f"{name}, against one golden episode a task").to_rich())
     console.print(
         f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
-        f"{found.unread} steps left out, no reply about them could be read"
+        f"{found.own_golden} are their own golden one; {found.unread} steps left out, no reply about them could be read"
     )
     for said in spending("the model", found.usage):
         console.print(said)
     if out is not None:
+        here = current_provenance(prompts=prompt_hash(GOLDEN), seed=0)
         result = {
+            "run": run,
+            "agent": agent,
+            "store": str(store),
+            "golden_store": str(golden_store or store),
+            "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.slot.task} for e in found.golden],
+            "commit": here.commit,
+            "command": here.command,
             "matcher": name,
+            "episodes": found.episodes,
+            "own_golden": found.own_golden,
             "recall": rows[0].model_dump(mode="json"),
             "without_golden": found.without_golden,
             "unread": found.unread,

@@ -39,6 +39,8 @@ class GoldenFindings:
     steps: list[GoldenStep] = field(default_factory=list)
     episodes: int = 0
     without_golden: int = 0  # episodes of tasks that nobody solved
+    own_golden: int = 0  # episodes that are themselves the golden one of their task
+    golden: list[EpisodeSummary] = field(default_factory=list)  # what was held against, one a task
     unread: int = 0  # steps about which no reply could be read
     usage: list[Usage] = field(default_factory=list)
 
@@ -50,6 +52,9 @@ async def golden_findings(
     run: str,
     agent: str,
     golden_agent: str | None = None,
+    golden_run: str | None = None,
+    golden_store: Store | None = None,
+    golden_ids: Sequence[str] = (),
     failures: bool = True,
     limit: int | None = None,
     concurrency: int = 8,
@@ -57,32 +62,47 @@ async def golden_findings(
 ) -> GoldenFindings:
     """The agent's finished episodes in a run (its failures only, unless `failures` is False) against golden ones.
 
-    Golden episodes are looked for in all runs of the store, of `golden_agent` or of any. `limit`: so many episodes.
-    Raises InputError when there is no episode to analyse or no golden one for any of them; ModelError when the model
-    gives no reply.
+    Golden episodes are looked for in `golden_store` (none: the same store): those of `golden_ids`; none: the shortest
+    success of a task in `golden_run`, or in all runs, of `golden_agent`, or of any. An episode that is its own golden
+    one is not held against itself. `limit`: so many episodes. Raises InputError when there is no episode to analyse, no
+    golden one for any of them, or none as named; ModelError when the model gives no reply.
     """
     theirs = [e for e in store.summaries(run=run, agent=agent) if e.told and e.steps and not (failures and e.success)]
     if not theirs:
         kind = "failed" if failures else "finished"
         raise InputError(f"there is no {kind} episode of agent {agent!r} in run {run!r}")
-    golden = golden_episodes(store.summaries(agent=golden_agent))
-    pairs = [(e, golden[e.slot[:2]]) for e in theirs if e.slot[:2] in golden and golden[e.slot[:2]].id != e.id]
+    chosen = _golden(golden_store or store, golden_run, golden_agent, golden_ids)
+    solved = [(e, chosen[e.slot[:2]]) for e in theirs if e.slot[:2] in chosen]
+    pairs = [(e, best) for e, best in solved if best.id != e.id][:limit]
+    own = sum(best.id == e.id for e, best in solved)
+    if not solved:
+        where = f" in run {golden_run!r}" if golden_run else ""
+        whose = f" by {golden_agent}" if golden_agent else " as in --golden-episode" if golden_ids else ""
+        raise InputError(
+            f"none of the {len(theirs)} episodes has a task that was solved{whose}{where}: no golden episode"
+        )
     if not pairs:
-        whose = f" by {golden_agent}" if golden_agent else ""
-        raise InputError(f"none of the {len(theirs)} episodes has a task that was solved{whose}: no golden episode")
-    found = GoldenFindings(without_golden=len(theirs) - len(pairs))
+        raise InputError(
+            f"{own} of the episodes are the golden ones themselves, the others have none: "
+            "choose another's by --golden-agent, --golden-run or --golden-store"
+        )
+    found = GoldenFindings(
+        without_golden=len(theirs) - len(solved),
+        own_golden=own,
+        golden=list({best.id: best for _, best in pairs}.values()),
+    )
     gate = asyncio.Semaphore(concurrency)
 
     async def one(summary: EpisodeSummary, best: EpisodeSummary) -> None:
         async with gate:
-            await hold_against(store.episode(summary.id), store.episode(best.id), matcher, found)
+            await hold_against(store.episode(summary.id), (golden_store or store).episode(best.id), matcher, found)
         found.episodes += 1
         if on_episode is not None:
             on_episode()
 
     try:
         async with asyncio.TaskGroup() as group:
-            for summary, best in pairs[:limit]:
+            for summary, best in pairs:
                 group.create_task(one(summary, best))
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
@@ -99,6 +119,27 @@ def golden_episodes(episodes: Sequence[EpisodeSummary]) -> dict[tuple[str, str],
             if before is None or episode.steps < before.steps:
                 found[episode.slot[:2]] = episode
     return found
+
+
+def _golden(
+    store: Store, run: str | None, agent: str | None, ids: Sequence[str]
+) -> dict[tuple[str, str], EpisodeSummary]:
+    """By suite and task. InputError where there is no such run, or an episode of `ids` is no success."""
+    if ids and (run or agent):
+        raise InputError("--golden-episode says which episode is golden: leave out --golden-run and --golden-agent")
+    names = [record.name for record in store.runs()]
+    if run is not None and run not in names:
+        raise InputError(f"there is no run {run!r} for golden episodes: give --golden-run one of {', '.join(names)}")
+    found = store.summaries(run=run, agent=agent)
+    known = {episode.id: episode for episode in found}
+    for episode in ids:
+        if episode not in known or not known[episode].success or not known[episode].steps:
+            what = "no success" if episode in known else "not in the store"
+            raise InputError(
+                f"the episode {episode!r} is {what}: give --golden-episode the id of a successful one, as "
+                "`bestofq view STORE` shows, and --golden-store its folder"
+            )
+    return golden_episodes([known[episode] for episode in ids] if ids else found)
 
 
 async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher, found: GoldenFindings) -> None:
