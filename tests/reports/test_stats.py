@@ -28,8 +28,11 @@ def test_one_run_has_no_error() -> None:
     assert stats.success_rate(attempts("10")).error is None
 
 
-def test_a_run_that_did_fewer_tasks_counts_as_one_run() -> None:
-    assert stats.success_rate(attempts("1111", "0...")).mean == 0.5
+def test_a_run_that_did_fewer_tasks_does_not_move_the_mean_out_of_its_interval() -> None:
+    tried = attempts("1111", "0...")
+    assert stats.success_rate(tried).mean == (0.5 + 1 + 1 + 1) / 4
+    bounds = stats.success_interval(tried)
+    assert bounds.low <= stats.success_rate(tried).mean <= bounds.high
 
 
 def test_no_run_is_refused_in_words() -> None:

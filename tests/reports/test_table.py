@@ -59,13 +59,22 @@ async def test_the_order_of_agents_is_kept_and_the_baseline_need_not_be_shown(st
     assert table.rows[0].difference is not None
 
 
-async def test_a_second_store_run_is_another_run_of_the_same_tasks(store: Store) -> None:
-    await store.begin_run("again", {}, PROVENANCE)
+async def test_a_second_run_alike_is_another_pass_over_the_same_tasks(store: Store) -> None:
+    await store.begin_run("again", {"n": 3, "seed": 1}, PROVENANCE)
     await record(store, "prompting", task("a"), 0, 4, "failure", run="again")
+    await record(store, "prompting", task("b"), 0, 4, "failure", run="again")
     row = result_table(store).row("prompting")
-    assert (row.runs, row.tasks, row.episodes) == (3, 2, 5)
+    assert (row.runs, row.tasks, row.episodes) == (3, 2, 6)
     assert row.success.mean == pytest.approx((0.5 + 0.5 + 0) / 3)
     assert result_table(store, runs=["eval"]).row("prompting").success.mean == 0.5
+
+
+async def test_a_mean_over_passes_of_unlike_tasks_is_in_its_interval(store: Store) -> None:
+    for repeat in range(2, 40):
+        await record(store, "prompting", task("a"), repeat, 4)
+    row = result_table(store).row("prompting")
+    assert (row.success.mean, row.runs) == (0.5, 40)  # the mean of the runs' means is 0.975
+    assert row.interval.low <= row.success.mean <= row.interval.high
 
 
 async def test_tokens_of_many_episodes_are_counted_on_some(store: Store) -> None:

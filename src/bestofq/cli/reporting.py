@@ -20,6 +20,7 @@ from bestofq.reports.grid import grid_sheet
 from bestofq.reports.html import write_report
 from bestofq.reports.judged import JudgeError, judge_error
 from bestofq.reports.origin import trained_discount
+from bestofq.reports.rows import read_rows
 from bestofq.reports.sheet import write_sheets
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
@@ -219,15 +220,14 @@ def _rated(
     agents: list[str] | None,
     split: str | None,
 ) -> dict[str, list[OracleStep]]:
-    """By agent. InputError where no oracle knows the suite."""
+    """By row. InputError where no oracle knows the suite."""
     parts = parts_of(config, settings)
-    names = runs or [record.name for record in store.runs()]
-    theirs = agents or sorted({e.agent for name in names for e in store.summaries(run=name, split=split)})
+    rows, finished = read_rows(store, runs=runs, split=split)
+    names = dict.fromkeys(e.agent for e in finished)
     found = {
-        agent: [
-            step for name in names for step in oracle_steps(parts, store.episodes(run=name, agent=agent, split=split))
-        ]
-        for agent in theirs
+        name: list(oracle_steps(parts, (store.episode(e.id) for e in finished if e.agent == name)))
+        for name in names
+        if agents is None or any(name in rows.of(asked) for asked in agents)
     }
     if not any(found.values()):
         raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")

@@ -69,14 +69,14 @@ def diagnose(
     error: JudgeError | None = None,
     shown: Sequence[str] = (),
 ) -> Diagnosis:
-    """Of finished episodes, whose agents are `made`'s, in its order.
+    """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
 
     `rated`: steps by agent that `rater` rated; without it successful siblings do. `error`: of the judge who gave the
     verdicts, InputError where none is. `shown`: episodes for Fig. 12, none: a telling pair of each agent that has
     values.
     """
     found = Diagnosis()
-    read = [_slim(store.episode(e.id)) for e in episodes if e.agent in made]
+    read = [_slim(store.episode(e.id), e.agent) for e in episodes if e.agent in made]
     origins = dict(made)
     attempts = {agent: attempts_of([e for e in episodes if e.agent == agent]) for agent in made}
 
@@ -84,12 +84,14 @@ def diagnose(
     found.sheets.append(pass_sheet(passes, origins))
     found.figures.append(Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes)))
 
+    tasks = {agent: {(e.slot.suite, e.slot.task) for e in episodes if e.agent == agent} for agent in made}
     rates: dict[str, Sequence[Rated]] = dict(rated or {})
     recalls = []
     for agent in made:
         total = sum(len(e.steps) for e in read if e.agent == agent)
         if rated is None:
-            rates[agent], _ = sibling_steps(read, agent, read, own=len(made) == 1)
+            alone = not any(tasks[agent] & tasks[other] for other in made if other != agent)
+            rates[agent], _ = sibling_steps(read, agent, read, own=alone)
         if agent in rates:
             recalls.append(recall(agent, rates[agent], of=total))
     who = (
@@ -126,9 +128,11 @@ def diagnose(
     found.sheets.append(behaviour_sheet([behaviour(read, agent) for agent in made], origins))
     spent = [row for agent in made for row in spending(read, agent, prices=prices)]
     found.sheets.append(spending_sheet(spent, origins))
-    if baseline is not None and baseline in made and len(made) > 1:
-        measures = compared(read, list(made), attempts=attempts, rated=rates, valued=valued, prices=prices)
-        found.sheets.append(differences_sheet(differences(measures, list(made), baseline), made))
+    beside = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
+    if baseline is not None and len(beside) > 1:
+        tried = {agent: attempts[agent] for agent in beside}
+        measures = compared(read, beside, attempts=tried, rated=rates, valued=valued, prices=prices)
+        found.sheets.append(differences_sheet(differences(measures, beside, baseline), made))
     if error is not None:
         found.sheets.append(corrected_sheet(_corrected(episodes, made, error, baseline), error, made))
     return found
@@ -149,8 +153,8 @@ def _corrected(
     return [corrected(a, t, error, baseline=() if a == baseline else base) for a, t in told.items() if t]
 
 
-def _slim(episode: Episode) -> Episode:
-    """The episode with its pages' texts as hashes and without replies: thousands of episodes are held at once."""
+def _slim(episode: Episode, agent: str) -> Episode:
+    """The episode as this agent's, its pages' texts as hashes, without replies: thousands are held at once."""
 
     def page(seen: Observation) -> Observation:
         digest = hashlib.sha256(seen.text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -162,7 +166,7 @@ def _slim(episode: Episode) -> Episode:
         return one.model_copy(update={"observation": page(one.observation), "decision": decision})
 
     final = None if episode.final is None else page(episode.final)
-    return episode.model_copy(update={"steps": tuple(map(step, episode.steps)), "final": final})
+    return episode.model_copy(update={"agent": agent, "steps": tuple(map(step, episode.steps)), "final": final})
 
 
 def _shown(
@@ -173,7 +177,9 @@ def _shown(
     shown: Sequence[str],
 ) -> list[Episode]:
     if shown:
-        return [store.episode(episode) for episode in shown]
+        names = {e.id: e.agent for e in episodes}
+        found = map(store.episode, shown)
+        return [e.model_copy(update={"agent": names.get(e.id, e.agent)}) for e in found]
     ids = [e.id for agent in agents for e in telling_pair([e for e in episodes if e.agent == agent])]
     by_id = {episode.id: episode for episode in read}
     return [by_id[one] for one in ids]

@@ -10,6 +10,7 @@ from bestofq.core.decision import Outcome, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
+from bestofq.reports.rows import APART, read_rows
 from bestofq.reports.stats import Attempt, Difference, Estimate, Interval
 from bestofq.reports.table import (
     attempts_of,
@@ -61,6 +62,7 @@ class DomainTable(Noun):
     rows: tuple[DomainRow, ...]
     judging: Usage | None  # of all judges together, for the verdicts in force; None: no judge was asked
     baseline: str | None = None
+    apart: bool = False  # whether a column holds only some of its agent's runs
 
     @property
     def compared(self) -> tuple[int, ...]:
@@ -78,6 +80,7 @@ class DomainTable(Noun):
             cost = [f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."]
         return (
             "Success in % ± standard error over runs, of n episodes; one run alone has no ±.",
+            *([APART] if self.apart else []),
             *([DIFFERENCES.format(self.baseline)] if self.compared else []),
             *counts,
             *outcome_notes(cell.outcomes for cell in last),
@@ -139,16 +142,18 @@ def domain_table(
     by: Callable[[str], str] = domain_of,
 ) -> DomainTable:
     """Success by domain of `agents` (None: all, by name) in `runs` (None: all), over all passes together, each compared
-    with `baseline`.
+    with `baseline`; both name agents or rows, as in `result_table`.
 
-    `by` gives the domain of a task's id. DataError when nothing is finished.
+    `by` gives the domain of a task's id. DataError when nothing is finished, and on a baseline of several rows.
     """
     chosen = [run.name for run in store.runs()] if runs is None else list(dict.fromkeys(runs))
-    finished = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split)]
-    names = tuple(agents or sorted({e.agent for e in finished}))
+    rows, finished = read_rows(store, runs=chosen, suite=suite, split=split)
+    baseline = None if baseline is None else rows.one(baseline)
+    asked = agents or sorted({e.agent for e in finished})
+    names = tuple(dict.fromkeys(name for one in asked for name in rows.of(one) or [one]))
     if not any(e.agent in names for e in finished):
         raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {', '.join(chosen) or 'it'}")
-    cut = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split, status="cut")]
+    cut = rows.named(e for run in chosen for e in store.summaries(run=run, suite=suite, split=split, status="cut"))
 
     def row(domain: str | None) -> DomainRow:
         def here(episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
@@ -166,8 +171,9 @@ def domain_table(
 
     domains = sorted({by(e.slot.task) for e in finished if e.agent in names})
     judging = _total([used for e in finished if e.agent in names for used in e.judging])
-    rows = tuple(row(domain) for domain in (*domains, None))
-    return DomainTable(agents=names, rows=rows, judging=judging, baseline=baseline)
+    found = tuple(row(domain) for domain in (*domains, None))
+    apart = any(map(rows.part_of, names))
+    return DomainTable(agents=names, rows=found, judging=judging, baseline=baseline, apart=apart)
 
 
 def _total(usages: Sequence[Usage]) -> Usage | None:

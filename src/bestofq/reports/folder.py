@@ -23,6 +23,7 @@ from bestofq.reports.html import TEMPLATES, page_style, write_report
 from bestofq.reports.judged import JudgeError
 from bestofq.reports.origin import Origin, origins
 from bestofq.reports.recall import Rated
+from bestofq.reports.rows import read_rows
 from bestofq.reports.sheet import Sheet, write_sheets
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
@@ -76,17 +77,17 @@ def gather(
     """
     table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
     read, names = [source.run for source in table.sources], [row.agent for row in table.rows]
-    found = (store.summaries(run=run, suite=suite, split=split) for run in read)
-    episodes = [episode for some in found for episode in some if episode.agent in names]
+    rows, finished = read_rows(store, runs=runs, suite=suite, split=split)
+    episodes = [episode for episode in finished if episode.agent in names]
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
-    costs = cost_table(store, runs=read, agents=names, suite=suite, split=split, prices=prices)
-    domains = domain_table(store, runs=read, agents=names, suite=suite, split=split, baseline=baseline)
+    costs = cost_table(store, runs=read, agents=rows.agents(names), suite=suite, split=split, prices=prices)
+    domains = domain_table(store, runs=runs, agents=names, suite=suite, split=split, baseline=baseline)
     more = diagnose(
         store,
         episodes,
         made,
-        baseline=baseline,
+        baseline=table.baseline,
         discount=discount,
         prices=prices,
         rated=rated,

@@ -26,6 +26,7 @@ from bestofq.reports.figures import (
 )
 from bestofq.reports.palette import PALETTE
 from bestofq.reports.replay import Shelf, choose, replay
+from bestofq.reports.rows import read_rows
 from bestofq.reports.searches import search_table, telling_trees
 from bestofq.reports.svg import STYLE
 from bestofq.reports.table import ResultTable, result_table
@@ -78,15 +79,16 @@ def write_report(
         bare = TEMPLATES.get_template("searches.html.jinja")
         return _written(path, bare.render(title=title, style=style, style_hash=style_hash, **searches))
     table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
+    rows, finished = read_rows(store, runs=runs, suite=suite, split=split)
     costs = cost_table(
         store,
         runs=[source.run for source in table.sources],
-        agents=[row.agent for row in table.rows],
+        agents=rows.agents(row.agent for row in table.rows),
         suite=suite,
         split=split,
         prices=prices,
     )
-    listed = _listed(store, table, suite, split)
+    listed = _listed(table, finished)
     replayed = choose(listed, max_episodes)
     shelf = Shelf(store.screenshots, max_picture_bytes, folder=path.parent / pictures if pictures else None)
     replays: dict[str, JsonValue] = {e.id: replay(store.episode(e.id), shelf) for e in replayed}
@@ -144,11 +146,10 @@ def embedded_json(data: JsonValue) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _listed(store: Store, table: ResultTable, suite: str | None, split: str | None) -> list[EpisodeSummary]:
+def _listed(table: ResultTable, finished: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     """The table's episodes, those of one task together, agents in the table's order."""
     place = {row.agent: number for number, row in enumerate(table.rows)}
-    found = (store.summaries(run=source.run, suite=suite, split=split) for source in table.sources)
-    episodes = [episode for some in found for episode in some if episode.agent in place]
+    episodes = [episode for episode in finished if episode.agent in place]
     return sorted(episodes, key=lambda e: (e.slot[:2], place[e.agent], e.run, e.slot.repeat))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin, origins
+from bestofq.reports.rows import rows_of
 from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Attempt, Measure
 from bestofq.reports.table import attempts_of
@@ -43,9 +44,10 @@ def reliability(attempts: dict[str, list[Attempt]], *, most: int | None = None) 
 
 
 def reliability_sheet(store: Store, episodes: Sequence[EpisodeSummary], *, most: int | None = None) -> Sheet:
-    """Fig. 9's numbers for the agents of these episodes."""
-    made = origins(store, episodes)
-    attempts = {agent: attempts_of([e for e in episodes if e.agent == agent]) for agent in made}
+    """Fig. 9's numbers for the agents of these episodes, a row each of `rows_of`."""
+    named = rows_of(store, episodes).named(episodes)
+    made = origins(store, named)
+    attempts = {agent: attempts_of([e for e in named if e.agent == agent]) for agent in made}
     return pass_sheet(reliability(attempts, most=most), made)
 
 

@@ -39,7 +39,7 @@ class Attempt(NamedTuple):
 
 
 class Estimate(Noun):
-    """The mean of the runs' means, and its standard error: their standard deviation (n - 1) / √runs."""
+    """A mean, and its standard error over runs: the standard deviation of their means (n - 1) / √runs."""
 
     mean: float
     error: float | None  # None with fewer than two runs
@@ -84,8 +84,11 @@ def over_runs(means: Sequence[float]) -> Estimate:
 
 
 def success_rate(attempts: Sequence[Attempt]) -> Estimate:
-    """Success in [0, 1] (Table 2): per run the share of its tasks that succeeded, then the mean over runs."""
-    return over_runs([float(np.mean([a.success for a in run])) for run in _by_run(attempts).values()])
+    """Success in [0, 1] (Table 2): per task the share of its runs that succeeded, then the mean over tasks, which is in
+    its `success_interval`. Where all runs hold the same tasks it is the mean over runs."""
+    runs = over_runs([float(np.mean([a.success for a in run])) for run in _by_run(attempts).values()])
+    tasks = [float(np.mean([a.success for a in task])) for task in _by_task(attempts).values()]
+    return runs.model_copy(update={"mean": float(np.mean(tasks))})
 
 
 def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:

@@ -10,8 +10,9 @@ from bestofq.core.decision import TOLD, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
+from bestofq.reports.rows import APART, read_rows
 from bestofq.reports.stats import Attempt, Difference, Estimate, Interval
-from bestofq.store.records import EpisodeSummary, Status
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 TOKENS_FROM = 200
@@ -74,6 +75,7 @@ class ResultTable(Noun):
     rows: tuple[AgentRow, ...]
     baseline: str | None
     sources: tuple[Source, ...]
+    apart: bool = False  # whether a row holds only some of its agent's runs
 
     def row(self, agent: str) -> AgentRow:
         """DataError when the table has no such agent."""
@@ -94,6 +96,8 @@ class ResultTable(Noun):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
         notes = ["±: standard error over runs; it says nothing about other tasks."]
+        if self.apart:
+            notes.append(APART)
         if self.baseline is not None:
             notes.append(
                 f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks "
@@ -142,31 +146,31 @@ def result_table(
 ) -> ResultTable:
     """The results of `agents` (None: all) in `runs` (None: all), each compared with `baseline`.
 
-    Rows come in the order of `agents`, else the baseline first and the others by rising success. An agent's episodes
-    in several runs are pooled. Tokens are counted on at most `tokens_from` episodes an agent: each must be read whole.
-    DataError on a run, an agent or a baseline of which nothing is finished.
+    An agent has a row for each of `rows_of`'s; `agents` and `baseline` name agents or rows. They come in the order of
+    `agents`, else the baseline first and the others by rising success, those of other splits last. Tokens are counted
+    on at most `tokens_from` episodes a row: each must be read whole.
+    DataError on a run, an agent or a baseline of which nothing is finished, and on a baseline of several rows.
     """
     known = {run.name: run for run in store.runs()}
     if missing := [run for run in runs or () if run not in known]:
         raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
     chosen = list(known) if runs is None else list(dict.fromkeys(runs))
-    wanted = None if agents is None else {*agents, *([] if baseline is None else [baseline])}
-
-    def read(status: Status) -> list[EpisodeSummary]:
-        found = (store.summaries(run=run, suite=suite, split=split, status=status) for run in chosen)
-        return [episode for some in found for episode in some if wanted is None or episode.agent in wanted]
-
-    finished = read("finished")
+    rows, finished = read_rows(store, runs=chosen, suite=suite, split=split)
     by_agent = _by_agent(finished)
     for agent in [*(agents or ()), *([] if baseline is None else [baseline])]:
-        if agent not in by_agent:
+        if not rows.of(agent):
             raise DataError(
                 f"agent {agent!r} has no finished episode in {', '.join(chosen) or 'the store'}: "
                 f"finished are {', '.join(sorted(by_agent)) or 'none'}"
             )
     if not by_agent:
         raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
-    cuts = never_finished(read("cut"), finished)
+    baseline = None if baseline is None else rows.one(baseline)
+    names = (
+        list(by_agent) if agents is None else list(dict.fromkeys(name for asked in agents for name in rows.of(asked)))
+    )
+    cut = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split, status="cut")]
+    cuts = never_finished(rows.named(cut), finished)
     against = None if baseline is None else attempts_of(by_agent[baseline])
 
     def row(agent: str) -> AgentRow:
@@ -174,7 +178,8 @@ def result_table(
         attempts = attempts_of(episodes)
         if not attempts:
             raise DataError(
-                f"none of the {len(episodes)} finished episodes of {agent!r} has a verdict: run `bestofq judge` first"
+                f"none of the {len(episodes)} finished episodes of {agent!r} has a verdict: "
+                "run `bestofq judge` first, or choose with --run"
             )
         success = stats.success_rate(attempts)
         compared = against is not None and agent != baseline
@@ -198,10 +203,13 @@ def result_table(
             tokens=_tokens(store, episodes, tokens_from),
         )
 
-    rows = [row(agent) for agent in agents or by_agent]
+    found = [row(name) for name in names]
     if agents is None:
-        rows.sort(key=lambda row: (row.agent != baseline, row.success.mean, row.agent))
-    return ResultTable(rows=tuple(rows), baseline=baseline, sources=tuple(_source(store, finished)))
+        found.sort(key=lambda row: (row.agent != baseline, not rows.main(row.agent), row.success.mean, row.agent))
+    sources = _source(store, [e for e in finished if e.agent in (*names, baseline)])
+    return ResultTable(
+        rows=tuple(found), baseline=baseline, sources=tuple(sources), apart=any(map(rows.part_of, names))
+    )
 
 
 def _by_agent(episodes: Iterable[EpisodeSummary]) -> dict[str, list[EpisodeSummary]]:

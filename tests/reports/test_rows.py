@@ -1,0 +1,97 @@
+"""An agent's unlike runs are rows of their own, in every table."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from report_nouns import PROVENANCE, record, task
+
+from bestofq.core.decision import Outcome
+from bestofq.core.errors import DataError
+from bestofq.reports.folder import gather
+from bestofq.reports.rows import read_rows
+from bestofq.reports.table import result_table
+from bestofq.store.store import Store
+
+
+async def play(
+    store: Store,
+    run: str,
+    agent: str,
+    tasks: str,
+    *,
+    split: Literal["train", "dev", "test"] = "test",
+    outcome: Outcome = "success",
+    **config: str | int,
+) -> None:
+    await store.begin_run(run, {"split": split, **config}, PROVENANCE)
+    for name in tasks:
+        await record(store, agent, task(name).model_copy(update={"split": split}), 0, 2, outcome, run=run)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """As the experiment leaves it: seed data, a pass over dev tasks, and the test."""
+    with Store.open(tmp_path / "store") as store:
+        await play(store, "seed", "explore", "xyz", split="train")
+        await play(store, "dev-base", "prompting", "cd", split="dev")
+        await play(store, "test", "prompting", "ab", outcome="failure")
+        await play(store, "test", "best-of-q", "ab")
+        yield store
+
+
+async def test_other_splits_are_apart_and_the_test_is_what_an_agent_is_compared_on(store: Store) -> None:
+    table = result_table(store, baseline="prompting")
+    names = [row.agent for row in table.rows]
+    assert names[:2] == ["prompting", "best-of-q"]
+    assert {*names[2:]} == {"prompting (dev-base, dev)", "explore (seed, train)"}
+    assert (table.row("prompting").success.mean, table.row("prompting").tasks) == (0.0, 2)
+    difference = table.row("best-of-q").difference
+    assert difference is not None
+    assert difference.mean == 1.0
+    assert any("rows of their own" in note for note in table.notes)
+    on_dev = result_table(store, split="dev")
+    assert [row.agent for row in on_dev.rows] == ["prompting"]
+    assert not any("rows of their own" in note for note in on_dev.notes)
+
+
+async def test_every_table_has_the_same_rows(store: Store) -> None:
+    found = gather(store, baseline="prompting")
+    names = {"prompting", "best-of-q", "prompting (dev-base, dev)", "explore (seed, train)"}
+    assert set(found.made) == names
+    assert found.made["prompting"].runs == ("test",)
+    sheets = {sheet.name: sheet for sheet in found.sheets}
+    for name in ("agents", "reliability", "behaviour", "spending"):
+        assert {row.cells[0] for row in sheets[name].rows} == names
+    assert {row.cells[0] for row in sheets["differences"].rows} == {"best-of-q"}
+
+
+async def test_other_models_or_tasks_are_apart_and_other_seeds_are_not(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await play(store, "zero", "prompting", "ab", outcome="failure", model="base", seed=0)
+        await play(store, "zero again", "prompting", "ab", model="base", seed=1)
+        await play(store, "few", "prompting", "a", model="base", seed=2)
+        await play(store, "tuned", "prompting", "ab", model="tuned", seed=0)
+        rows, _ = read_rows(store)
+        table = result_table(store, baseline="prompting (zero, zero again)", agents=["prompting"])
+        with pytest.raises(DataError, match=r"3 rows, of unlike runs: .*Give --baseline 'prompting "):
+            result_table(store, baseline="prompting")
+        assert [row.agent for row in result_table(store, runs=["tuned"], baseline="prompting").rows] == ["prompting"]
+    assert set(rows.of("prompting")) == {
+        "prompting (zero, zero again)",
+        "prompting (few)",
+        "prompting (tuned)",
+    }
+    assert table.row("prompting (zero, zero again)").success.mean == 0.5
+    assert table.row("prompting (tuned)").difference is not None
+
+
+async def test_an_agent_whose_settings_another_agent_of_the_run_does_not_share(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("one", {}, PROVENANCE, agents={"picker": {"n": 3}})
+        await store.begin_run("two", {}, PROVENANCE, agents={"picker": {"n": 5}})
+        for run in ("one", "two"):
+            await record(store, "prompting", task("a"), 0, 1, run=run)
+            await record(store, "picker", task("a"), 0, 1, run=run)
+        assert [row.agent for row in result_table(store).rows] == ["picker (one)", "picker (two)", "prompting"]
