@@ -46,6 +46,18 @@ async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
                 assert not isinstance(cell, float) or within_runs or stored, (sheet.name, column.name)
 
 
+async def test_both_pages_hold_the_curve_against_the_same(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        await record(store, "prompting", task("a"), 0, 1)
+        curve = [CurvePoint(episodes=9, success=0.5)]
+        found = gather(store, baseline="prompting", curve=curve, curve_baseline=("prompting", 0.3))
+        index = write_folder(store, found, tmp_path / "out", title="T")
+    for page_of in (index, index.parent / "episodes.html"):
+        assert "prompting 30.0 %" in page_of.read_text("utf-8")
+        assert "prompting 100.0 %" not in page_of.read_text("utf-8")
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_folder_opens_from_disk_whole_and_runs_nothing(chromium: Browser, tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:

@@ -125,6 +125,7 @@ async def run_experiment(
             runs=[TEST],
             baseline="prompting",
             curve=curve,
+            curve_baseline=("prompting", base),
             diagnostics={agent: failure_split(rows["all"]) for agent, rows in ranks.items() if rows},
         )
     console.print(table.to_rich("Held-out test tasks"))

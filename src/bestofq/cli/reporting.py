@@ -94,6 +94,7 @@ def report(
                 split=split,
                 baseline=baseline,
                 curve=curve,
+                curve_baseline=level,
                 prices=prices,
             )
             console.print(f"written: {written}")

@@ -40,6 +40,7 @@ class Choice(TypedDict):
     split: str | None
     baseline: str | None
     curve: Sequence[CurvePoint] | None
+    curve_baseline: tuple[str, float] | None
     prices: Prices | None
 
 
@@ -113,6 +114,7 @@ def gather(
             "split": split,
             "baseline": baseline,
             "curve": curve,
+            "curve_baseline": curve_baseline,
             "prices": prices,
         },
     )

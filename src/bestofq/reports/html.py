@@ -54,6 +54,7 @@ def write_report(
     split: str | None = None,
     baseline: str | None = None,
     curve: Sequence[CurvePoint] | None = None,
+    curve_baseline: tuple[str, float] | None = None,
     diagnostics: Mapping[str, FailureSplit] | None = None,
     prices: Prices | None = None,
     max_episodes: int = 40,
@@ -68,9 +69,10 @@ def write_report(
     The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised. At most
     `max_episodes` episodes can be replayed, with at most `max_picture_bytes` of pictures; the others are listed, and
     the file says so. With `pictures`, the name of a folder beside the file, all pictures are put there instead.
-    `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4), `prices` what tokens
-    cost that have no price in the store. Where the runs hold search trees, they are counted, and at most `max_trees` of
-    them drawn, with Q and pairs at `alpha` and `threshold` (Agent Q, Eq. 10, Algorithm 1).
+    `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4), `curve_baseline` the
+    name and success of the agent it is held against on the same tasks, `prices` what tokens cost that have no price in
+    the store. Where the runs hold search trees, they are counted, and at most `max_trees` of them drawn, with Q and
+    pairs at `alpha` and `threshold` (Agent Q, Eq. 10, Algorithm 1).
     """
     style, style_hash = page_style()
     named = [run.name for run in store.runs() if runs is None or run.name in runs]
@@ -99,13 +101,14 @@ def write_report(
         "pictures": shelf.pictures,
     }
     script = Markup(_source("report.js"))
+    name, level = curve_baseline or ("", None)
     page = TEMPLATES.get_template("report.html.jinja").render(
         title=title,
         table=table,
         bars=success_bars_svg(table, standalone=False),
         costs=costs,
         pareto=pareto_svg(costs, standalone=False),
-        curve=_curve(curve, table),
+        curve=learning_curve_svg(curve, baseline=level, baseline_name=name, standalone=False) if curve else None,
         splits={name: failure_split_svg(s, standalone=False) for name, s in (diagnostics or {}).items() if s.steps},
         listed=len(listed),
         replayed=len(replayed),
@@ -175,15 +178,6 @@ def _index(episodes: Sequence[EpisodeSummary]) -> dict[str, JsonValue]:
         for e in episodes
     ]
     return {"words": list(words), "episodes": rows}
-
-
-def _curve(curve: Sequence[CurvePoint] | None, table: ResultTable) -> Markup | None:
-    if not curve:
-        return None
-    if table.baseline is None:
-        return learning_curve_svg(curve, standalone=False)
-    level = table.row(table.baseline).success.mean
-    return learning_curve_svg(curve, baseline=level, baseline_name=table.baseline, standalone=False)
 
 
 def _source(name: str) -> str:
