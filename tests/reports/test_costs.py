@@ -82,6 +82,23 @@ async def test_no_success_has_no_price(tmp_path: Path) -> None:
     assert (row["USD/success"], row["tokens/success"], row["USD/task"]) == ("–", "–", "2.80")
 
 
+async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await fill(store)
+        await spend(store, "prompting", "c", [(ASKED,)], "unjudged")
+        await spend(store, "random", "a", [(ASKED,)], "unjudged")
+        table = cost_table(store)
+    asked, random = (next(row for row in table.rows if row.agent == name) for name in ("prompting", "random"))
+    assert (asked.tasks, asked.untold, asked.success) == (3, 1, 0.5)
+    assert asked.total.usd == pytest.approx(3 * 2.8)
+    assert (random.success, random.interval) == (None, None)
+    assert any("2 finished episodes have no verdict that tells" in note for note in table.notes)
+    drawn = pareto_svg(table)
+    assert "prompting: 50.0 %" in drawn
+    assert "random" not in drawn
+    assert "0.0 %" not in pareto_svg(CostTable(rows=(random,)))
+
+
 async def test_the_same_in_the_terminal_in_markdown_in_json_and_in_the_report(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await fill(store)

@@ -6,7 +6,10 @@ import pytest
 from report_nouns import PROVENANCE, record, task
 from rich.console import Console
 
+from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError
+from bestofq.reports.domains import domain_table
+from bestofq.reports.headline import domain_sheet
 from bestofq.reports.table import ResultTable, result_table
 from bestofq.store.store import Store
 
@@ -75,6 +78,15 @@ async def test_a_mean_over_passes_of_unlike_tasks_is_in_its_interval(store: Stor
     row = result_table(store).row("prompting")
     assert (row.success.mean, row.runs) == (0.5, 40)  # the mean of the runs' means is 0.975
     assert row.interval.low <= row.success.mean <= row.interval.high
+
+
+async def test_whose_verdicts_they_are_is_said(store: Store) -> None:
+    assert not any("judge" in note for note in result_table(store).notes)
+    episode = await record(store, "prompting", task("c"), 0, 1, "unjudged")
+    await store.add_verdict(episode, Verdict(reward=0.0, outcome="failure", judge="a judge"), adopt=True)
+    said = "1 of 9 verdicts are by the judge a judge; its error is not in these intervals: `bestofq report --judge 'a "
+    for notes in (result_table(store).notes, domain_table(store).notes, domain_sheet(domain_table(store), {}).notes):
+        assert any(note.startswith(said) for note in notes)
 
 
 async def test_tokens_of_many_episodes_are_counted_on_some(store: Store) -> None:

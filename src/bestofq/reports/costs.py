@@ -6,12 +6,12 @@ is not known makes each sum it is part of unknown: the known part is shown as `�
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, get_args
 
 from rich.table import Table
 
-from bestofq.core.decision import Role, Usage
+from bestofq.core.decision import TOLD, Role, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
@@ -87,16 +87,13 @@ class AgentCost(Noun):
     successes: int
     lost: int  # cut or interrupted: paid for, and no task done
     roles: dict[Role, Spent]
+    untold: int = 0  # of `tasks`, those whose outcome does not tell (`TOLD`): in no success rate
+    success: float | None = None  # of those that tell, the mean over tasks, in [0, 1]; None: none tells
     interval: Interval | None = None  # of success, over tasks
 
     @property
     def total(self) -> Spent:
         return sum(self.roles.values(), Spent())
-
-    @property
-    def success(self) -> float:
-        """Share of tasks, in [0, 1]."""
-        return self.successes / self.tasks
 
 
 class CostTable(Noun):
@@ -145,6 +142,8 @@ class CostTable(Noun):
             notes.append("unknown: no price is set (chat.usd_in, chat.usd_out); ≥: the part whose price is known.")
         if lost := sum(row.lost for row in self.rows):
             notes.append(f"{lost} episodes that were cut or interrupted are paid for and done by nobody: counted in.")
+        if untold := sum(row.untold for row in self.rows):
+            notes.append(f"{untold} finished episodes have no verdict that tells: paid for, and no success as yet.")
         if any(row.successes == 0 for row in self.rows):
             notes.append("–: no success to divide by.")
         return tuple(notes)
@@ -188,15 +187,19 @@ def cost_table(
         raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
     rows: list[AgentCost] = []
     for run in known if runs is None else dict.fromkeys(runs):
-        ended: dict[str, dict[Hashable, list[bool]]] = {}  # by agent and task: whether each finished episode succeeded
+        ended: Counter[str] = Counter()  # by agent
+        told: dict[str, list[Attempt]] = {}
         lost: Counter[str] = Counter()
         decisions: dict[str, dict[Role, Spent]] = {}
         for status in _PAID:
             for episode in store.episodes(run=run, suite=suite, split=split, status=status):
                 if status == "finished":
-                    tasks = ended.setdefault(episode.agent, {})
-                    task = (episode.task.suite, episode.task.id)
-                    tasks.setdefault(task, []).append(episode.verdict.outcome == "success")
+                    ended[episode.agent] += 1
+                    tried = told.setdefault(episode.agent, [])
+                    if episode.verdict.outcome in TOLD:
+                        task = (episode.task.suite, episode.task.id)
+                        won = episode.verdict.outcome == "success"
+                        tried.append(Attempt(task, len(tried), won, len(episode.steps)))
                 else:
                     lost[episode.agent] += 1
                 spent = decisions.setdefault(episode.agent, {})
@@ -206,13 +209,13 @@ def cost_table(
             AgentCost(
                 run=run,
                 agent=agent,
-                tasks=sum(map(len, ended[agent].values())),
-                successes=sum(map(sum, ended[agent].values())),
+                tasks=ended[agent],
+                successes=sum(attempt.success for attempt in told[agent]),
                 lost=lost[agent],
                 roles={role: decisions[agent][role] for role in get_args(Role) if role in decisions[agent]},
-                interval=stats.success_interval(
-                    [Attempt(task, n, won, 0) for task, tries in ended[agent].items() for n, won in enumerate(tries)]
-                ),
+                untold=ended[agent] - len(told[agent]),
+                success=stats.success_rate(told[agent]).mean if told[agent] else None,
+                interval=stats.success_interval(told[agent]) if told[agent] else None,
             )
             for agent in agents or ended
             if agent in ended

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import get_args
 
+from pydantic import Field
 from rich.table import Table
 
 from bestofq.core.decision import Outcome, Usage
@@ -15,6 +16,8 @@ from bestofq.reports.stats import Attempt, Difference, Estimate, Interval
 from bestofq.reports.table import (
     attempts_of,
     counted,
+    judge_notes,
+    judges_of,
     never_finished,
     outcome_notes,
     outcome_words,
@@ -40,6 +43,7 @@ class DomainCell(Noun):
     outcomes: dict[Outcome, int]
     interval: Interval | None = None  # of success, over the domain's tasks
     difference: Difference | None = None  # to the baseline, on the domain's tasks that both did; as in `AgentRow`
+    judges: dict[str, int] = Field(default_factory=dict)  # as in `AgentRow`
 
     @property
     def counted(self) -> int:
@@ -84,8 +88,15 @@ class DomainTable(Noun):
             *([DIFFERENCES.format(self.baseline)] if self.compared else []),
             *counts,
             *outcome_notes(cell.outcomes for cell in last),
+            *self.judging_notes,
             *cost,
         )
+
+    @property
+    def judging_notes(self) -> list[str]:
+        """What of these numbers a judge said."""
+        last = self.rows[-1].cells
+        return judge_notes((cell.judges for cell in last), sum(cell.counted for cell in last))
 
     def row(self, domain: str) -> DomainRow:
         """DataError when there is no such domain."""
@@ -201,6 +212,7 @@ def _cell(episodes: Sequence[EpisodeSummary], cut: int, against: Sequence[Attemp
         interval=stats.success_interval(attempts) if attempts else None,
         difference=stats.paired_difference(attempts, against),
         outcomes={name: count for name, count in found.items() if count},
+        judges=judges_of(episodes),
     )
 
 

@@ -175,18 +175,18 @@ def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup
 def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:
     """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2).
 
-    The cost is in USD where every price is known, else in tokens, and the axis says so.
+    The cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict
+    tells there is no point.
     """
     height, left, right, top, bottom = 300, 46, 18, 14, 40
-    priced = all(row.total.price is not None for row in costs.rows)
+    told = [(row, row.success) for row in costs.rows if row.success is not None]
+    priced = all(row.total.price is not None for row, _ in told)
 
     def cost(row: AgentCost) -> float:
         return (row.total.usd if priced else row.total.tokens) / row.tasks
 
-    floor, ceiling, gap = axis(
-        [high for row in costs.rows for high in (row.success, row.interval.high if row.interval else 0.0)]
-    )
-    most = 1.15 * max(cost(row) for row in costs.rows) or 1.0
+    floor, ceiling, gap = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in told)])
+    most = 1.15 * max((cost(row) for row, _ in told), default=0.0) or 1.0
 
     def x(row: AgentCost) -> float:
         return round(left + (WIDTH - left - right) * cost(row) / most, 1)
@@ -205,19 +205,19 @@ def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:
             parts.append(text(at, height - bottom + 18, _amount(amount, priced), "middle"))
     unit = "USD per task" if priced else "tokens per task (not every price is known)"
     parts.append(text((left + WIDTH - right) / 2, height - 4, unit, "middle"))
-    for row in costs.rows:
+    for row, _ in told:
         if row.interval is not None:
             parts.append(line(x(row), y(row.interval.low), x(row), y(row.interval.high), "whisker faint"))
-    front = pareto_front([(cost(row), row.success) for row in costs.rows])
-    parts.append(shape("polyline", [(x(costs.rows[i]), y(costs.rows[i].success)) for i in front], "base front"))
-    for number, row in enumerate(costs.rows):
+    front = pareto_front([(cost(row), rate) for row, rate in told])
+    parts.append(shape("polyline", [(x(told[i][0]), y(told[i][1])) for i in front], "base front"))
+    for number, (row, rate) in enumerate(told):
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
         circle = Markup('<circle cx="{}" cy="{}" r="4.5" class="{}"><title>{}</title></circle>')
-        title = f"{name}: {100 * row.success:.1f} % at {_amount(cost(row), priced)} {unit}"
-        parts.append(circle.format(x(row), y(row.success), "s1" if number in front else "s0", title))
+        title = f"{name}: {100 * rate:.1f} % at {_amount(cost(row), priced)} {unit}"
+        parts.append(circle.format(x(row), y(rate), "s1" if number in front else "s0", title))
         late = x(row) > WIDTH * 0.7
         parts.append(
-            text(x(row) + (-9 if late else 9), y(row.success) + 4, shortened(name, 30), "end name" if late else "name")
+            text(x(row) + (-9 if late else 9), y(rate) + 4, shortened(name, 30), "end name" if late else "name")
         )
     return svg(parts, height, "Success against the cost of a task", standalone)
 

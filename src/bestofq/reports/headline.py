@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from bestofq.reports.costs import Prices
 from bestofq.reports.domains import DIFFERENCES, DomainTable
 from bestofq.reports.origin import Origin
+from bestofq.reports.rows import APART
 from bestofq.reports.sheet import Cell, Column, Row, Sheet
 from bestofq.reports.stats import Estimate, Interval, Measure
 from bestofq.reports.table import ResultTable, outcome_words
@@ -87,6 +88,8 @@ def domain_sheet(table: DomainTable, made: Mapping[str, Origin]) -> Sheet:
         notes=(
             "95 % bootstrap over the domain's tasks; where all came out alike, the exact bound.",
             "±: standard error over runs.",
+            *([APART] if table.apart else []),
+            *table.judging_notes,
             *([DIFFERENCES.format(table.baseline)] if table.compared else []),
         ),
     )

@@ -1,9 +1,11 @@
 """The headline table (Best-of-Q, Table 2's shape) from what a store holds."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
+from pydantic import Field
 from rich.table import Table
 
 from bestofq.core.decision import TOLD, Outcome
@@ -53,6 +55,7 @@ class AgentRow(Noun):
         Outcome, int
     ]  # of finished episodes; `infra_error`: cut and never finished afterwards; `success` is a share of TOLD's alone
     tokens: Tokens
+    judges: dict[str, int] = Field(default_factory=dict)  # verdicts of TOLD that a judge gave, by its name
 
     @property
     def counted(self) -> int:
@@ -108,6 +111,7 @@ class ResultTable(Noun):
         if single := [row.agent for row in self.rows if row.runs == 1]:
             notes.append(f"One run only, so no ±: {', '.join(single)}.")
         notes += outcome_notes(row.outcomes for row in self.rows)
+        notes += judge_notes((row.judges for row in self.rows), sum(row.counted for row in self.rows))
         if any(row.tokens.episodes < row.episodes for row in self.rows):
             notes.append(f"Tokens are counted on {TOKENS_FROM} episodes of each agent, spread evenly.")
         return tuple(notes)
@@ -201,6 +205,7 @@ def result_table(
             else None,
             outcomes={name: outcomes[name] for name in get_args(Outcome) if outcomes[name]},
             tokens=_tokens(store, episodes, tokens_from),
+            judges=judges_of(episodes),
         )
 
     found = [row(name) for name in names]
@@ -255,6 +260,21 @@ def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
             f"{total['infra_error']} episodes cut by the infrastructure and never finished are left out of success."
         )
     return notes
+
+
+def judges_of(episodes: Iterable[EpisodeSummary]) -> dict[str, int]:
+    """How many verdicts that tell each judge gave; the environment's are left out."""
+    return dict(Counter(e.judge for e in episodes if e.told and e.judge))
+
+
+def judge_notes(rows: Iterable[Mapping[str, int]], told: int) -> list[str]:
+    """Which of the `told` verdicts are a judge's, a sentence a judge."""
+    total = sum((Counter(row) for row in rows), Counter[str]())
+    return [
+        f"{count} of {told} verdicts are by the judge {judge}; its error is not in these intervals: "
+        f"`bestofq report --judge {shlex.quote(judge)} --judge-run RUN` puts it in, in the table `judged`."
+        for judge, count in total.items()
+    ]
 
 
 def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
