@@ -46,9 +46,9 @@ def report(
         list[str] | None, typer.Option(help="Print it: agents, domains, reliability, …; all; may be given again.")
     ] = None,
     run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Agents to show; none: all.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Agents or rows to show; none: all.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="The agent others are compared with.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="The agent or row others are compared with.")] = None,
     discount: Annotated[
         float | None, typer.Option(min=0, max=1, help="Of the outcome Q is compared with; none: Q's own, if known.")
     ] = None,
