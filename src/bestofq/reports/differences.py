@@ -13,7 +13,7 @@ import numpy as np
 
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
-from bestofq.reports import stats
+from bestofq.reports import passes, stats
 from bestofq.reports.behaviour import SHARES, habits
 from bestofq.reports.calibration import Valued, binned, ece
 from bestofq.reports.costs import Prices
@@ -131,6 +131,6 @@ def _passes(attempts: Mapping[str, Sequence[Attempt]]) -> Iterator[Compared]:
     k = min((max(tries.values(), default=0) for tries in runs), default=0)
     if k < 2:
         return
-    yield _ratios(f"pass@{k}", {agent: stats.pass_tally(tried, k) for agent, tried in attempts.items()}, stats.SIGNED)
-    variances = {agent: stats.variance_tally(tried, 1) for agent, tried in attempts.items()}
+    yield _ratios(f"pass@{k}", {agent: passes.pass_tally(tried, k) for agent, tried in attempts.items()}, stats.SIGNED)
+    variances = {agent: passes.variance_tally(tried, 1) for agent, tried in attempts.items()}
     yield _ratios("task variance", variances, (-0.5, 0.5))

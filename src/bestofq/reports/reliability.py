@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bestofq.core.noun import Noun
-from bestofq.reports import stats
+from bestofq.reports import passes, stats
 from bestofq.reports.origin import Origin, origins
 from bestofq.reports.rows import rows_of
 from bestofq.reports.sheet import Column, Row, Sheet
@@ -35,8 +35,8 @@ def reliability(attempts: dict[str, list[Attempt]], *, most: int | None = None) 
                     agent=agent,
                     k=k,
                     tasks=sum(done >= k for done in runs),
-                    solved=stats.pass_at(tried, k),
-                    variance=stats.pass_variance(tried, k),
+                    solved=passes.pass_at(tried, k),
+                    variance=passes.pass_variance(tried, k),
                     biased=any(k < done < 2 * k for done in runs),
                 )
             )

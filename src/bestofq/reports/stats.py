@@ -6,7 +6,7 @@ runs that are all alike: its error over runs is 0, and only the interval over ta
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from math import comb, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -87,7 +87,7 @@ def success_rate(attempts: Sequence[Attempt]) -> Estimate:
     """Success in [0, 1] (Table 2): per task the share of its runs that succeeded, then the mean over tasks, which is in
     its `success_interval`. Where all runs hold the same tasks it is the mean over runs."""
     runs = over_runs([float(np.mean([a.success for a in run])) for run in _by_run(attempts).values()])
-    tasks = [float(np.mean([a.success for a in task])) for task in _by_task(attempts).values()]
+    tasks = [float(np.mean([a.success for a in task])) for task in by_task(attempts).values()]
     return runs.model_copy(update={"mean": float(np.mean(tasks))})
 
 
@@ -104,7 +104,7 @@ def steps_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, s
     """The interval of `steps_for_success` over other tasks, all runs of a task together; None when at most one task
     was solved."""
     runs = {run: at for at, run in enumerate(_by_run(attempts))}
-    tasks = {task: at for at, task in enumerate(_by_task(attempts))}
+    tasks = {task: at for at, task in enumerate(by_task(attempts))}
     counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
     for attempt in attempts:
         counts[tasks[attempt.task], runs[attempt.run]] += attempt.success * np.array([attempt.steps, 1.0])
@@ -129,45 +129,12 @@ def task_variance(attempts: Sequence[Attempt]) -> float | None:
 
     Between 0 and 0.5. None when no task was done twice; tasks done once are left out.
     """
-    by_task = [[a.success for a in task] for task in _by_task(attempts).values() if len(task) > 1]
-    return float(np.mean([np.var(task, ddof=1) for task in by_task])) if by_task else None
-
-
-def pass_at(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
-    """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
-
-    Per task 1 − C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021).
-    """
-    return ratio(pass_tally(attempts, k), span=UNIT, resamples=resamples, seed=seed)
-
-
-def pass_variance(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
-    """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times; k = 1: `task_variance`.
-
-    A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
-    C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1. For k < n < 2k the plug-in of
-    m = C(f, k) / C(n, k), biased downwards; for n = k that is 0 whatever the runs brought, and so left out.
-    """
-    return ratio(variance_tally(attempts, k), span=(0.0, 0.5), resamples=resamples, seed=seed)
+    several = [[a.success for a in task] for task in by_task(attempts).values() if len(task) > 1]
+    return float(np.mean([np.var(task, ddof=1) for task in several])) if several else None
 
 
 Tally = Mapping[Hashable, tuple[float, float]]
 """By task, a part and the whole that it is of: `ratio` adds both up."""
-
-
-def pass_tally(attempts: Sequence[Attempt], k: int) -> Tally:
-    """What `pass_at` is the ratio of."""
-    return _of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k))
-
-
-def variance_tally(attempts: Sequence[Attempt], k: int) -> Tally:
-    """What `pass_variance` is the ratio of."""
-
-    def variance(runs: int, lost: int) -> float:
-        missed = comb(lost, k) / comb(runs, k)
-        return missed - (comb(lost, 2 * k) / comb(runs, 2 * k) if runs >= 2 * k else missed**2)
-
-    return _of_tasks(attempts, k + 1, variance)
 
 
 def ratio(counts: Tally, *, span: Span | None = None, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
@@ -267,7 +234,7 @@ def quotient(sums: Doubles) -> Doubles:
 
 def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
     """By task, the share of its attempts that succeeded."""
-    return {task: float(np.mean([a.success for a in tried])) for task, tried in _by_task(attempts).items()}
+    return {task: float(np.mean([a.success for a in tried])) for task, tried in by_task(attempts).items()}
 
 
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
@@ -297,7 +264,7 @@ def paired_difference(
     runs drawn again, for each agent on its own (hierarchical): wider, since d already holds one draw of that noise.
     Where d is the same in all tasks: `alike_interval`. None when the agents have no task in common.
     """
-    ours_by_task, theirs_by_task = _by_task(ours), _by_task(theirs)
+    ours_by_task, theirs_by_task = by_task(ours), by_task(theirs)
     common = [task for task in ours_by_task if task in theirs_by_task]
     if not common:
         return None
@@ -354,12 +321,6 @@ def alike(interval: Interval) -> bool:
     return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 
-def _of_tasks(attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float]) -> Tally:
-    """`of_task` (runs, failures) of each task done `least` times or more."""
-    runs = {task: [not a.success for a in tried] for task, tried in _by_task(attempts).items()}
-    return {task: (of_task(len(lost), sum(lost)), 1.0) for task, lost in runs.items() if len(lost) >= least}
-
-
 def _by_run(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
     found: dict[Hashable, list[Attempt]] = {}
     for attempt in attempts:
@@ -367,7 +328,8 @@ def _by_run(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
     return found
 
 
-def _by_task(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
+def by_task(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
+    """The attempts at each task."""
     found: dict[Hashable, list[Attempt]] = {}
     for attempt in attempts:
         found.setdefault(attempt.task, []).append(attempt)
