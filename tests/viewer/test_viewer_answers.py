@@ -155,13 +155,24 @@ def test_it_only_shows(browser: TestClient) -> None:
     assert browser.post("/").status_code == 405
 
 
-def test_a_name_from_elsewhere_is_refused_on_loopback(store: Store) -> None:
-    elsewhere = TestClient(viewer_app(store, name="tests"), base_url="http://evil.test:8760")
-    answer = elsewhere.get("/")
-    assert answer.status_code == 403
-    assert "Runs" not in answer.text
-    for name in ("localhost:8760", "[::1]:8760"):
-        assert TestClient(viewer_app(store, name="tests"), base_url=f"http://{name}").get("/").status_code == 200
+def test_a_name_from_elsewhere_is_refused_on_loopback(store: Store, browser: TestClient) -> None:
+    for name in (
+        "evil.test:8760",
+        "a{b.evil.test:8760",
+        "",
+        "é",
+        "localhost.evil.test",
+        "127.0.0.1:80:80",
+        "127.0.0.2",
+    ):
+        answer = browser.get("/", headers=[(b"Host", name.encode())])
+        assert answer.status_code == 403, name
+        assert "Runs" not in answer.text
+    for name in ("localhost:8760", "LocalHost", "[::1]:8760"):
+        assert browser.get("/", headers={"Host": name}).status_code == 200, name
+    asked = TestClient(viewer_app(store, name="tests", host="127.0.0.2"), base_url="http://127.0.0.2:8760")
+    assert asked.get("/").status_code == 200
+    assert asked.get("/", headers={"Host": "127.0.0.3"}).status_code == 403
 
 
 def test_a_token_is_asked_for_and_then_remembered(store: Store) -> None:
@@ -199,7 +210,7 @@ def test_the_command_says_what_is_wrong_without_loading_what_it_does_not_need(tm
     assert said.endswith("holds no bestofq store: collect episodes into it first False")
 
 
-@pytest.mark.parametrize(("host", "asks"), [("127.0.0.1", False), ("0.0.0.0", True)])
+@pytest.mark.parametrize(("host", "asks"), [("127.0.0.1", False), ("127.0.0.2", False), ("0.0.0.0", True)])
 def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host: str, asks: bool) -> None:
     code = (
         "import sys; from pathlib import Path; from bestofq.store.store import Store\n"
@@ -218,7 +229,7 @@ def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         assert ("?token=" in address) == asks
-        on_loopback = re.sub(r"//[^:/]+", "//127.0.0.1", address)
+        on_loopback = re.sub(r"//[^:/]+", "//127.0.0.1", address) if asks else address
         assert "eval" in httpx.get(on_loopback, follow_redirects=not asks, cookies={}).text or asks
         assert httpx.get(on_loopback.partition("?")[0]).status_code == (403 if asks else 200)
         process.send_signal(signal.SIGINT)

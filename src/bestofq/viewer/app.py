@@ -32,8 +32,9 @@ ALPHA = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10), as
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
-def viewer_app(store: Store, *, name: str, token: str | None = None) -> Guard:
-    """Pages over a store, opened read-only. With a token only those who know it read them, else only this machine."""
+def viewer_app(store: Store, *, name: str, token: str | None = None, host: str | None = None) -> Guard:
+    """Pages over a store, opened read-only. With a token only those who know it read them, else only this machine, by a
+    loopback name or by `host`."""
     app = Starlette(
         routes=[
             Route("/", _runs),
@@ -51,7 +52,7 @@ def viewer_app(store: Store, *, name: str, token: str | None = None) -> Guard:
     )
     app.state.store = store
     app.state.name = name
-    return Guard(app, token=token)
+    return Guard(app, token=token, host=host)
 
 
 def _store(request: Request) -> Store:

@@ -3,6 +3,7 @@
 Whatever the pages of a store hold, no browser runs, loads or sends anything that is not the viewer's own.
 """
 
+import re
 import secrets
 from hashlib import sha256
 from urllib.parse import urlencode
@@ -23,7 +24,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def new_token() -> str:
@@ -32,13 +33,16 @@ def new_token() -> str:
 
 
 class Guard:
-    """Lets an application be read by who knows `token`; without one, by who calls this machine by a loopback name.
+    """Lets an application be read by who knows `token`; without one, by who calls this machine by a loopback name, or
+    by `host`, the name it was asked to listen on.
 
     The names matter: a page elsewhere could have its own name lead to 127.0.0.1, and then read what is served there.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, *, token: str | None, host: str | None = None) -> None:
+        names = "|".join(map(re.escape, LOOPBACK if host is None else (*LOOPBACK, host)))
         self._app = app
+        self._own = re.compile(rf"(?:{names})(?::\d+)?", re.ASCII | re.IGNORECASE)
         self._token = token
         self._cookie = "" if token is None else f"bestofq_view_{sha256(token.encode()).hexdigest()[:8]}"
 
@@ -59,9 +63,10 @@ class Guard:
     def _answer(self, request: Request) -> Response | None:
         """None: let it pass."""
         if self._token is None:
-            if (name := request.url.hostname) in LOOPBACK:
+            called = request.headers.getlist("host")  # not `request.url`: where this is no name, it has the socket's
+            if len(called) == 1 and self._own.fullmatch(called[0]):
                 return None
-            return _refusal(f"This viewer answers to the names of its own machine only, not to {name!r}.")
+            return _refusal(f"This viewer answers to the names of its own machine only, not to {', '.join(called)!r}.")
         if (given := request.query_params.get("token")) is not None:
             if not self._is_token(given):
                 return _refusal("This is not the viewer's token: open the address that `bestofq view` printed.")

@@ -42,7 +42,7 @@ def serve(store: Store, *, name: str, host: str, port: int, ready: Callable[[str
     listener = listen(host, port)
     token = None if is_loopback(listener) else new_token()
     config = uvicorn.Config(
-        viewer_app(store, name=name, token=token),
+        viewer_app(store, name=name, token=token, host=_shown(host)),
         log_level="error",
         access_log=False,  # addresses can hold the token
         lifespan="off",
@@ -59,5 +59,9 @@ def _address(listener: socket.socket, host: str, token: str | None) -> str:
     port = listener.getsockname()[1]
     if ip_address(listener.getsockname()[0]).is_unspecified:
         host = socket.gethostname()
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/" + ("" if token is None else f"?{urlencode({'token': token})}")
+    return f"http://{_shown(host)}:{port}/" + ("" if token is None else f"?{urlencode({'token': token})}")
+
+
+def _shown(host: str) -> str:
+    """A host as addresses have it."""
+    return f"[{host}]" if ":" in host else host
