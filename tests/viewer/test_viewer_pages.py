@@ -256,6 +256,11 @@ async def test_a_search_tree_folds(shop: Path, look: Looking) -> None:
         assert await below.is_visible()
         await it.page.locator("summary").first.click()
         assert not await below.is_visible()
+        await it.page.get_by_role("button", name="Unfold all").click()
+        assert await below.is_visible()
+        assert await below.locator(".thought").inner_text() == "Kettle"
+        await it.page.get_by_role("button", name="Fold all", exact=True).click()
+        assert not await below.is_visible()
         await it.page.locator("input[name=alpha]").fill("1")
         await it.page.get_by_role("button", name="Show").click()
         await it.page.wait_for_url("**alpha=1")

@@ -1,5 +1,5 @@
 "use strict";
-/* Three things that links and forms cannot do: keys, pages that grow, filters that apply themselves.
+/* What links and forms cannot do: keys, pages that grow, filters that apply themselves, trees that unfold at once.
    What is fetched is the same page again; its parts that differ take the place of the old ones. */
 
 const EVERY = 1000; // milliseconds between two looks at a page that may grow
@@ -69,6 +69,8 @@ addEventListener("keydown", (event) => {
 });
 
 addEventListener("click", (event) => {
+  const fold = event.target.closest?.("[data-fold]")?.dataset.fold;
+  if (fold) for (const details of document.querySelectorAll(".tree details")) details.open = fold === "open";
   const link = event.target.closest?.(".steps a, .chart a");
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
