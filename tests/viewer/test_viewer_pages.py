@@ -236,6 +236,10 @@ async def test_two_agents_stand_side_by_side(shop: Path, look: Looking) -> None:
         assert (await it.text(".parted h3")).split() == ["Step", "2", "they", "part", "here"]
         labels = await it.page.locator("#step-2 .label").all_inner_texts()
         assert sorted(labels) == ["click link Kettle 1", "click link Kettle 2"]
+        await it.page.evaluate("window.same = true")
+        await it.page.get_by_role("link", name="They part at step 2").click()
+        await it.page.wait_for_url("**#step-2")
+        assert await it.page.evaluate("window.same")
         assert await it.page.locator(".picture img").first.get_attribute("loading") == "lazy"
         await it.page.locator(".side-head select").first.select_option(index=0)
         await it.page.wait_for_load_state()
@@ -267,8 +271,12 @@ async def test_a_search_tree_folds(shop: Path, look: Looking) -> None:
         assert (await it.text(".node .bars")).split()[-1] == "0.500"
         await it.go("/task?suite=shop&task=kettles--0")
         await it.page.get_by_role("link", name="careful").click()
-        chosen = await it.page.locator(".candidates .chosen .bar").all_inner_texts()
-        assert [" ".join(text.split()) for text in chosen] == [
+        bars = it.page.locator(".candidates .chosen .bar")
+        assert [" ".join(text.split()) for text in await bars.all_inner_texts()] == ["feedback 0.300"]  # another run's
+        with Store.open(shop) as store:
+            await store.trees.save("eval", shop_tree(shop_task()).frozen())
+        await it.page.reload()
+        assert [" ".join(text.split()) for text in await bars.all_inner_texts()] == [
             "feedback 0.300",
             "visits 2",
             "Q̃ search 0.500",

@@ -62,6 +62,13 @@ def test_bars_span_an_episode() -> None:
     assert [bar.share for view in views for bar in view.bars] == pytest.approx([0.25, 1.0])
 
 
+def test_bars_of_two_episodes_are_of_one_scale_where_they_are_of_one_kind() -> None:
+    one, other = (Scores.of([decided(scores, 0.3)]) for scores in ((0.1, 0.4), (0.1, 0.8)))
+    for scores in (one.beside(other), other.beside(one)):
+        assert (scores.range, scores.value_range) == (Range(low=0.0, high=0.8), Range(low=0.0, high=0.8))
+    assert one.beside(Scores.of([decided((-7.5, 3.7), 0.3)])) == one
+
+
 def test_marks_keep_to_the_viewport_and_the_chosen_one_comes_last() -> None:
     seen = shop_page(0)
     far = seen.elements[0].model_copy(update={"mark": 3, "box": seen.elements[0].box._replace(y=900.0)})  # type: ignore[union-attr]

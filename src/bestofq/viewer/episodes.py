@@ -95,10 +95,8 @@ def episode_view(store: Store, episode: str, asked: str | None) -> EpisodeView |
     at = _position(asked, len(steps), running)
     slot = head.summary.slot
     trees = store.trees.summaries(suite=slot.suite, task=slot.task)
-    place = None
-    if own := [tree for tree in trees if tree.run == head.summary.run] or trees:
-        tree = store.trees.load(own[0].run, slot.suite, slot.task, repeat=own[0].slot.repeat)
-        place = None if tree is None else TreePlace.after(tree, decisions[:at])
+    own = store.trees.load(head.summary.run, slot.suite, slot.task, repeat=slot.repeat)
+    place = None if own is None else TreePlace.after(own, decisions[:at])
     siblings = store.catalogue.episodes(Wanted(suite=slot.suite, task=slot.task), limit=SIBLINGS)
     return EpisodeView(
         head=head,

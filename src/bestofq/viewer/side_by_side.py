@@ -1,7 +1,7 @@
 """Two episodes of the same task, step beside step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.exceptions import HTTPException
 
@@ -17,9 +17,16 @@ from bestofq.viewer.steps import Scores, spent_by_role
 class Side:
     head: Head
     steps: Sequence[StepSummary]
-    views: Sequence[StepView]
     scores: Scores
     spent: Sequence[tuple[str, Spent]]
+
+    @property
+    def pages(self) -> int:
+        """How many there are to show: the end's too, once there is one."""
+        return len(self.steps) + (self.head.summary.status != "running")
+
+    def view(self, store: Store, at: int) -> StepView | None:
+        return step_view(store, self.head.summary.id, self.steps, at, self.scores) if at < self.pages else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +45,8 @@ def side_by_side(store: Store, left: str, right: str) -> SideBySide:
     one, other = _side(store, left), _side(store, right)
     if (task := one.head.summary.slot[:2]) != other.head.summary.slot[:2]:
         raise HTTPException(404, "These two episodes are of different tasks: choose two of the same.")
-    longest = max(len(one.views), len(other.views))
-    rows = [(_at(one.views, i), _at(other.views, i)) for i in range(longest)]
+    one, other = (replace(side, scores=side.scores.beside(by.scores)) for side, by in ((one, other), (other, one)))
+    rows = [(one.view(store, at), other.view(store, at)) for at in range(max(one.pages, other.pages))]
     pairs = zip(one.steps, other.steps, strict=False)
     same = [a.decision.candidate.label == b.decision.candidate.label for a, b in pairs]
     parted = same.index(False) if False in same else min(len(one.steps), len(other.steps))
@@ -58,16 +65,9 @@ def _side(store: Store, episode: str) -> Side:
         raise HTTPException(404, f"There is no episode {episode!r} in this store.")
     steps = store.catalogue.steps(episode)
     decisions = [step.decision for step in steps]
-    scores = Scores.of(decisions)
-    ends = len(steps) + (head.summary.status != "running")
     return Side(
         head=head,
         steps=steps,
-        views=[step_view(store, episode, steps, at, scores) for at in range(ends)],
-        scores=scores,
+        scores=Scores.of(decisions),
         spent=spent_by_role(used for decision in decisions for used in decision.usage),
     )
-
-
-def _at(views: Sequence[StepView], index: int) -> StepView | None:
-    return views[index] if index < len(views) else None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from bestofq.core.actions import Targeted, action_text
@@ -33,6 +33,9 @@ class Range:
     def share(self, value: float) -> float:
         """Of the way from low to high."""
         return (value - self.low) / (self.high - self.low)
+
+    def __or__(self, other: "Range") -> "Range":
+        return Range(low=min(self.low, other.low), high=max(self.high, other.high))
 
 
 UNIT = Range(low=0.0, high=1.0)
@@ -111,6 +114,12 @@ class Scores:
             value_range=Range.of(together if known.values else values),
             told=bool(values) or len(set(every)) > 1,
         )
+
+    def beside(self, other: "Scores") -> "Scores":
+        """With bars as long as the other's of the same number, where the scores of both are the same kind."""
+        if self.name != other.name:
+            return self
+        return replace(self, range=self.range | other.range, value_range=self.value_range | other.value_range)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 
 const EVERY = 1000; // milliseconds between two looks at a page that may grow
 let tag = null;
+let shown = location.pathname + location.search;
 let doing = Promise.resolve(); // one fetch after the other, in the order they were asked for
 
 function renew(parsed) {
@@ -36,6 +37,7 @@ async function show(address, headers) {
   if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
   const text = await answer.text();
   if (address !== location.href) history.pushState(null, "", address);
+  shown = location.pathname + location.search;
   tag = answer.headers.get("ETag");
   renew(new DOMParser().parseFromString(text, "text/html"));
 }
@@ -84,5 +86,7 @@ addEventListener("change", (event) => {
   }
 });
 
-addEventListener("popstate", () => location.reload());
+addEventListener("popstate", () => {
+  if (location.pathname + location.search !== shown) location.reload(); // else it is another place of this page
+});
 setTimeout(look, EVERY);
