@@ -7,7 +7,23 @@ let tag = null;
 let shown = location.pathname + location.search;
 let doing = Promise.resolve(); // one fetch after the other, in the order they were asked for
 
-function renew(parsed) {
+/* Puts `again` in the place of a part: what is chosen in it, and how far it is scrolled, stays. */
+function replace(part, again) {
+  const held = document.activeElement;
+  const same = ({ name, value }) => again.querySelector(`input[name="${CSS.escape(name)}"][value="${CSS.escape(value)}"]`);
+  for (const radio of part.querySelectorAll("input[type=radio]:checked")) {
+    const there = same(radio);
+    if (there) there.checked = true;
+  }
+  const boxes = (within) => [within, ...within.querySelectorAll(".scroll, pre")];
+  const places = boxes(part).map((box) => [box.scrollLeft, box.scrollTop]);
+  const focused = part.contains(held) && held.type === "radio";
+  part.replaceWith(again);
+  boxes(again).forEach((box, index) => box.scrollTo(...(places[index] ?? [0, 0])));
+  if (focused) same(held)?.focus();
+}
+
+function renew(parsed, moved) {
   document.title = parsed.title;
   const [old, fresh] = [document.querySelector("main"), parsed.querySelector("main")];
   old.toggleAttribute("data-live", fresh.hasAttribute("data-live"));
@@ -24,22 +40,31 @@ function renew(parsed) {
   const held = document.activeElement?.dataset?.key;
   for (const part of parts(old)) {
     const again = fresh.querySelector(`[data-part][id="${CSS.escape(part.id)}"]`);
-    if (part.isEqualNode(again) || (part.contains(document.activeElement) && part.matches("form"))) continue;
-    part.replaceWith(again);
+    const busy = part.contains(document.activeElement) && (part.matches("form") || document.activeElement.matches("select"));
+    if (part.isEqualNode(again)) continue;
+    if (busy) tag = null; // the next look sees it again
+    else if (moved) part.replaceWith(again);
+    else replace(part, again);
   }
   if (held && document.activeElement === document.body) keyed(held)?.focus();
 }
 
 /* Shows an address in the place of this page, unless the server says that nothing is new there. */
 async function show(address, headers) {
-  const answer = await fetch(address, { headers, cache: "no-store" });
+  const lost = (is) => document.querySelector("main").toggleAttribute("data-lost", is);
+  const answer = await fetch(address, { headers, cache: "no-store" }).catch((error) => {
+    lost(true);
+    throw error;
+  });
+  lost(false);
   if (answer.status === 304) return;
   if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
   const text = await answer.text();
-  if (address !== location.href) history.pushState(null, "", address);
+  const moved = address !== location.href;
+  if (moved) history.pushState(null, "", address);
   shown = location.pathname + location.search;
   tag = answer.headers.get("ETag");
-  renew(new DOMParser().parseFromString(text, "text/html"));
+  renew(new DOMParser().parseFromString(text, "text/html"), moved);
 }
 
 const inTurn = (job) => {
@@ -55,7 +80,7 @@ function look() {
 }
 
 addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), select, textarea")) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
@@ -84,9 +109,11 @@ addEventListener("change", (event) => {
   if (event.target.matches("form.filters select, form.filters input[type=checkbox], .side-head select")) {
     event.target.form.requestSubmit();
   }
+  if (event.target.matches("input[data-toggle]")) sessionStorage.setItem(event.target.id, event.target.checked);
 });
 
 addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) location.reload(); // else it is another place of this page
 });
+for (const box of document.querySelectorAll("input[data-toggle]")) box.checked = sessionStorage.getItem(box.id) !== "false";
 setTimeout(look, EVERY);
