@@ -1,6 +1,9 @@
+import asyncio
 import subprocess
 import sys
+import tempfile
 from base64 import b64decode
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -83,6 +86,40 @@ async def test_a_reader_needs_a_store_and_cannot_write(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
     with Store.open(tmp_path, read_only=True) as store, pytest.raises(DataError, match="read-only"):
         await store.begin_run("r", {}, PROVENANCE)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that every user of this machine can reach, as pytest's own cannot be."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+        (Path(folder) / "a store?").chmod(0o755)
+
+
+def test_a_store_that_cannot_be_written_can_be_read(open_folder: Path) -> None:
+    """By another user, in a process of its own: nothing binds root."""
+    folder = open_folder / "a store?"
+    code = (
+        "import os, sqlite3, sys, sqlalchemy.dialects.sqlite.pysqlite; from bestofq.store.store import Store\n"
+        "if os.getuid() == 0: os.setgid(65534); os.setuid(65534)\n"
+        "with Store.open(sys.argv[1], read_only=True) as store: print([run.name for run in store.runs()])"
+    )
+
+    def read() -> str:
+        command = [sys.executable, "-c", code, str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.stdout.strip() or done.stderr.splitlines()[-1]
+
+    with Store.open(folder) as store:
+        asyncio.run(store.begin_run("r", {}, PROVENANCE))
+        folder.chmod(0o555)
+        assert read() == "['r']"
+        folder.chmod(0o755)
+    folder.chmod(0o555)
+    assert read() == "['r']"
+    (folder / "store.sqlite").chmod(0)
+    assert "cannot be read (unable to open database file): copy its folder" in read()
 
 
 async def test_a_url_takes_a_folder_for_its_pictures(tmp_path: Path) -> None:

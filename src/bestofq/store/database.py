@@ -7,29 +7,39 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 import fcntl
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, insert, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import DataError
 from bestofq.store import schema
 
 _BUSY_MS = 10_000
+_WRITING = ("journal_mode=WAL", "synchronous=NORMAL")
 
 
 def sqlite_url(file: Path) -> URL:
     return URL.create("sqlite+pysqlite", database=str(file))
 
 
-def connect(url: URL | str) -> Engine:
+def reading_url(file: Path) -> URL:
+    """To read a store. One that cannot be written is taken as it lies, unless a log beside it says more."""
+    if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
+        return sqlite_url(file)
+    return URL.create("sqlite+pysqlite", database=file.absolute().as_uri(), query={"immutable": "1", "uri": "true"})
+
+
+def connect(url: URL | str, *, read_only: bool = False) -> Engine:
     """An engine whose transactions begin and end where SQLAlchemy says so, on any of its databases."""
     url = make_url(url)
     engine = create_engine(url)
     if url.get_backend_name() == "sqlite":
-        event.listen(engine, "connect", _on_connect)
+        event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
         event.listen(engine, "begin", _on_begin)
     return engine
 
@@ -48,11 +58,14 @@ def prepare(engine: Engine) -> None:
 
 
 def check(engine: Engine) -> None:
-    """Refuse (DataError) what is no store, or a store of another schema version."""
-    with engine.connect() as connection:
-        if not inspect(connection).has_table(schema.FACTS.name):
-            raise DataError(f"{_name(engine)} holds no bestofq store: collect episodes into it first")
-        _check(connection)
+    """Refuse (DataError) what is no store, a store of another schema version, and what this user may not read."""
+    try:
+        with engine.connect() as connection:
+            if not inspect(connection).has_table(schema.FACTS.name):
+                raise DataError(f"{_name(engine)} holds no bestofq store: collect episodes into it first")
+            _check(connection)
+    except OperationalError as error:
+        raise DataError(f"{_name(engine)} cannot be read ({error.orig}): copy its folder, and read the copy") from error
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -87,6 +100,17 @@ class WriterLock:
         self._held.close()
 
 
+def is_written(lock: Path) -> bool:
+    """Whether the process that took a `WriterLock` last still runs. The lock is not tried: a writer may want it."""
+    try:
+        os.kill(int(lock.read_text("utf-8")), 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except (OSError, ValueError, OverflowError):  # another user's, or just being taken
+        return True
+    return True
+
+
 def _check(connection: Connection) -> None:
     found = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
     if found != str(schema.VERSION):
@@ -100,16 +124,10 @@ def _name(engine: Engine) -> str:
     return engine.url.database or engine.url.render_as_string(hide_password=True)
 
 
-def _on_connect(dbapi: Any, _record: object) -> None:
+def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:
     dbapi.isolation_level = None  # the driver begins no transaction of its own: `_on_begin` does
     cursor = dbapi.cursor()
-    for pragma in (
-        f"busy_timeout={_BUSY_MS}",
-        "journal_mode=WAL",
-        "synchronous=NORMAL",
-        "foreign_keys=ON",
-        "cache_size=-32768",
-    ):
+    for pragma in (f"busy_timeout={_BUSY_MS}", *journal, "foreign_keys=ON", "cache_size=-32768"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, Engine, and_, delete, insert, select, update
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Episode, Provenance, Step, Verdict
@@ -42,8 +43,11 @@ class Store:
     Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls.
     """
 
-    def __init__(self, engine: Engine, files: Path, lock: database.WriterLock | None, *, read_only: bool) -> None:
+    def __init__(
+        self, engine: Engine, files: Path, lock: database.WriterLock | None, *, read_only: bool, alone: bool
+    ) -> None:
         self.screenshots = Screenshots(files / "screenshots")
+        self._lock_file = files / "writer.lock" if alone else None
         self._engine = engine
         self._lock = lock
         self._writer = None if read_only else Writer(engine)
@@ -58,15 +62,16 @@ class Store:
         if "://" in str(where):
             if files is None:
                 raise DataError(f"{where} holds no pictures: give `files`, a folder for them")
-            folder, url, lock = files, str(where), None
+            folder, url, lock, alone = files, make_url(str(where)), None, False
         else:
             folder = Path(where)
-            url = database.sqlite_url(folder / "store.sqlite").render_as_string(hide_password=False)
-            if read_only and not (folder / "store.sqlite").exists():
+            file = folder / "store.sqlite"
+            if read_only and not file.exists():
                 raise DataError(f"{folder} holds no bestofq store: collect episodes into it first")
             folder.mkdir(parents=True, exist_ok=True)
-            lock = None if read_only else database.WriterLock(folder / "writer.lock")
-        engine = database.connect(url)
+            url = database.reading_url(file) if read_only else database.sqlite_url(file)
+            lock, alone = None if read_only else database.WriterLock(folder / "writer.lock"), True
+        engine = database.connect(url, read_only=read_only)
         try:
             (database.check if read_only else database.prepare)(engine)
         except BaseException:
@@ -74,7 +79,7 @@ class Store:
             if lock is not None:
                 lock.release()
             raise
-        return cls(engine, folder, lock, read_only=read_only)
+        return cls(engine, folder, lock, read_only=read_only, alone=alone)
 
     def close(self) -> None:
         """Commit what waits, and let another process write."""
@@ -98,6 +103,11 @@ class Store:
     def trees(self) -> Trees:
         """The search trees kept in this store."""
         return Trees(self._engine, self._writer)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether a process of this machine may be writing it: a folder's last writer still runs; a URL never tells."""
+        return self._lock_file is None or database.is_written(self._lock_file)
 
     @property
     def catalogue(self) -> Catalogue:

@@ -56,6 +56,7 @@ class EpisodeView:
     head: Head
     steps: Sequence[StepSummary]
     at: int
+    running: bool  # by a process that is still there
     followed: bool
     now: StepView
     scores: Scores
@@ -63,10 +64,6 @@ class EpisodeView:
     spent: Sequence[tuple[str, Spent]]
     siblings: Sequence[EpisodeSummary]
     trees: Sequence[TreeSummary]
-
-    @property
-    def running(self) -> bool:
-        return self.head.summary.status == "running"
 
     @property
     def ended(self) -> bool:
@@ -91,7 +88,7 @@ def episode_view(store: Store, episode: str, asked: str | None) -> EpisodeView |
     steps = store.catalogue.steps(episode)
     decisions = [step.decision for step in steps]
     scores = Scores.of(decisions)
-    running = head.summary.status == "running"
+    running = head.summary.status == "running" and store.is_written
     at = _position(asked, len(steps), running)
     slot = head.summary.slot
     trees = store.trees.summaries(suite=slot.suite, task=slot.task)
@@ -102,6 +99,7 @@ def episode_view(store: Store, episode: str, asked: str | None) -> EpisodeView |
         head=head,
         steps=steps,
         at=at,
+        running=running,
         followed=running and asked is None,
         now=step_view(store, episode, steps, at, scores, place),
         scores=scores,

@@ -8,12 +8,13 @@ from math import isfinite
 from typing import Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from starlette.requests import Request
 from starlette.responses import Response
 
 from bestofq.reports.palette import PALETTE
-from bestofq.store.records import TreeSummary
+from bestofq.store.records import EpisodeSummary, TreeSummary
 
 _TEMPLATES = Environment(
     loader=PackageLoader("bestofq.viewer"),
@@ -57,6 +58,14 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+@pass_context
+def standing(page: Context, episode: EpisodeSummary) -> str:
+    """What an episode came to; without a verdict its status, `left running` where nobody writes the store any more."""
+    if episode.status == "running" and not page["written"]:
+        return "left running"
+    return episode.outcome or episode.status
+
+
 def mood(outcome: str | None) -> str:
     """The style of an outcome or a status."""
     known = {"success": "good", "failure": "bad", "blocked": "bad", "impossible": "bad", "running": "live"}
@@ -76,12 +85,16 @@ ASSETS = {
 ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexdigest()[:12]
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}")
-_TEMPLATES.filters.update(number=number, moment=moment, duration=duration, mood=mood, tree_address=tree_address)
+_TEMPLATES.filters.update(
+    number=number, moment=moment, duration=duration, mood=mood, tree_address=tree_address, standing=standing
+)
 
 
 def page(request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> Response:
     """The template as an answer, or 304 to a browser that holds the same."""
-    body = _TEMPLATES.get_template(template).render({"store": request.app.state.name, **context}).encode()
+    state = request.app.state
+    around = {"store": state.name, "written": state.store.is_written}
+    body = _TEMPLATES.get_template(template).render({**around, **context}).encode()
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache, private"}
     if status == 200 and request.headers.get("If-None-Match") == tag:
