@@ -8,6 +8,7 @@ import pytest_asyncio
 from store_nouns import CUT, PROVENANCE, WON, page, step, task
 
 from bestofq.core.decision import Verdict
+from bestofq.reports.domains import domain_of
 from bestofq.store.catalogue import Catalogue, Wanted
 from bestofq.store.store import Store
 
@@ -62,6 +63,7 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
         (Wanted(domain="kettles"), 6),
         (Wanted(domain="100%_mugs"), 2),
         (Wanted(domain="100"), 0),
+        (Wanted(domain="Kettles"), 0),
         (Wanted(find="%_mugs"), 2),
         (Wanted(find="_"), 2),
         (Wanted(run="a", agent="one", outcome="success", domain="kettles"), 2),
@@ -70,6 +72,17 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
 def test_episodes_are_narrowed(catalogue: Catalogue, wanted: Wanted, count: int) -> None:
     assert catalogue.count(wanted) == count
     assert len(catalogue.episodes(wanted)) == count
+
+
+async def test_a_domain_is_what_reports_call_one(tmp_path: Path) -> None:
+    ids = ("a--1", "a--b--1", "a---1", "a/1", "a/b/1", "a/b--1", "--1", "a")
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        for name in ids:
+            await store.begin_episode("r", "one", task(name), 0, PROVENANCE)
+        for domain in sorted({domain_of(name) for name in ids} - {domain_of("a"), domain_of("--1")}):
+            found = [e.slot.task for e in store.catalogue.episodes(Wanted(domain=domain))]
+            assert sorted(found) == sorted(name for name in ids if domain_of(name) == domain)
 
 
 def test_episodes_come_newest_first_and_in_parts(catalogue: Catalogue) -> None:
@@ -90,6 +103,7 @@ def test_tasks_come_with_their_episodes(catalogue: Catalogue) -> None:
     assert tasks[1][0].task.goal == "goal of kettles--0"
     assert [t.task.id for t, _ in catalogue.tasks(Wanted(run="a"), differing=True)] == ["kettles--0"]
     assert catalogue.count_tasks(Wanted(run="a"), differing=True) == 1
+    assert catalogue.count_tasks(Wanted(agent="one"), differing=True) == 0  # won, cut and running: nothing differs
     assert [t.task.id for t, _ in catalogue.tasks(Wanted(), offset=1, limit=1)] == ["kettles--0"]
 
 

@@ -21,11 +21,19 @@ HOSTILE = '</script><script>window.broken=1</script><img src=x onerror="window.b
 async def test_from_a_run_to_the_screenshot_of_a_step(shop: Path, look: Looking) -> None:
     async with look(shop) as it:
         await it.go("/")
+        runs = it.page.locator("#list tbody tr")
+        assert [name.strip() for name in await runs.locator("th").all_inner_texts()] == ["search", "eval"]
+        assert (await runs.first.locator("td").last.inner_text()).startswith("20")
+        await it.page.get_by_role("link", name="search", exact=True).click()
+        assert await it.count("#trees tbody tr") == 1
+        assert await it.count("#tasks, #filters") == 0
+        await it.page.go_back()
         await it.page.get_by_role("link", name="eval", exact=True).click()
         assert re.findall(r"\d+\.\d %", await it.text("#agents")) == ["100.0 %", "0.0 %"]
         assert [await it.count(f"#tasks .dot.{mood}") for mood in ("good", "bad")] == [2 + 1, 2 + 1]  # and the key's
         await it.page.locator("#tasks a", has_text="kettles--0").click()
         assert await it.text("h1") == "find a red kettle"
+        assert it.page.url.endswith("run=eval")
         await it.page.get_by_role("link", name="hasty").click()
         await it.page.locator(".chip", has_text="2").click()
         await it.page.locator("output", has_text="Step 2 of 2").wait_for()

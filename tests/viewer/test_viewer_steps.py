@@ -11,8 +11,8 @@ from bestofq.reports.scorers import KNOWN
 from bestofq.search import scorer
 from bestofq.store.records import StepSummary
 from bestofq.viewer.chart import Chart
-from bestofq.viewer.pages import address, duration, moment
-from bestofq.viewer.steps import Range, Scores, TreePlace, candidate_views, marks, pieces, spent_by_role
+from bestofq.viewer.pages import address, duration, moment, plural
+from bestofq.viewer.steps import UNIT, Bar, Range, Scores, TreePlace, candidate_views, marks, pieces, spent_by_role
 from bestofq.viewer.trees import branches, most_taken
 
 CANDIDATES = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
@@ -58,6 +58,7 @@ def test_bars_span_an_episode() -> None:
     assert Range.of([0.2, 0.4]).share(0.1) == pytest.approx(0.25)
     assert Range.of([-1.0, 1.0]).share(0.0) == pytest.approx(0.5)
     assert Range.of([0.0, float("nan")]).share(0.0) == 0.0
+    assert [Bar.of("Q̂", q, UNIT, "").share for q in (-0.5, 0.25, 1.5)] == [0.0, 0.25, 1.0]  # a learned Q may miss
     views = candidate_views(decided((0.1, 0.4), 0.3), shop_page(0), Scores.of([decided((0.1, 0.4), 0.3)]))
     assert [bar.share for view in views for bar in view.bars] == pytest.approx([0.25, 1.0])
 
@@ -155,5 +156,6 @@ def test_an_unknown_price_stays_unknown() -> None:
 def test_words() -> None:
     assert [duration(s) for s in (None, 0.42, 12.0, 200.0, 7500.0)] == ["–", "0.4 s", "12 s", "3 min 20 s", "2 h 5 min"]
     assert moment("2026-01-31T12:05:09.123+00:00") == "2026-01-31 12:05:09"
+    assert [plural("step", count) for count in (0, 1, 2)] == ["steps", "step", "steps"]
     assert (moment(None), moment("yesterday")) == ("–", "yesterday")
     assert address("/run", run="a/b&c", path=None) == "/run?run=a%2Fb%26c"

@@ -4,16 +4,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, case, func, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    and_,
+    case,
+    func,
+    inspect,
+    not_,
+    or_,
+    select,
+    tuple_,
+    union_all,
+)
 
 from bestofq.core.decision import TOLD, Decision, Provenance
 from bestofq.core.observation import Observation, Task
 from bestofq.store import rows
 from bestofq.store.codec import unpack
 from bestofq.store.records import AgentSummary, EpisodeSummary, StepSummary, TaskSummary
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS
-
-_SEPARATORS = ("--", "/")  # between a domain and the rest of a task's id
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, TREES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +36,7 @@ class Wanted:
     agent: str | None = None
     suite: str | None = None
     task: str | None = None  # Task.id
-    domain: str | None = None  # what task ids begin with, before `--` or `/`
+    domain: str | None = None  # what stands in task ids before the last `--`, without one before the last `/`
     outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
     find: str | None = None  # a part of task ids
 
@@ -32,9 +44,7 @@ class Wanted:
     def clauses(self) -> list[ColumnElement[bool]]:
         exact = [EPISODES.c[n] == v for n in ("run", "agent", "suite", "task") if (v := getattr(self, n)) is not None]
         if self.domain is not None:
-            exact.append(
-                or_(*(EPISODES.c.task.startswith(self.domain + mark, autoescape=True) for mark in _SEPARATORS))
-            )
+            exact.append(_of_domain(self.domain))
         if self.outcome in ("running", "interrupted"):
             exact.append(EPISODES.c.status == self.outcome)
         elif self.outcome is not None:
@@ -90,11 +100,15 @@ class Catalogue:
             return [AgentSummary(**row._mapping) for row in found]
 
     def runs(self) -> list[str]:
-        """The names of all runs, those that begun last first."""
-        last = select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run).subquery()
-        query = select(RUNS.c.name).outerjoin(last, last.c.run == RUNS.c.name).order_by(last.c.at.desc(), RUNS.c.name)
+        """The names of all runs, first those in which an episode began or a tree was saved last."""
+        times = [select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run)]
         with self._engine.connect() as connection:
-            return list(connection.scalars(query))
+            if inspect(connection).has_table(TREES.name):
+                times.append(select(TREES.c.run, func.max(TREES.c.saved_at)).group_by(TREES.c.run))
+            each = union_all(*times).subquery()
+            last = func.max(each.c.at)
+            query = select(RUNS.c.name).outerjoin(each, each.c.run == RUNS.c.name).group_by(RUNS.c.name)
+            return list(connection.scalars(query.order_by(last.desc(), RUNS.c.name)))
 
     def choices(self, *, run: str | None = None) -> Choices:
         """The names that the episodes (of a run) have."""
@@ -131,7 +145,8 @@ class Catalogue:
     ) -> list[tuple[TaskSummary, list[EpisodeSummary]]]:
         """A part of the tasks of these episodes, by suite and id, each with its episodes by run, agent and repeat.
 
-        `differing` leaves out the tasks on which all of these episodes succeeded, and those on which none did.
+        `differing` leaves out the tasks on which all of these episodes with a telling outcome succeeded, and those on
+        which none did.
         """
         query = _by_task(wanted, differing).order_by(EPISODES.c.suite, EPISODES.c.task).offset(offset).limit(limit)
         order = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.repeat, EPISODES.c.started_at)
@@ -195,6 +210,16 @@ class Catalogue:
         return None if body is None else self._page(body)
 
 
+def _of_domain(domain: str) -> ColumnElement[bool]:
+    task, rest = EPISODES.c.task, func.substr(EPISODES.c.task, len(domain) + 2)  # from within the mark on
+
+    def begins(mark: str) -> ColumnElement[bool]:
+        return func.substr(task, 1, len(domain + mark)) == domain + mark
+
+    slashed = and_(begins("/"), not_(rest.contains("/")), not_(task.contains("--")))
+    return or_(and_(begins("--"), not_(rest.contains("--"))), slashed)
+
+
 def _came_to(outcome: str) -> ColumnElement[bool]:
     """A verdict's JSON always says its outcome, and no text within it can: there quotes are escaped."""
     return EPISODES.c.verdict.contains(f'"outcome":"{outcome}"', autoescape=True)
@@ -209,8 +234,8 @@ def _by_task(wanted: Wanted, differing: bool) -> Select[Any]:
     columns = (*keys, func.count().label("episodes"), func.min(EPISODES.c.task_key).label("task_key"))
     query = select(*columns).where(*wanted.clauses).group_by(*keys)
     if differing:
-        successes = _share(_came_to("success"))
-        query = query.having(and_(successes > 0, successes < func.count()))
+        successes, told = _share(_came_to("success")), _share(or_(*map(_came_to, TOLD)))
+        query = query.having(and_(successes > 0, successes < told))
     return query
 
 

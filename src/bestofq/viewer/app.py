@@ -61,11 +61,7 @@ def _store(request: Request) -> Store:
 
 
 def _runs(request: Request) -> Response:
-    store = _store(request)
-    trees: dict[str, int] = {}
-    for tree in store.trees.summaries():
-        trees[tree.run] = trees.get(tree.run, 0) + 1
-    return page(request, "runs.jinja", {"runs": run_lines(store), "trees": trees})
+    return page(request, "runs.jinja", {"runs": run_lines(_store(request))})
 
 
 def _run(request: Request) -> Response:
@@ -76,7 +72,7 @@ def _run(request: Request) -> Response:
     asked, differing = wanted(request), text(request, "differing") is not None
     part = Part.of(request, store.catalogue.count_tasks(asked, differing=differing), TASKS)
     tasks = store.catalogue.tasks(asked, differing=differing, offset=part.offset, limit=TASKS)
-    lines = store.catalogue.agents(run=name)
+    lines, trees = store.catalogue.agents(run=name), store.trees.summaries(run=name)
     context = {
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
@@ -84,7 +80,8 @@ def _run(request: Request) -> Response:
         "agents": [a for a in dict.fromkeys(line.agent for line in lines) if asked.agent in (None, a)],
         "tasks": tasks,
         "part": part,
-        "trees": len(store.trees.summaries(run=name)),
+        "trees": trees,
+        "some": trees[:TREES],
         "differing": differing,
         **_filters(store, asked),
     }
@@ -109,12 +106,13 @@ def _filters(store: Store, asked: Wanted) -> Mapping[str, Any]:
 
 def _task(request: Request) -> Response:
     store, suite, task = _store(request), needed(request, "suite"), needed(request, "task")
-    found = store.catalogue.tasks(Wanted(suite=suite, task=task, run=text(request, "run")))
+    run = text(request, "run")
+    found = store.catalogue.tasks(Wanted(suite=suite, task=task, run=run))
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(summary, episodes)] = found
-    trees = store.trees.summaries(suite=suite, task=task)
-    return page(request, "task.jinja", {"task": summary.task, "episodes": episodes, "trees": trees})
+    trees = store.trees.summaries(run=run, suite=suite, task=task)
+    return page(request, "task.jinja", {"task": summary.task, "episodes": episodes, "trees": trees, "run": run})
 
 
 def _episode(request: Request) -> Response:

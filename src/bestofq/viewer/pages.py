@@ -58,6 +58,10 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def plural(noun: str, count: int) -> str:
+    return noun if count == 1 else f"{noun}s"
+
+
 @pass_context
 def standing(page: Context, episode: EpisodeSummary) -> str:
     """What an episode came to; without a verdict its status, `left running` where nobody writes the store any more."""
@@ -86,7 +90,13 @@ ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexd
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}")
 _TEMPLATES.filters.update(
-    number=number, moment=moment, duration=duration, mood=mood, tree_address=tree_address, standing=standing
+    number=number,
+    moment=moment,
+    duration=duration,
+    mood=mood,
+    tree_address=tree_address,
+    standing=standing,
+    plural=plural,
 )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bestofq.store.records import AgentSummary
+from bestofq.store.records import AgentSummary, TreeSummary
 from bestofq.store.store import Store
 
 
@@ -12,6 +12,7 @@ class RunLine:
 
     name: str
     lines: tuple[AgentSummary, ...]
+    trees: tuple[TreeSummary, ...]
 
     @property
     def agents(self) -> list[str]:
@@ -39,12 +40,15 @@ class RunLine:
 
     @property
     def last_at(self) -> str:
-        return max((line.last_at for line in self.lines), default="")
+        return max([*(line.last_at for line in self.lines), *(tree.saved_at for tree in self.trees)], default="")
 
 
 def run_lines(store: Store) -> list[RunLine]:
-    """Those that begun last first."""
+    """As the catalogue orders them."""
     lines: dict[str, list[AgentSummary]] = {name: [] for name in store.catalogue.runs()}
     for line in store.catalogue.agents():
         lines.setdefault(line.run, []).append(line)
-    return [RunLine(name=name, lines=tuple(some)) for name, some in lines.items()]
+    trees: dict[str, list[TreeSummary]] = {}
+    for tree in store.trees.summaries():
+        trees.setdefault(tree.run, []).append(tree)
+    return [RunLine(name=name, lines=tuple(some), trees=tuple(trees.get(name, ()))) for name, some in lines.items()]

@@ -55,7 +55,7 @@ class Bar:
     def of(cls, name: str, value: float | None, range_: Range, about: str) -> "Bar":
         if value is None or not isfinite(value):
             return cls(name=name, words="–", share=None, about=about)
-        return cls(name=name, words=f"{value:.3f}", share=range_.share(value), about=about)
+        return cls(name=name, words=f"{value:.3f}", share=min(1.0, max(0.0, range_.share(value))), about=about)
 
 
 @dataclass(frozen=True, kw_only=True)
