@@ -260,7 +260,7 @@ async def test_a_picker_without_a_usable_reply_leaves_the_choice_to_the_proposer
         picker = ChatPickerScorer(model)
         scores = [await picker.score(STATE, offered) for _ in range(3)]
     assert [found.values for found in scores] == [(0.0, 1.0), (0.0, 0.0), (0.0, 0.0)]
-    assert [used.unusable for found in scores for used in found.usage] == [0, 1, 1]
+    assert [used.unusable for found in scores for used in found.usage] == [None, 1, 1]
     schema = server.requests[0]["response_format"]["json_schema"]["schema"]
     assert list(schema["properties"]) == ["reasoning", "best"]  # section 5: a reasoning, before the choice
 

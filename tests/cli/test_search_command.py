@@ -125,7 +125,7 @@ async def test_killed_in_the_middle_it_ends_in_the_trees_of_one_go_and_does_no_s
 
 async def test_rankings_that_broke_off_are_stored_with_their_tree_and_told(tmp_path: Path) -> None:
     def broken_off(trees: list[SearchTree]) -> list[tuple[int, int]]:
-        return [(used.unusable, used.calls) for tree in trees for used in tree.usage if used.role == "critic"]
+        return [(used.unusable or 0, used.calls) for tree in trees for used in tree.usage if used.role == "critic"]
 
     async with FaultServer(at_a_loss) as server:
         begun, _ = await search(tmp_path, server, 2)

@@ -24,7 +24,9 @@ class Usage(Noun):
     tokens_in: int = 0
     tokens_out: int = 0
     calls: int = 0
-    unusable: int = Field(default=0, description="rankings or choices that broke off at a reply naming no candidate")
+    unusable: int | None = Field(
+        default=None, description="rankings or choices that broke off at a reply naming no candidate; None: none did"
+    )
     seconds: float = 0.0
     usd: float | None = None
 

@@ -20,7 +20,7 @@ def _sum(a: Usage, b: Usage) -> Usage:
         tokens_in=a.tokens_in + b.tokens_in,
         tokens_out=a.tokens_out + b.tokens_out,
         calls=a.calls + b.calls,
-        unusable=a.unusable + b.unusable,
+        unusable=((a.unusable or 0) + (b.unusable or 0)) or None,
         seconds=a.seconds + b.seconds,
         usd=None if a.usd is None or b.usd is None else a.usd + b.usd,
     )

@@ -46,7 +46,7 @@ class SearchRow(Noun):
     @property
     def unusable(self) -> int:
         """Rankings that broke off at a reply that named no candidate: what was left of them is tied."""
-        return sum(used.unusable for used in self.usage)
+        return sum(used.unusable or 0 for used in self.usage)
 
     def cells(self) -> tuple[str, ...]:
         """A text for each of the table's columns."""

@@ -30,7 +30,7 @@ class Picker(Protocol):
 async def picked(picker: Picker, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
     """What it picks, a reply that names none of the candidates counted as unusable."""
     index, usage = await picker.pick(state, candidates)
-    return index, usage if index is not None else usage.model_copy(update={"unusable": usage.unusable + 1})
+    return index, usage if index is not None else usage.model_copy(update={"unusable": 1})
 
 
 class PickerScorer:
