@@ -26,7 +26,12 @@ LONG = (  # the files that take half a minute and more
     "test_search_command.py",
 )
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # pytest-xdist starts a worker a core: their threads would wait in turn
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for two cores: tests of processes and pages wait a third of their time."""
+    return max(1, 3 * (os.cpu_count() or 1) // 2)
 
 
 @pytest.hookimpl(wrapper=True)

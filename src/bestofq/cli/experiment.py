@@ -37,6 +37,7 @@ from bestofq.reports.methods import (
 from bestofq.reports.searches import search_table
 from bestofq.reports.stats import success_interval
 from bestofq.reports.table import attempts_of, result_table
+from bestofq.store.configuration import agree
 from bestofq.store.store import Store
 
 TEST = "test"
@@ -188,7 +189,7 @@ def _earlier(results: Path, made: Mapping[str, Any]) -> tuple[list[dict[str, Any
     old = json.loads((results / "result.json").read_text("utf-8"))
     models = ", ".join(map(str, sorted({episode.model for episode in kept})))
     for name in _SAME:
-        if old[name] != json.loads(json.dumps(made[name])):
+        if not agree(old[name], json.loads(json.dumps(made[name]))):
             raise InputError(
                 f"{results} holds models of other seeds ({models}) that were made with another {name}: give --results "
                 "another folder, or remove what it holds"

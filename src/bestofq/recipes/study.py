@@ -35,6 +35,7 @@ from bestofq.recipes.run_config import run_config, search_settings
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.rollouts.episode import state_at
+from bestofq.store.configuration import agree
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -218,7 +219,7 @@ class Bench:
                 raise DataError(f"there is no run {run!r} in {where}: it has {', '.join(stored)}")
             known = {"chat": None, **stored[run]}
             for name in ("n_candidates", "model", "suite", "chat"):
-                if name in known and not _agree(known[name], wanted.get(name)):
+                if name in known and not agree(known[name], wanted.get(name)):
                     raise DataError(
                         f"run {run!r} of {where} was collected with {name} {known[name]}, the arm {setup.arm.name!r} "
                         f"says {wanted.get(name)}: give it `collect`, or the settings of that run"
@@ -363,10 +364,3 @@ def _in_passes(episodes: Iterable[EpisodeSummary], tasks: str) -> list[EpisodeSu
 
 def _word(value: object) -> str:
     return "none" if value is None else str(value)
-
-
-def _agree(stored: JsonValue, wanted: JsonValue) -> bool:
-    """Whether both say the same, as far as both say something: older stores know fewer settings."""
-    if isinstance(stored, dict) and isinstance(wanted, dict):
-        return all(_agree(stored[name], wanted[name]) for name in stored if name in wanted)
-    return stored == wanted

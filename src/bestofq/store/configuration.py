@@ -59,6 +59,13 @@ def going_on(
     return after
 
 
+def agree(stored: JsonValue, wanted: JsonValue) -> bool:
+    """Whether both say the same, as far as both say something: older stores know fewer settings."""
+    if isinstance(stored, dict) and isinstance(wanted, dict):
+        return all(agree(stored[name], wanted[name]) for name in stored if name in wanted)
+    return stored == wanted
+
+
 def _table(value: JsonValue) -> dict[str, JsonValue]:
     return value if isinstance(value, dict) else {}
 
