@@ -305,7 +305,7 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     settings = parts_with(24, candidates=8, model=weights).settings
     changes: dict[str, dict[str, object]] = {
         "agent_q": {"tasks": 3, "reference": "rft"},
-        "suite": {"train_tasks": 60},
+        "suite": {"train_tasks": 20},
         "iql": {"steps": 20},
     }
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
