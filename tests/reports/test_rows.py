@@ -95,3 +95,26 @@ async def test_an_agent_whose_settings_another_agent_of_the_run_does_not_share(t
             await record(store, "prompting", task("a"), 0, 1, run=run)
             await record(store, "picker", task("a"), 0, 1, run=run)
         assert [row.agent for row in result_table(store).rows] == ["picker (one)", "picker (two)", "prompting"]
+
+
+async def test_what_a_run_keeps_of_an_agent_holds_for_its_rows_whatever_they_are_called(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for run, split, n, discount in (("a", "test", 5, 0.9), ("b", "dev", 8, 0.5)):
+            kept = {"best-of-q": {"n": n, "discount": discount}}
+            await store.begin_run(run, {"split": split, "n_candidates": 3}, PROVENANCE, agents=kept)
+            one = task("t").model_copy(update={"split": split})
+            await record(store, "best-of-q", one, 0, 2, "success", run=run)
+        made = gather(store).made
+    assert {name: (one.n, one.discount) for name, one in made.items()} == {
+        "best-of-q": (5, 0.9),
+        "best-of-q (b, dev)": (8, 0.5),
+    }
+
+
+async def test_the_search_of_another_agent_makes_no_run_unlike(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        searched = {"mcts": {"iterations": 9}}
+        await store.begin_run("a", {"split": "test"}, PROVENANCE, searches=searched, agents=searched)
+        await play(store, "a", "prompting", "t")
+        await play(store, "b", "prompting", "t")
+        assert [(row.agent, row.runs) for row in result_table(store).rows] == [("prompting", 2)]

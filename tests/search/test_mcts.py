@@ -11,7 +11,7 @@ from branch_world import BranchEnv, RestoringEnv, both_doors, search_of
 from bestofq.agents.scripted import ScriptedJudge
 from bestofq.core.decision import Episode, Outcome, State
 from bestofq.core.errors import ConfigError, InfraError
-from bestofq.search.mcts import Report
+from bestofq.search.mcts import Report, state_after
 from bestofq.search.pairs import blended, node_pairs, rollouts
 
 
@@ -285,6 +285,20 @@ async def test_a_judge_says_what_a_rollout_is_worth_where_the_environment_cannot
     assert sum(usage.calls for usage in search.usage if usage.role == "judge") == len(judged)
     assert [step.observation.url for step in judged[0].steps] == ["branch://", "branch://1"]
     assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1]  # type: ignore[union-attr]
+
+
+async def test_a_judge_reads_what_was_done_before_the_search_too() -> None:
+    judged: list[Episode] = []
+
+    def outcome(episode: Episode) -> Outcome:
+        judged.append(episode)
+        return "failure"
+
+    search, _, _ = await search_of({}, depth=2, iterations=1, make=of_nobodys_world, judge=ScriptedJudge(outcome))
+    (candidate, _) = (await search._proposer.propose(search._state, 2)).candidates
+    search._state = state_after(search._state, [candidate], search._state.observation)
+    await search.run()
+    assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1, 1]  # type: ignore[union-attr]
 
 
 async def test_what_nobody_can_tell_is_one_sentence_and_what_a_judge_cannot_is_no_outcome() -> None:

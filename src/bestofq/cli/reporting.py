@@ -19,7 +19,6 @@ from bestofq.reports.folder import gather, write_folder
 from bestofq.reports.grid import grid_sheet
 from bestofq.reports.html import write_report
 from bestofq.reports.judged import JudgeError, judge_error
-from bestofq.reports.origin import trained_discount
 from bestofq.reports.rows import read_rows
 from bestofq.reports.sheet import write_sheets
 from bestofq.reports.stats import Measure
@@ -113,7 +112,7 @@ def report(
             curve=curve,
             curve_baseline=level,
             prices=prices,
-            discount=_trained_discount(opened, run, agent) if discount is None else discount,
+            discount=discount,
             rated=rated,
             error=error,
             shown=episode or (),
@@ -198,19 +197,6 @@ def _check_used(diagnosed: bool, given: Mapping[str, object]) -> None:
     for name in ("--judge-run", "--judge-store"):
         if given[name] is not None and given["--judge"] is None:
             raise InputError(f"{name} {shlex.quote(str(given[name]))} needs --judge, the judge whose error is put in")
-
-
-def _trained_discount(store: Store, runs: list[str] | None, agents: list[str] | None) -> float:
-    """The one that the Q-functions of these agents were trained with; 1 where it is unknown, or there are several."""
-    found = {
-        discount
-        for record in store.runs()
-        if runs is None or record.name in runs
-        for agent in {e.agent for e in store.summaries(run=record.name)}
-        if agents is None or agent in agents
-        if (discount := trained_discount(record.config, agent)) is not None
-    }
-    return found.pop() if len(found) == 1 else 1.0
 
 
 def _rated(

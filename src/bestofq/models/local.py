@@ -124,7 +124,7 @@ class LocalModel:
     @classmethod
     def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load a transformers directory or hub name. SetupError when it cannot be found."""
-        advice = "give --model a transformers directory, or with it the --base-url of the endpoint that has the model"
+        advice = "give --model a transformers directory, a hub's owner/name, or with it the --base-url of an endpoint"
         if len(Path(path).parts) == 1 and not Path(path).is_dir():  # the hub's own are all owner/name
             raise SetupError(f"no language model at {path}: {advice}")
         target, dtype = placed(device, precision)

@@ -62,7 +62,7 @@ def diagnose(
     made: Mapping[str, Origin],
     *,
     baseline: str | None = None,
-    discount: float = 1.0,
+    discount: float | None = None,
     prices: Prices | None = None,
     rated: Mapping[str, Sequence[Rated]] | None = None,
     rater: str = "an oracle",
@@ -72,7 +72,8 @@ def diagnose(
     """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
 
     `rated`: steps by agent that `rater` rated; without it successful siblings do. `error`: of the judge who gave the
-    verdicts, InputError where none is. `shown`: episodes for Fig. 12, none: a telling pair of each agent that has
+    verdicts, InputError where none is. `discount`: of the outcome that Q is held against, None: the one that each Q was
+    trained with. `shown`: episodes for Fig. 12, none: a telling pair of each agent that has
     values.
     """
     found = Diagnosis()
@@ -107,9 +108,10 @@ def diagnose(
                 Figure(name=f"failures-{row.agent}", caption=caption, svg=failure_split_svg(row.split))
             )
 
-    valued = {agent: valued_steps(read, agent, discount=discount) for agent in made}
+    discounts = {agent: origin.discount if discount is None else discount for agent, origin in made.items()}
+    valued = {agent: valued_steps(read, agent, discount=discounts[agent]) for agent in made}
     valued = {agent: steps for agent, steps in valued.items() if are_values(steps)}
-    calibrated = [calibration(steps, agent, discount=discount) for agent, steps in valued.items()]
+    calibrated = [calibration(steps, agent, discount=discounts[agent]) for agent, steps in valued.items()]
     if calibrated:
         found.sheets += [calibration_sheet(calibrated, origins), distance_sheet(calibrated, origins)]
     for one in calibrated:

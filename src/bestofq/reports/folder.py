@@ -65,7 +65,7 @@ def gather(
     curve: Sequence[CurvePoint] | None = None,
     curve_baseline: tuple[str, float] | None = None,
     prices: Prices | None = None,
-    discount: float = 1.0,
+    discount: float | None = None,
     rated: Mapping[str, Sequence[Rated]] | None = None,
     error: JudgeError | None = None,
     shown: Sequence[str] = (),

@@ -27,6 +27,11 @@ class Origin(Noun):
     commands: tuple[str, ...] = ()
     discounts: tuple[float, ...] = ()  # that the agents' Q-functions were trained with
 
+    @property
+    def discount(self) -> float:
+        """The one that its Q-functions were trained with; 1 where none is known, or several are."""
+        return self.discounts[0] if len(self.discounts) == 1 else 1.0
+
     def cells(self) -> tuple[str, ...]:
         """One text per column of `COLUMNS`."""
         several = (self.runs, self.commits, self.models, self.seeds)
@@ -55,7 +60,8 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
     sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
     steps = [step for episode in sampled for step in episode.steps]
     seen = max((len(step.decision.candidates) for step in steps), default=None)
-    played = [(runs[run].config, agent) for run, agent in _distinct((e.run, e.agent) for e in episodes)]
+    agents = _distinct(episode.agent for episode in sampled)  # `episodes` may go by the name of their row
+    played = [(config, agent) for config in configs for agent in agents]
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     return Origin(
         runs=names,

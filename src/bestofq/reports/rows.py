@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
+from bestofq.store.configuration import AGENTS, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 
@@ -107,9 +108,9 @@ def _alike(store: Store, run: RunRecord, episodes: Sequence[EpisodeSummary]) -> 
     """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored."""
     first = episodes[0]
     settings: dict[str, JsonValue] = {name: value for name, value in run.config.items() if name != "seed"}
-    agents = settings.get("agents")
-    if isinstance(agents, dict):
-        settings["agents"] = agents.get(first.agent)  # the others' change nothing for this one
+    for part in (AGENTS, SEARCHES):
+        if isinstance(owned := settings.pop(part, None), dict) and first.agent in owned:
+            settings[part] = owned[first.agent]  # those of others change nothing for this one
     steps = store.episode(first.id).steps
     checkpoint = next((step.decision.checkpoint for step in steps), None)
     tasks = frozenset(episode.slot[:2] for episode in episodes)

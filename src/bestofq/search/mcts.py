@@ -293,10 +293,11 @@ class Search:
         return verdict.reward
 
     def _episode(self, node: int, final: Observation) -> Episode:
-        """What a judge reads of the episode that ends at the node."""
-        steps = [
-            Step(index=index, observation=seen, decision=_taken(candidate))
-            for index, n in enumerate(self.tree.path(node)[1:])
+        """What a judge reads of the episode that ends at the node; pages before the root are not kept."""
+        taken = [(self._state.observation, decision) for decision in self._state.decisions]
+        taken += [
+            (seen, _taken(candidate))
+            for n in self.tree.path(node)[1:]
             if (seen := self.tree.seen[self.tree.parent[n]]) and (candidate := self.tree.candidate[n])
         ]
         return Episode(
@@ -304,7 +305,7 @@ class Search:
             run="",
             agent="search",
             task=self.tree.task,
-            steps=tuple(steps),
+            steps=tuple(Step(index=i, observation=seen, decision=of) for i, (seen, of) in enumerate(taken)),
             final=final,
             verdict=Verdict(reward=0.0, outcome="unjudged"),
             provenance=Provenance(version=__version__),
