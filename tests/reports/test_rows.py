@@ -118,3 +118,12 @@ async def test_the_search_of_another_agent_makes_no_run_unlike(tmp_path: Path) -
         await play(store, "a", "prompting", "t")
         await play(store, "b", "prompting", "t")
         assert [(row.agent, row.runs) for row in result_table(store).rows] == [("prompting", 2)]
+
+
+async def test_a_pass_of_which_the_infrastructure_cut_an_episode_is_a_pass_of_its_row(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await play(store, "a", "prompting", "tu")
+        await play(store, "b", "prompting", "t")
+        await record(store, "prompting", task("u"), 0, 1, "infra_error", run="b")
+        await play(store, "half", "prompting", "t")
+        assert [row.agent for row in result_table(store).rows] == ["prompting (a, b)", "prompting (half)"]

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
 from bestofq.store.configuration import AGENTS, SEARCHES
-from bestofq.store.records import EpisodeSummary, RunRecord
+from bestofq.store.records import EpisodeSummary, RunRecord, Status
 from bestofq.store.store import Store
 
 HELD_OUT = ("test", "dev", "train")  # the first of these splits that is there is the table's own
@@ -20,6 +20,7 @@ APART = (
     "In brackets: the run. An agent's runs on unlike tasks, or with unlike settings, model or Q-function, are rows of "
     "their own."
 )
+_LOST: tuple[Status, ...] = ("cut", "interrupted")
 Part = tuple[str, str, str]
 """What one agent did in one run on one split."""
 
@@ -105,7 +106,10 @@ def _leading(splits: Iterable[str]) -> str | None:
 
 
 def _alike(store: Store, run: RunRecord, episodes: Sequence[EpisodeSummary]) -> Hashable:
-    """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored."""
+    """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored.
+
+    A task begun is one of the pass's, though the infrastructure may have cut its episode.
+    """
     first = episodes[0]
     settings: dict[str, JsonValue] = {name: value for name, value in run.config.items() if name != "seed"}
     for part in (AGENTS, SEARCHES):
@@ -113,7 +117,9 @@ def _alike(store: Store, run: RunRecord, episodes: Sequence[EpisodeSummary]) -> 
             settings[part] = owned[first.agent]  # those of others change nothing for this one
     steps = store.episode(first.id).steps
     checkpoint = next((step.decision.checkpoint for step in steps), None)
-    tasks = frozenset(episode.slot[:2] for episode in episodes)
+    suites = {episode.slot.suite for episode in episodes}
+    lost = (e for status in _LOST for e in store.summaries(run=run.name, agent=first.agent, status=status))
+    tasks = frozenset(e.slot[:2] for e in (*episodes, *lost) if e.split == first.split and e.slot.suite in suites)
     return first.agent, first.split, tasks, json.dumps(settings, sort_keys=True), checkpoint
 
 
