@@ -9,6 +9,7 @@ from report_nouns import PROVENANCE, page, record, task
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Usage
 from bestofq.core.tree import Ending, SearchTree
+from bestofq.reports.folder import gather, write_folder
 from bestofq.reports.html import write_report
 from bestofq.reports.searches import search_table, telling_trees
 from bestofq.reports.tree_rows import rows, way_taken
@@ -169,6 +170,30 @@ async def test_a_store_of_searches_alone_has_a_report_too(tmp_path: Path) -> Non
         page = write_report(store, tmp_path / "report.html", title="T").read_text("utf-8")
     assert page.count('class="card tree"') == 1
     assert "<script" not in page
+
+
+async def test_the_folder_holds_searches_as_a_table_and_trees_as_figures(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        searching = {"trees": {"candidates": 4}}
+        await store.begin_run("search", {"model": {"path": "base"}}, PROVENANCE, searches=searching)
+        await store.trees.save("search", SMALL)
+        alone = gather(store, alpha=0.85)
+        index = write_folder(store, alone, tmp_path / "out", title="T").read_text("utf-8")
+        await record(store, "prompting", task("a"), 0, 1, run="search")
+        both = gather(store)
+    (sheet,) = alone.sheets
+    assert sheet.texts() == (
+        ("search", "1", "4", "9", "100.0 [2.5, 100.0]", "0.500 [0.013, 0.988]", "1", "7", "3", "0"),
+    )
+    made = sheet.rows[0].origin
+    assert made is not None
+    assert (made.runs, made.models, made.n) == (("search",), ("base",), 4)
+    assert [figure.name for figure in alone.figures] == ["tree-search-a"]
+    assert "0.85 Q̃ + 0.15 Q̂" in (tmp_path / "out" / "figures" / "tree-search-a.svg").read_text("utf-8")
+    assert index.count('class="card tree"') == 1
+    assert (tmp_path / "out" / "tables" / "searches.csv").is_file()
+    assert {"agents", "searches"} <= {sheet.name for sheet in both.sheets}
+    assert {*both.made} == {"prompting", "searches of search"}
 
 
 async def test_the_report_counts_search_runs_and_draws_the_most_telling_trees(tmp_path: Path) -> None:

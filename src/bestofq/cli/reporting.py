@@ -9,10 +9,12 @@ import typer
 from rich.console import Console
 
 from bestofq.cli.choices import RUNS, Config, Folder, Set, parts_of
+from bestofq.cli.config import load_config
 from bestofq.cli.experiment import dev_base, dev_curve
 from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
 from bestofq.recipes.ranking import OracleStep, oracle_steps
+from bestofq.recipes.settings import BestOfQSettings
 from bestofq.reports.by_setting import by_setting, setting_sheet
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.folder import gather, write_folder
@@ -81,6 +83,7 @@ def report(
         },
     )
     prices = dict(map(_price, price or ()))
+    searching = load_config(BestOfQSettings, config, set_ or ()).agent_q
     with Store.open(folder, read_only=True) as opened:
         curve, level = dev_curve(opened), dev_base(opened)
         if out is not None or not diagnosed:
@@ -95,6 +98,8 @@ def report(
                 curve=curve,
                 curve_baseline=level,
                 prices=prices,
+                alpha=searching.alpha,
+                threshold=searching.threshold,
             )
             console.print(f"written: {written}")
         if not diagnosed:
@@ -116,6 +121,8 @@ def report(
             rated=rated,
             error=error,
             shown=episode or (),
+            alpha=searching.alpha,
+            threshold=searching.threshold,
         )
         if html is not None:
             console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")

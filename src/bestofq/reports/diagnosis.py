@@ -41,6 +41,7 @@ class Figure:
     name: str
     caption: str
     svg: Markup  # stands alone
+    wide: bool = False
 
     @property
     def inline(self) -> Markup:

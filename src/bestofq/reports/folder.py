@@ -21,11 +21,13 @@ from bestofq.reports.figures import CurvePoint, learning_curve_svg, pareto_svg, 
 from bestofq.reports.headline import domain_sheet, price_sheet, result_sheet
 from bestofq.reports.html import TEMPLATES, page_style, write_report
 from bestofq.reports.judged import JudgeError
-from bestofq.reports.origin import Origin, origins
+from bestofq.reports.origin import Origin, origins, search_origin
 from bestofq.reports.recall import Rated
 from bestofq.reports.rows import read_rows
+from bestofq.reports.searches import search_table, searches_sheet, telling_trees
 from bestofq.reports.sheet import Sheet, write_sheets
 from bestofq.reports.table import result_table
+from bestofq.reports.trees import search_tree_svg
 from bestofq.store.store import Store
 
 ENDINGS = ("csv", "json", "tex", "md")
@@ -42,6 +44,9 @@ class Choice(TypedDict):
     curve: Sequence[CurvePoint] | None
     curve_baseline: tuple[str, float] | None
     prices: Prices | None
+    max_trees: int
+    alpha: float
+    threshold: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +55,7 @@ class Report:
 
     sheets: Sequence[Sheet]
     figures: Sequence[Figure]
-    made: Mapping[str, Origin]  # by agent
+    made: Mapping[str, Origin]  # by row
     choice: Choice
 
 
@@ -69,13 +74,37 @@ def gather(
     rated: Mapping[str, Sequence[Rated]] | None = None,
     error: JudgeError | None = None,
     shown: Sequence[str] = (),
+    max_trees: int = 6,
+    alpha: float = 0.5,
+    threshold: float = 0.2,
 ) -> Report:
     """Every table and figure of `runs` (None: all).
 
     The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised; `curve` is
-    Fig. 4's, `curve_baseline` the name and success of the agent it is held against on the same tasks; the rest is
-    `diagnose`'s.
+    Fig. 4's, `curve_baseline` the name and success of the agent it is held against on the same tasks; of search trees
+    the most telling `max_trees` are drawn, with Q and pairs at `alpha` and `threshold`; the rest is `diagnose`'s.
     """
+    choice: Choice = {
+        "runs": runs,
+        "agents": agents,
+        "suite": suite,
+        "split": split,
+        "baseline": baseline,
+        "curve": curve,
+        "curve_baseline": curve_baseline,
+        "prices": prices,
+        "max_trees": max_trees,
+        "alpha": alpha,
+        "threshold": threshold,
+    }
+    of_runs = [run for run in store.runs() if runs is None or run.name in runs]
+    searches = search_table(store, [run.name for run in of_runs], alpha=alpha, threshold=threshold)
+    searched = {run.name: search_origin(run) for run in of_runs if any(row.run == run.name for row in searches.rows)}
+    search_sheets = [searches_sheet(searches, searched)] if searched else []
+    trees = _trees(store, list(searched), max_trees, alpha, threshold)
+    by_search = {f"searches of {run}": one for run, one in searched.items()}
+    if searched and not any(store.summaries(run=run.name) for run in of_runs):
+        return Report(sheets=search_sheets, figures=trees, made=by_search, choice=choice)
     table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
     read, names = [source.run for source in table.sources], [row.agent for row in table.rows]
     rows, finished = read_rows(store, runs=runs, suite=suite, split=split)
@@ -104,20 +133,24 @@ def gather(
         figures += _curves(curve, curve_baseline)
     prices_of = [price_sheet(prices)] if prices else []
     return Report(
-        sheets=[*sheets, *more.sheets, *prices_of],
-        figures=[*figures, *more.figures],
-        made=made,
-        choice={
-            "runs": runs,
-            "agents": agents,
-            "suite": suite,
-            "split": split,
-            "baseline": baseline,
-            "curve": curve,
-            "curve_baseline": curve_baseline,
-            "prices": prices,
-        },
+        sheets=[*sheets, *more.sheets, *prices_of, *search_sheets],
+        figures=[*figures, *more.figures, *trees],
+        made=made | by_search,
+        choice=choice,
     )
+
+
+def _trees(store: Store, runs: Sequence[str], at_most: int, alpha: float, threshold: float) -> list[Figure]:
+    told = telling_trees(store, runs, at_most, alpha=alpha, threshold=threshold)
+    return [
+        Figure(
+            name=f"tree-{run}-{tree.task.id}",
+            caption=f"Search tree (Agent Q, 5.1): {tree.task.id}, {tree.visits[0]} rollouts, run {run}",
+            svg=search_tree_svg(tree, alpha=alpha, threshold=threshold),
+            wide=True,
+        )
+        for run, tree in told
+    ]
 
 
 def _curves(curve: Sequence[CurvePoint], baseline: tuple[str, float] | None) -> list[Figure]:

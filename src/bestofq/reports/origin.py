@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from bestofq.core.noun import Noun
-from bestofq.store.configuration import AGENTS, DISCOUNT
+from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 
@@ -73,6 +73,21 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
         checkpoints=_distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=_distinct(p.command for p in made if p.command),
         discounts=_distinct(d for config, agent in played if (d := trained_discount(config, agent)) is not None),
+    )
+
+
+def search_origin(run: RunRecord) -> Origin:
+    """What made the trees of a run."""
+    candidates = setting(run.config, f"{SEARCHES}.trees.candidates")
+    made, model = run.provenance, proposing(run.config)
+    return Origin(
+        runs=(run.name,),
+        commits=(made.commit,) if made.commit else (),
+        models=(model,) if model else (),
+        seeds=(made.seed,),
+        repeats=1,
+        n=candidates if isinstance(candidates, int) else None,
+        commands=(made.command,) if made.command else (),
     )
 
 

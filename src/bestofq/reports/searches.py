@@ -1,18 +1,20 @@
 """The search runs of a store: what was searched, what it brought, what it took (Agent Q, Algorithm 1)."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
 import numpy as np
 from rich.table import Table
 
-from bestofq.core.decision import Usage
+from bestofq.core.decision import Role, Usage
 from bestofq.core.noun import Noun
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.reports import stats
-from bestofq.reports.stats import Doubles, Interval
+from bestofq.reports.origin import Origin
+from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.stats import Doubles, Interval, Measure
 from bestofq.search.pairs import node_pairs
 from bestofq.store.store import Store
 
@@ -48,11 +50,14 @@ class SearchRow(Noun):
         """Rankings that broke off at a reply that named no candidate: what was left of them is tied."""
         return sum(used.unusable or 0 for used in self.usage)
 
+    def calls(self, role: Role) -> int:
+        """Of the model in this role."""
+        return sum(used.calls for used in self.usage if used.role == role)
+
     def cells(self) -> tuple[str, ...]:
         """A text for each of the table's columns."""
         share = f"{self.solved} ({100 * self.solved / max(1, self.trees):.0f} %{_bounds(self.solved_interval, 100, 0)})"
-        calls = {used.role: used.calls for used in self.usage}
-        counts = [f"{n:,}" for n in (self.pairs, calls.get("proposer", 0), calls.get("critic", 0))]
+        counts = [f"{n:,}" for n in (self.pairs, self.calls("proposer"), self.calls("critic"))]
         if unusable := self.unusable:
             counts[-1] += f" ({unusable:,} unusable)"
         outcome = f"{self.outcome:.3f}{_bounds(self.outcome_interval, 1, 3)}"
@@ -117,6 +122,34 @@ def search_table(store: Store, runs: Sequence[str], *, alpha: float, threshold: 
     """The runs among `runs` that hold trees."""
     rows = (search_row(run, store.trees.all(run), alpha=alpha, threshold=threshold) for run in runs)
     return SearchTable(rows=tuple(row for row in rows if row.trees))
+
+
+def searches_sheet(table: SearchTable, made: Mapping[str, Origin]) -> Sheet:
+    """A row a run, whose origin is `made`'s."""
+    return Sheet(
+        name="searches",
+        title="Searches (Agent Q, Algorithm 1)",
+        columns=tuple(
+            Column(name=name, percent=name == "solved in a rollout", digits=3 if name == "mean outcome" else 1)
+            for name in (*_COLUMNS, "unusable")
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(row.run, row.trees, row.rollouts, row.nodes),
+                    Measure(value=row.solved / row.trees, interval=row.solved_interval),
+                    Measure(value=row.outcome, interval=row.outcome_interval),
+                    *(row.pairs, row.calls("proposer"), row.calls("critic"), row.unusable),
+                ),
+                origin=made.get(row.run),
+            )
+            for row in table.rows
+        ),
+        notes=(
+            "What a rollout reaches is no result: a search tries a task again and again. "
+            "In brackets: 95 % bootstrap over tasks.",
+        ),
+    )
 
 
 def telling_trees(
