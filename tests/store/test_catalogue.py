@@ -9,7 +9,7 @@ from store_nouns import CUT, PROVENANCE, WON, page, step, task
 
 from bestofq.core.decision import Verdict
 from bestofq.reports.domains import domain_of
-from bestofq.store.catalogue import Catalogue, Wanted
+from bestofq.store.catalogue import Catalogue, Place, Wanted
 from bestofq.store.store import Store
 
 LOST = Verdict(reward=0.0, outcome="failure", reason='it says "outcome":"success" there')
@@ -44,6 +44,20 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
         await put("b", "one", "kettles--0", CUT, 20)
         await put("b", "one", "kettles--0", None, 30)
         yield store.catalogue
+
+
+async def test_the_place_of_an_episode_in_a_list(catalogue: Catalogue) -> None:
+    wanted = Wanted(run="a", outcome="success")
+    listed = catalogue.episodes(wanted)
+    for number, episode in enumerate(listed, 1):
+        around = [None, *(e.id for e in listed), None]
+        assert catalogue.beside(episode, wanted) == Place(
+            before=around[number - 1], after=around[number + 1], number=number, count=3
+        )
+    lost = catalogue.episodes(Wanted(agent="two", outcome="failure"))[
+        1
+    ]  # began between the second and the third of them
+    assert catalogue.beside(lost, wanted) == Place(before=listed[0].id, after=listed[1].id, number=2, count=3)
 
 
 @pytest.mark.parametrize(

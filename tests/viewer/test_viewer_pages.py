@@ -72,7 +72,7 @@ async def test_keys_step_through_an_episode(shop: Path, look: Looking) -> None:
         ):
             await it.page.keyboard.press(key)
             await where.filter(has_text=words).wait_for()
-        assert it.page.url.endswith("?step=end")
+        assert it.page.url.endswith("&step=end")
         assert "success" in await it.text(".ending")
         await it.page.go_back()
         await where.filter(has_text="Step 1 of 3").wait_for()
@@ -107,6 +107,28 @@ async def test_two_keys_at_once_are_two_steps(shop: Path, look: Looking) -> None
         press = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }))"
         await it.page.evaluate(f"{press}; {press}")
         await it.page.locator("output", has_text="Step 3 of 3").wait_for()
+
+
+async def test_keys_go_through_the_episodes_of_a_list(shop: Path, look: Looking) -> None:
+    async with look(shop) as it:
+        await it.go("/episodes?agent=careful")
+        listed = await it.page.locator("#list tbody th a").evaluate_all(
+            "links => links.map(a => new URL(a.href).pathname)"
+        )
+        assert len(listed) > 1
+        await it.page.locator("#list a").first.click()
+        place = it.page.locator(".beside")
+        await place.filter(has_text=f"1 of {len(listed)}").wait_for()
+        assert await place.locator("a[data-key=p]").count() == 0
+        await it.page.keyboard.press("ArrowRight")
+        await it.page.locator("output", has_text="Step 2 of 3").wait_for()
+        await it.page.keyboard.press("n")
+        await it.page.wait_for_url(f"**{listed[1]}?agent=careful")
+        await it.page.keyboard.press("p")
+        await it.page.wait_for_url(f"**{listed[0]}?agent=careful")
+        await place.get_by_role("link", name=f"1 of {len(listed)}").click()
+        await it.page.wait_for_url("**/episodes?agent=careful")
+        assert it.complaints == []
 
 
 async def test_lists_are_narrowed_by_suite_agent_outcome_and_domain(tmp_path: Path, look: Looking) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     case,
     func,
     inspect,
+    literal,
     not_,
     or_,
     select,
@@ -62,6 +63,16 @@ class Choices:
     agents: tuple[str, ...]
     suites: tuple[str, ...]
     tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """An episode's place in a list: the ids beside it, its number from 1, how many the list has."""
+
+    before: str | None
+    after: str | None
+    number: int
+    count: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +144,21 @@ class Catalogue:
         query = query.order_by(EPISODES.c.started_at.desc(), EPISODES.c.id.desc()).offset(offset).limit(limit)
         with self._engine.connect() as connection:
             return rows.summaries_of(connection, list(connection.scalars(query)))
+
+    def beside(self, episode: EpisodeSummary, wanted: Wanted) -> Place:
+        """Where an episode stands in the order of `episodes` among these, of which it need not be one."""
+        ours = tuple_(EPISODES.c.started_at, EPISODES.c.id)
+        here = tuple_(literal(episode.started_at), literal(episode.id))
+        newer = select(EPISODES.c.id).where(*wanted.clauses, ours > here)
+        older = select(EPISODES.c.id).where(*wanted.clauses, ours < here)
+        up, down = (EPISODES.c.started_at, EPISODES.c.id), (EPISODES.c.started_at.desc(), EPISODES.c.id.desc())
+        with self._engine.connect() as connection:
+            return Place(
+                before=connection.scalar(newer.order_by(*up).limit(1)),
+                after=connection.scalar(older.order_by(*down).limit(1)),
+                number=1 + (connection.scalar(select(func.count()).select_from(newer.subquery())) or 0),
+                count=connection.scalar(select(func.count()).select_from(EPISODES).where(*wanted.clauses)) or 0,
+            )
 
     def count_tasks(self, wanted: Wanted, *, differing: bool = False) -> int:
         """How many tasks these episodes are of."""

@@ -16,7 +16,7 @@ from bestofq.core.observation import Observation
 from bestofq.reports.domains import domain_of
 from bestofq.store.catalogue import Wanted
 from bestofq.store.store import Store
-from bestofq.viewer.asked import OUTCOMES, Part, needed, share, text, wanted, whole
+from bestofq.viewer.asked import OUTCOMES, Part, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.episodes import episode_view
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
@@ -101,7 +101,7 @@ def _filters(store: Store, asked: Wanted) -> Mapping[str, Any]:
     """What a list can be narrowed by, and what it is narrowed by."""
     choices = store.catalogue.choices(run=asked.run)
     domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
-    return {"asked": asked, "choices": choices, "domains": domains, "outcomes": OUTCOMES}
+    return {"asked": asked, "query": query_of(asked), "choices": choices, "domains": domains, "outcomes": OUTCOMES}
 
 
 def _task(request: Request) -> Response:
@@ -116,7 +116,7 @@ def _task(request: Request) -> Response:
 
 
 def _episode(request: Request) -> Response:
-    view = episode_view(_store(request), request.path_params["id"], text(request, "step"))
+    view = episode_view(_store(request), request.path_params["id"], text(request, "step"), wanted(request))
     if view is None:
         raise HTTPException(404, f"There is no episode {request.path_params['id']!r} in this store.")
     return page(request, "episode.jinja", {"view": view, "picture": _pictures(_store(request))})

@@ -48,6 +48,11 @@ def share(request: Request, name: str, default: float) -> float:
     return given
 
 
+def query_of(asked: Wanted) -> dict[str, str]:
+    """The parameters of an address that narrow a list to these episodes; inverse of `wanted`."""
+    return {name: value for name in _FILTERS if (value := getattr(asked, name)) is not None}
+
+
 def wanted(request: Request) -> Wanted:
     """The episodes that an address narrows a list to (404 on an outcome that is none)."""
     given = {name: text(request, name) for name in _FILTERS}

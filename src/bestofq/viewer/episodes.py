@@ -1,6 +1,6 @@
 """One episode at one of its steps, and what else there is of its task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
@@ -8,9 +8,10 @@ from starlette.exceptions import HTTPException
 from bestofq.core.actions import Targeted
 from bestofq.core.observation import Observation
 from bestofq.reports.costs import Spent
-from bestofq.store.catalogue import Head, Wanted
+from bestofq.store.catalogue import Head, Place, Wanted
 from bestofq.store.records import EpisodeSummary, StepSummary, TreeSummary
 from bestofq.store.store import Store
+from bestofq.viewer.asked import query_of
 from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address
 from bestofq.viewer.steps import (
@@ -64,6 +65,8 @@ class EpisodeView:
     spent: Sequence[tuple[str, Spent]]
     siblings: Sequence[EpisodeSummary]
     trees: Sequence[TreeSummary]
+    query: Mapping[str, str]  # what the list is narrowed by that it was opened from
+    place: Place  # in that list, else among its agent's in its run
 
     @property
     def ended(self) -> bool:
@@ -74,14 +77,18 @@ class EpisodeView:
         last = len(self.steps) - 1 if self.running else len(self.steps)
         if not 0 <= at <= last:
             return None
-        if self.running and at == last:
-            return address(f"/episode/{self.head.summary.id}")
-        return address(f"/episode/{self.head.summary.id}", step="end" if at == len(self.steps) else at + 1)
+        followed = self.running and at == last
+        step = None if followed else "end" if at == len(self.steps) else at + 1
+        return address(f"/episode/{self.head.summary.id}", **self.query, step=step)
+
+    def beside(self, episode: str | None) -> str | None:
+        """The address of another episode of the list."""
+        return None if episode is None else address(f"/episode/{episode}", **self.query)
 
 
-def episode_view(store: Store, episode: str, asked: str | None) -> EpisodeView | None:
+def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -> EpisodeView | None:
     """None where there is no such episode; 404 where it has no such step. `asked`: from 1, `end`, or None: the first
-    step, while it runs the newest."""
+    step, while it runs the newest. `among`: the list it was opened from."""
     head = store.catalogue.head(episode)
     if head is None:
         return None
@@ -94,6 +101,7 @@ def episode_view(store: Store, episode: str, asked: str | None) -> EpisodeView |
     trees = store.trees.summaries(suite=slot.suite, task=slot.task)
     own = store.trees.load(head.summary.run, slot.suite, slot.task, repeat=slot.repeat)
     place = None if own is None else TreePlace.after(own, decisions[:at])
+    query, own_list = query_of(among), Wanted(run=head.summary.run, agent=head.summary.agent)
     siblings = store.catalogue.episodes(Wanted(suite=slot.suite, task=slot.task), limit=SIBLINGS)
     return EpisodeView(
         head=head,
@@ -107,6 +115,8 @@ def episode_view(store: Store, episode: str, asked: str | None) -> EpisodeView |
         spent=spent_by_role(used for decision in decisions for used in decision.usage),
         siblings=[other for other in siblings if other.id != episode],
         trees=trees,
+        query=query,
+        place=store.catalogue.beside(head.summary, among if query else own_list),
     )
 
 
