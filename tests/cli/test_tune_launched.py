@@ -56,14 +56,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def arguments(work: Path, out: str) -> list[str]:
+def arguments(work: Path, out: str, *more: str) -> list[str]:
     learning = {
         "lr": 1e-3,
         "batch_pairs": BATCH,
         "precision": "float32",
         "checkpoint_every": 10,
     }
-    settings = ("model.dialect=composite", *(f"agent_q.dpo.{name}={value}" for name, value in learning.items()))
+    settings = ("model.dialect=composite", *(f"agent_q.dpo.{name}={value}" for name, value in learning.items()), *more)
     files = ["--pairs", str(work / "pairs.parquet"), "--model", str(work / "weights"), "--out", str(work / out)]
     return ["tune", *files, *(word for setting in settings for word in ("--set", setting))]
 
@@ -142,3 +142,21 @@ def test_one_process_goes_on_with_what_two_began(work: Path, begun: str) -> None
     done = CliRunner().invoke(app, arguments(work, begun), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     check_same(work, begun)
+
+
+@pytest.mark.parametrize("file", ["ddp.yaml", "fsdp.yaml"])
+def test_two_processes_learn_the_adapters_that_one_does(work: Path, tmp_path: Path, file: str) -> None:
+    alone, two = (arguments(work, str(tmp_path / name), "agent_q.dpo.lora.rank=4") for name in ("alone", "two"))
+    done = CliRunner().invoke(app, alone, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    program = (str(SHARDED),) if file == "fsdp.yaml" else ("-m", "bestofq.cli.main")
+    ended(launched(file, *program, *two))
+    found, expected = (
+        load_file(tmp_path / name / "adapter" / "adapter_model.safetensors") for name in ("two", "alone")
+    )
+    assert {*found} == {*expected}
+    for name, weight in expected.items():
+        if "lora_B" in name:  # which begin at 0
+            assert weight.abs().max() > 1e-3
+        torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-4)  # of some 1e-2
+    assert (tmp_path / "two" / "model").exists() == (file == "ddp.yaml")

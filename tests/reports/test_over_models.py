@@ -73,3 +73,18 @@ def test_the_interval_covers_the_truth_at_least_as_often_as_it_says() -> None:
         found = over_models.success_interval(tried, resamples=500)
         hits += found.low <= 0.6 <= found.high
     assert hits / 150 >= 0.93
+
+
+def test_the_interval_of_a_mean_is_over_tasks_and_over_models() -> None:
+    steps = [(task, 0, 10 + 2 * (task % 2)) for task in range(100)]  # mean 11, deviation 1 over tasks
+    alone = over_models.mean(steps)
+    assert (alone.value, alone.error) == (11.0, None)
+    assert alone.interval is not None
+    assert (alone.interval.low, alone.interval.high) == pytest.approx((11 - 1.96 * 0.1, 11 + 1.96 * 0.1), abs=0.03)
+    several = over_models.mean([(task, model, 10 + model) for task in range(100) for model in range(3)])
+    assert (several.value, several.error) == (11.0, pytest.approx(1 / np.sqrt(3)))
+    assert several.interval is not None
+    assert (several.interval.low, several.interval.high) == pytest.approx(
+        (11 - 4.303 * 0.577, 11 + 4.303 * 0.577), abs=0.15
+    )
+    assert over_models.mean([("a", 0, 3.0)]).interval is None

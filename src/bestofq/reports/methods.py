@@ -7,7 +7,6 @@ from math import log10
 from pathlib import Path
 from typing import get_args
 
-import numpy as np
 from markupsafe import Markup
 from rich.table import Table
 
@@ -15,7 +14,7 @@ from bestofq.core.decision import Role
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import over_models, stats
-from bestofq.reports.stats import Difference, Estimate, Interval
+from bestofq.reports.stats import Difference, Estimate, Interval, Measure
 from bestofq.reports.svg import Plot, axis, dot, line, svg, text
 from bestofq.reports.table import pipe_row, plus_minus
 from bestofq.store.store import Store
@@ -42,22 +41,20 @@ class MethodEpisode(Noun):
 
 
 class MethodRow(Noun):
-    """One method. Rates lie in [0, 1]; steps, calls, tokens and seconds are means over its finished episodes."""
+    """One method. Rates lie in [0, 1]; steps, calls, tokens and seconds are means over its finished episodes, their
+    errors over its models, their intervals as that of success."""
 
     agent: str  # the method's name
     success: Estimate  # over its models
     interval: Interval  # over other tasks, and other trainings where there are several
     difference: Difference | None  # to the baseline, over the same; None for itself
     tasks: int
-    steps: float
+    steps: Measure
+    all_calls: Measure
     calls: dict[Role, float]
-    tokens_out: float
-    seconds: float  # from an episode's first look to its end, among others at once
+    tokens_out: Measure
+    seconds: Measure  # from an episode's first look to its end, among others at once
     passes: tuple[tuple[int, str, str], ...]
-
-    @property
-    def all_calls(self) -> float:
-        return sum(self.calls.values())
 
 
 class MethodTable(Noun):
@@ -81,11 +78,11 @@ class MethodTable(Noun):
                 if (d := row.difference) is None
                 else f"{100 * d.mean:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]",
                 f"{row.success.runs} × {row.tasks}",
-                f"{row.steps:.1f}",
-                f"{row.all_calls:.1f}",
+                _within(row.steps, 1),
+                _within(row.all_calls, 1),
                 f"{row.calls.get('critic', 0.0):.1f}",
-                f"{row.tokens_out:,.0f}",
-                f"{row.seconds:.0f}",
+                _within(row.tokens_out, 0),
+                _within(row.seconds, 0),
             )
             for row in self.rows
         )
@@ -132,6 +129,12 @@ class MethodTable(Noun):
         lines = [pipe_row(self.columns), pipe_row(["---", *["--:"] * (len(self.columns) - 1)])]
         lines += [pipe_row(cells) for cells in self.cells()]
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
+
+
+def _within(measure: Measure, digits: int) -> str:
+    value, bounds = measure.value, measure.interval
+    within = "" if bounds is None else f" [{bounds.low:,.{digits}f}, {bounds.high:,.{digits}f}]"
+    return f"{value:,.{digits}f}{within}"
 
 
 def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodEpisode]:
@@ -205,16 +208,22 @@ def _row(
     calls: Counter[Role] = Counter()
     for episode in episodes:
         calls.update(episode.calls)
+
+    def mean(values: Sequence[float]) -> Measure:
+        found = [(e.task, e.model, value) for e, value in zip(episodes, values, strict=True)]
+        return over_models.mean(found, resamples=resamples)
+
     return MethodRow(
         agent=name,
         success=stats.success_rate(attempts),
         interval=over_models.success_interval(attempts, resamples=resamples),
         difference=None if against is None else over_models.paired_difference(attempts, against, resamples=resamples),
         tasks=len({episode.task for episode in episodes}),
-        steps=float(np.mean([episode.steps for episode in episodes])),
+        steps=mean([episode.steps for episode in episodes]),
+        all_calls=mean([sum(episode.calls.values()) for episode in episodes]),
         calls={role: calls[role] / len(episodes) for role in get_args(Role) if calls[role]},
-        tokens_out=float(np.mean([episode.tokens_out for episode in episodes])),
-        seconds=float(np.mean([episode.seconds for episode in episodes])),
+        tokens_out=mean([episode.tokens_out for episode in episodes]),
+        seconds=mean([episode.seconds for episode in episodes]),
         passes=tuple(sorted({(episode.model, episode.run, episode.agent) for episode in episodes})),
     )
 
@@ -259,7 +268,7 @@ def read_method_episodes(path: Path) -> list[MethodEpisode]:
 def calls_svg(table: MethodTable, *, standalone: bool = True) -> Markup:
     """Success against model calls an episode, on a logarithmic axis, with whiskers as in brackets in the table."""
     floor, ceiling, gap = axis([row.interval.high for row in table.rows])
-    calls = [max(row.all_calls, 1.0) for row in table.rows]
+    calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]
     plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=(floor, ceiling), height=340, top=14)
     rates = [floor + tick * gap for tick in range(round((ceiling - floor) / gap) + 1)]
     parts = plot.rows((rate, f"{100 * rate:.0f} %") for rate in rates)

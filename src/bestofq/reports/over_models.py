@@ -8,12 +8,13 @@ somewhat too wide. `Attempt.run` is the model; one model alone says nothing abou
 that over tasks.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from bestofq.reports import stats
-from bestofq.reports.stats import SIGNED, Attempt, Difference, Doubles, Interval
+from bestofq.reports.stats import SIGNED, Attempt, Difference, Doubles, Interval, Measure
 
 
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0) -> Interval:
@@ -24,6 +25,28 @@ def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESA
     (drawn,) = _drawn([attempts], list(rates), resamples, seed)
     found = stats.percentiles(drawn)
     return stats.alike_interval(float(np.mean([*rates.values()])), len(rates)) if stats.alike(found) else found
+
+
+def mean(
+    values: Sequence[tuple[Hashable, Hashable, float]], *, resamples: int = stats.RESAMPLES, seed: int = 0
+) -> Measure:
+    """The mean of (task, model, value) over tasks, with its interval; InputError without a value. Steps, say, which
+    are positive and have no upper bound: where all tasks are alike there is no interval."""
+    by_task, by_model = defaultdict(list), defaultdict(list)
+    for task, model, value in values:
+        by_task[task].append(value)
+        by_model[model].append(value)
+    over = stats.over_runs([float(np.mean(found)) for found in by_model.values()])
+    means = np.array([[np.mean(found)] for found in by_task.values()])  # [T, 1]
+    found = Measure(value=float(np.mean(means)), error=over.error)
+    if len(means) < 2:
+        return found
+    rng = np.random.default_rng(seed)
+    drawn = stats.resampled(means, resamples, rng)[:, 0] / len(means)
+    if over.error is not None:
+        drawn = drawn + over.error * rng.standard_t(over.runs - 1, size=resamples)
+    bounds = stats.percentiles(np.maximum(drawn, 0.0))
+    return found if stats.alike(bounds) else found.model_copy(update={"interval": bounds})
 
 
 def paired_difference(
