@@ -74,8 +74,7 @@ def diagnose(
 
     `rated`: steps by agent that `rater` rated; without it successful siblings do. `error`: of the judge who gave the
     verdicts, InputError where none is. `discount`: of the outcome that Q is held against, None: the one that each Q was
-    trained with. `shown`: episodes for Fig. 12, none: a telling pair of each agent that has
-    values.
+    trained with. `shown`: episodes for Fig. 12, none: a telling pair of each agent that has values.
     """
     found = Diagnosis()
     read = [_slim(store.episode(e.id), e.agent) for e in episodes if e.agent in made]
