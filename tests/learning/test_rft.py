@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from preference_run import drawn_turns, tiny_model
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -45,7 +46,7 @@ class KilledError(Exception):
 
 
 def trained(out: Path, lora: LoRAConfig | None, die_after: int = 0) -> dict[str, torch.Tensor]:
-    """The weights that ten steps end in; KilledError after `die_after`, of which each second one is kept."""
+    """The weights that ten steps end in; KilledError after step `die_after`. Each second one is kept."""
     turns = [turn for node in drawn_turns(5, 2) for turn in node]
     config = RFTConfig(lr=1e-2, epochs=2, batch_turns=2, checkpoint_every=2, lora=lora, cpu=True)
 
@@ -58,7 +59,10 @@ def trained(out: Path, lora: LoRAConfig | None, die_after: int = 0) -> dict[str,
 
 
 @pytest.mark.parametrize("lora", [None, LoRAConfig(rank=4)], ids=["all weights", "adapters"])
-def test_killed_at_any_moment_it_goes_on_bit_for_bit(lora: LoRAConfig | None, tmp_path: Path) -> None:
+def test_killed_at_any_moment_it_goes_on_bit_for_bit(
+    lora: LoRAConfig | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    transformers.utils.logging.enable_propagation()  # to caplog
     whole = trained(tmp_path / "whole", lora)
     before = tiny_model().state_dict()
     assert any((weight - before[name]).abs().max() > 1e-3 for name, weight in whole.items())
@@ -72,6 +76,8 @@ def test_killed_at_any_moment_it_goes_on_bit_for_bit(lora: LoRAConfig | None, tm
             state.unlink()
     for killed in ("between", "no state", "half a state"):
         torch.testing.assert_close(trained(tmp_path / killed, lora), whole, rtol=0, atol=0)
+    assert "missing keys" not in caplog.text  # of output weights that are the input's
+    torch.testing.assert_close(trained(tmp_path / "whole", lora, die_after=10), whole, rtol=0, atol=0)
 
 
 def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ On accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP or
 """
 
 import math
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,7 +19,7 @@ from bestofq.core.preferences import PreferencePair
 from bestofq.learning.adapters import LoRAConfig, with_adapters
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
 from bestofq.learning.preference_batches import Batch, Batches, Terms, own_tokens
-from bestofq.learning.resuming import Resumable, claim, fingerprint
+from bestofq.learning.resuming import Resumable, claim, fingerprint, keep
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
 
 
@@ -219,19 +218,10 @@ def _save(accelerator: Any, policy: Any, out: Path, *, lora: bool) -> None:
     model = accelerator.unwrap_model(policy, keep_fp32_wrapper=False)
     if accelerator.is_main_process:
         if lora:
-            _keep(out / "adapter", lambda folder: model.save_pretrained(folder, state_dict=weights))
+            keep(out / "adapter", lambda folder: model.save_pretrained(folder, state_dict=weights))
             if not _fsdp(accelerator):
                 merged = model.merge_and_unload()
-                _keep(out / "model", merged.save_pretrained)
+                keep(out / "model", merged.save_pretrained)
         else:
-            _keep(out / "model", lambda folder: model.save_pretrained(folder, state_dict=weights))
+            keep(out / "model", lambda folder: model.save_pretrained(folder, state_dict=weights))
     accelerator.wait_for_everyone()
-
-
-def _keep(folder: Path, write: Callable[[Path], Any]) -> None:
-    """Write whole or not at all."""
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    write(part)
-    shutil.rmtree(folder, ignore_errors=True)
-    part.replace(folder)

@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +37,15 @@ def claim(out: Path, run: str) -> None:
     part = out / f".run-{os.getpid()}"  # in one move: the processes of a run all write it and read it
     part.write_text(run)
     part.replace(mark)
+
+
+def keep(folder: Path, write: Callable[[Path], object]) -> None:
+    """Write a folder whole or not at all."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    write(part)
+    shutil.rmtree(folder, ignore_errors=True)
+    part.replace(folder)
 
 
 class Resumable:

@@ -6,8 +6,10 @@ Rows of text (`prompt`, `completion`) it would tokenize again, cut up otherwise 
 """
 
 import json
+import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +23,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.preferences import Turn
 from bestofq.learning.adapters import LoRAConfig, renames_ignored, with_adapters
 from bestofq.learning.distributed import is_first_process
-from bestofq.learning.resuming import claim, fingerprint
+from bestofq.learning.resuming import claim, fingerprint, keep
 
 IGNORED = -100  # the label of a token that is read and not learned
 
@@ -65,12 +67,15 @@ def train_on_successes(
 
     Every token of a reply is learned alike (3.1), none of its prompt. Deviation: a step's loss is the mean over its
     tokens, not the sum over a trajectory, which only scales the rate. The same call again goes on from the last whole
-    checkpoint in `out/checkpoints`. Raises DataError without turns, CheckpointError where `out` holds another run,
-    ConfigError under FSDP.
+    checkpoint in `out/checkpoints`, and does nothing when it was finished. Raises DataError without turns,
+    CheckpointError where `out` holds another run, ConfigError under FSDP.
     """
     if not turns:
         raise DataError("There are 0 turns to train on: no trajectory was successful. Collect more, or search.")
     claim(out, fingerprint(turns, config.model_dump_json(exclude={"checkpoint_every", "cpu"})))
+    done = out / "model"
+    if done.exists():
+        return done
     datasets, trl = extra("datasets"), extra("trl")
     rows = {
         "input_ids": [[*turn.prompt_ids, *turn.reply_ids] for turn in turns],
@@ -112,14 +117,30 @@ def train_on_successes(
         raise ConfigError("RFT saves no model out of shards: launch it in whole copies (DDP)")
     trainer.remove_callback(transformers.PrinterCallback)
     last = _last_whole(out / "checkpoints")
-    with renames_ignored():
+    with renames_ignored(), _tied_weights_ignored():
         trainer.train(resume_from_checkpoint=last and str(last))
-    if config.lora is None:
-        trainer.save_model(str(out / "model"))
-    elif trainer.is_world_process_zero():
-        trainer.accelerator.unwrap_model(trainer.model).merge_and_unload().save_pretrained(out / "model")
-        tokenizer.save_pretrained(out / "model")
-    return out / "model"
+    if trainer.is_world_process_zero():
+        trained = trainer.accelerator.unwrap_model(trainer.model)
+        trained = trained if config.lora is None else trained.merge_and_unload()
+        keep(done, lambda folder: (trained.save_pretrained(folder), tokenizer.save_pretrained(folder)))
+    trainer.accelerator.wait_for_everyone()
+    return done
+
+
+@contextmanager
+def _tied_weights_ignored() -> Iterator[None]:
+    """Without the trainer's warning (transformers 5.23) that a checkpoint lacks the output weights that are the
+    input's."""
+
+    def told(record: logging.LogRecord) -> bool:
+        return "missing keys" not in record.getMessage() or "['lm_head.weight']" not in record.getMessage()
+
+    logger = logging.getLogger("transformers.trainer")
+    logger.addFilter(told)
+    try:
+        yield
+    finally:
+        logger.removeFilter(told)
 
 
 def _last_whole(checkpoints: Path) -> Path | None:
