@@ -44,6 +44,7 @@ from bestofq.cli.running import run as run_on_a_page
 from bestofq.cli.study import study
 from bestofq.cli.tasks import write_tasks
 from bestofq.cli.viewing import view
+from bestofq.cli.writing import write_json
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
@@ -262,7 +263,7 @@ def evaluate(
                 **({} if domains is None else {"domains": json.loads(domains.to_json())}),
             }
             out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+            write_json(out, result)
             console.print(f"written: {out}")
 
     asyncio.run(work())

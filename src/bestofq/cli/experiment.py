@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from bestofq.cli.writing import write_json
 from bestofq.core.errors import InputError
 from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
@@ -115,7 +116,7 @@ async def run_experiment(
             result["families"] = json.loads(families.to_json())
             result["by_task"] = json.loads(by_task.to_json())
             tables += f"\n{families.to_markdown()}\n{by_task.to_markdown()}"
-        (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        write_json(results / "result.json", result)
         (results / "table.md").write_text(tables, "utf-8")
         (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
         (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=base), "utf-8")
@@ -169,7 +170,7 @@ async def run_study(
         "earlier": [{name: old[name] for name in _WHERE} for old in before],
     }
     write_method_episodes(results / "episodes.csv", episodes)
-    (results / "result.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    write_json(results / "result.json", result)
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
     (results / "success.svg").write_text(success_bars_svg(table, over=OVER), "utf-8")
     (results / "calls.svg").write_text(calls_svg(table), "utf-8")

@@ -1,7 +1,6 @@
 """`bestofq golden`: where an agent's steps go wrong, by a model and one golden episode a task (Fig. 3 and 10)."""
 
 import asyncio
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from bestofq.agents.prompting import GOLDEN, prompt_hash
 from bestofq.cli.choices import RUNS, Folder
 from bestofq.cli.config import load_config
 from bestofq.cli.spending import spending
+from bestofq.cli.writing import write_json
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.bars import bar
 from bestofq.recipes.golden import GoldenFindings, golden_findings
@@ -100,7 +100,7 @@ def golden(
             "steps": [step.model_dump(mode="json") for step in found.steps],
         }
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        write_json(out, result)
         console.print(f"written: {out}")
     if svg is not None and found.steps:
         svg.parent.mkdir(parents=True, exist_ok=True)

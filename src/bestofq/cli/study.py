@@ -1,7 +1,6 @@
 """`bestofq study`: a question about Best-of-Q answered by arms that differ in a few settings, as files to commit."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ from rich.console import Console
 
 from bestofq.cli.config import config_of, merged, read_tree
 from bestofq.cli.experiment import made_by
+from bestofq.cli.writing import write_json
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.study import Arm, Bench, Data, Measured, Setup, Study
@@ -38,7 +38,7 @@ def study(
         "study": chosen.model_dump(mode="json"),
         "arms": [row.model_dump(mode="json") for row in found],
     }
-    (folder / "result.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_json(folder / "result.json", result)
     (folder / "table.md").write_text(sheet.to_markdown(), "utf-8")
     for name, picture in study_pictures(chosen.title, found).items():
         (folder / name).write_text(picture, "utf-8")
