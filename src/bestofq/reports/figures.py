@@ -130,13 +130,14 @@ class Bars(Protocol):
 
 def success_bars_svg(table: Bars, *, over: str = "tasks", standalone: bool = True) -> Markup:
     """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
-    pitch, left, right = 34, 150, 68
+    letters = min(36, max(20, *(len(row.agent) for row in table.rows)))  # of a name
+    pitch, left, right = 34, 150 + 7 * (letters - 20), 68
     wide = WIDTH - left - right
     parts = []
     for number, row in enumerate(table.rows):
         top = 6 + pitch * number
         mean, low, high = (left + wide * rate for rate in (row.success.mean, row.interval.low, row.interval.high))
-        parts.append(text(left - 12, top + 15, shortened(row.agent, 20), "end name"))
+        parts.append(text(left - 12, top + 15, shortened(row.agent, letters), "end name"))
         parts.append(bar(left, top, wide, 20, "track"))
         parts.append(bar(left, top, mean - left, 20, "bar plain" if row.agent == table.baseline else "bar"))
         parts.append(line(low, top + 10, high, top + 10, "whisker"))
