@@ -144,7 +144,8 @@ def success_bars_svg(table: Bars, *, over: str = "tasks", standalone: bool = Tru
         parts += [line(at, top + 6, at, top + 14, "whisker") for at in (low, high)]
         parts.append(text(WIDTH - right + 12, top + 15, f"{100 * row.success.mean:.1f} %", "value"))
     height = pitch * len(table.rows) + 20
-    parts.append(text(left, height - 4, f"whisker: 95 % interval over {over}", ""))
+    said = f"whisker: 95 % interval over {over}"
+    parts.append(text(min(left, WIDTH - 6 * len(said)), height - 4, said, ""))
     return svg(parts, height, "Success rate of each agent", standalone)
 
 
