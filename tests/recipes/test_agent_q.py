@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.tree import SearchTree
+from bestofq.learning.networks import NetworkConfig
 from bestofq.models.local import Request, TextModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import (
@@ -306,7 +307,7 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     changes: dict[str, dict[str, object]] = {
         "agent_q": {"tasks": 3, "reference": "rft"},
         "suite": {"train_tasks": 20},
-        "iql": {"steps": 20},
+        "iql": {"steps": 20, "network": NetworkConfig(hidden=(32,), project=None)},
     }
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
     parts = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
