@@ -112,8 +112,13 @@ async def test_an_ended_call_leaves_its_steps_and_the_next_begins_the_episode_ag
         return Stuck()
 
     with Store.open(tmp_path) as store:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(collect(store, make_env=stuck, concurrency=2), 0.5)
+        call = asyncio.create_task(collect(store, make_env=stuck, concurrency=2))
+        async with asyncio.timeout(20):
+            while len(store.finished("r", "walker")) < 11:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
         assert len(store.finished("r", "walker")) == 11
         assert len(await collect(store)) == 12
         assert [summary.slot.task for summary in store.summaries(status="interrupted")] == ["t5"]
