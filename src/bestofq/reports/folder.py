@@ -97,13 +97,13 @@ def gather(
         "alpha": alpha,
         "threshold": threshold,
     }
-    of_runs = [run for run in store.runs() if runs is None or run.name in runs]
-    searches = search_table(store, [run.name for run in of_runs], alpha=alpha, threshold=threshold)
-    searched = {run.name: search_origin(run) for run in of_runs if any(row.run == run.name for row in searches.rows)}
+    of_runs = {run.name: run for run in store.runs() if runs is None or run.name in runs}
+    searches = search_table(store, list(of_runs), alpha=alpha, threshold=threshold)
+    searched = {row.run: search_origin(of_runs[row.run]) for row in searches.rows}
     search_sheets = [searches_sheet(searches, searched)] if searched else []
     trees = _trees(store, list(searched), max_trees, alpha, threshold)
     by_search = {f"searches of {run}": one for run, one in searched.items()}
-    if searched and not any(store.summaries(run=run.name) for run in of_runs):
+    if searched and not any(store.summaries(run=run) for run in of_runs):
         return Report(sheets=search_sheets, figures=trees, made=by_search, choice=choice)
     table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
     read, names = [source.run for source in table.sources], [row.agent for row in table.rows]

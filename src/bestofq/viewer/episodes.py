@@ -65,8 +65,8 @@ class EpisodeView:
     spent: Sequence[tuple[str, Spent]]
     siblings: Sequence[EpisodeSummary]
     trees: Sequence[TreeSummary]
-    query: Mapping[str, str]  # what the list is narrowed by that it was opened from
-    place: Place  # in that list, else among its agent's in its run
+    listed: Mapping[str, str]  # what the list is narrowed by that it stands in: as opened, else its agent's in its run
+    place: Place  # in that list
 
     @property
     def ended(self) -> bool:
@@ -79,11 +79,11 @@ class EpisodeView:
             return None
         followed = self.running and at == last
         step = None if followed else "end" if at == len(self.steps) else at + 1
-        return address(f"/episode/{self.head.summary.id}", **self.query, step=step)
+        return address(f"/episode/{self.head.summary.id}", **self.listed, step=step)
 
     def beside(self, episode: str | None) -> str | None:
         """The address of another episode of the list."""
-        return None if episode is None else address(f"/episode/{episode}", **self.query)
+        return None if episode is None else address(f"/episode/{episode}", **self.listed)
 
 
 def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -> EpisodeView | None:
@@ -101,7 +101,8 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
     trees = store.trees.summaries(suite=slot.suite, task=slot.task)
     own = store.trees.load(head.summary.run, slot.suite, slot.task, repeat=slot.repeat)
     place = None if own is None else TreePlace.after(own, decisions[:at])
-    query, own_list = query_of(among), Wanted(run=head.summary.run, agent=head.summary.agent)
+    if among == Wanted():
+        among = Wanted(run=head.summary.run, agent=head.summary.agent)
     siblings = store.catalogue.episodes(Wanted(suite=slot.suite, task=slot.task), limit=SIBLINGS)
     return EpisodeView(
         head=head,
@@ -115,8 +116,8 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
         spent=spent_by_role(used for decision in decisions for used in decision.usage),
         siblings=[other for other in siblings if other.id != episode],
         trees=trees,
-        query=query,
-        place=store.catalogue.beside(head.summary, among if query else own_list),
+        listed=query_of(among),
+        place=store.catalogue.beside(head.summary, among),
     )
 
 
