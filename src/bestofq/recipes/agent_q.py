@@ -17,8 +17,8 @@ from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.learning.distributed import group_left, is_first_process
-from bestofq.learning.preferences import PreferenceProgress, train_on_preferences
-from bestofq.learning.rft import RFTProgress, train_on_successes
+from bestofq.learning.objectives import PairMeans, TurnMeans
+from bestofq.learning.tuning import TuningProgress, train_on_preferences, train_on_successes
 from bestofq.learning.value import ValueModel
 from bestofq.models.local import SHIPPED, LocalModel
 from bestofq.recipes.bars import bar
@@ -282,14 +282,12 @@ def tune(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Cons
     config = parts.settings.agent_q.dpo
     with _bar("DPO", console) as show:
 
-        def report(row: PreferenceProgress) -> None:
-            show(row.step, row.steps, f"loss {row.pairs.loss:.3f}, {100 * row.pairs.accuracy:.0f} % right way round")
+        def report(row: TuningProgress[PairMeans]) -> None:
+            show(row.step, row.steps, f"loss {row.means.loss:.3f}, {100 * row.means.accuracy:.0f} % right way round")
 
         with group_left():
             folder = train_on_preferences(_weights(parts, config.lora is not None), pairs, config, report, out=out)
-    if is_first_process():
-        parts.model.tokenizer.save_pretrained(folder)
-    return folder
+    return _with_tokenizer(parts, folder)
 
 
 def reinforce(parts: Parts, trees: Iterable[SearchTree], out: Path, console: Console) -> Path:
@@ -298,12 +296,18 @@ def reinforce(parts: Parts, trees: Iterable[SearchTree], out: Path, console: Con
     turns = [turn for turns in successful_turns(parts, trees) for turn in turns]
     with _bar("RFT", console) as show:
 
-        def report(row: RFTProgress) -> None:
-            show(row.step, row.steps, f"loss {row.loss:.3f}")
+        def report(row: TuningProgress[TurnMeans]) -> None:
+            show(row.step, row.steps, f"loss {row.means.loss:.3f}")
 
-        model = _weights(parts, config.lora is not None)
         with group_left():
-            return train_on_successes(model, turns, config, report, tokenizer=parts.model.tokenizer, out=out)
+            folder = train_on_successes(_weights(parts, config.lora is not None), turns, config, report, out=out)
+    return _with_tokenizer(parts, folder)
+
+
+def _with_tokenizer(parts: Parts, folder: Path) -> Path:
+    if is_first_process():
+        parts.model.tokenizer.save_pretrained(folder)
+    return folder
 
 
 def _weights(parts: Parts, adapters: bool) -> Any:

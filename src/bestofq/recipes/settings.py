@@ -17,8 +17,7 @@ from bestofq.envs.webshop import suite as webshop
 from bestofq.envs.webshop.splits import Splits
 from bestofq.envs.webvoyager import suite as webvoyager
 from bestofq.learning.iql import IQLConfig
-from bestofq.learning.preferences import DPOConfig
-from bestofq.learning.rft import RFTConfig
+from bestofq.learning.tuning import DPOConfig, RFTConfig
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 from bestofq.search.config import SearchConfig

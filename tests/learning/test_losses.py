@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from bestofq.learning.dpo import implicit_reward, step_dpo_loss, trajectory_dpo_loss
+from bestofq.learning.losses import implicit_reward, rft_loss, step_dpo_loss, trajectory_dpo_loss
 
 
 def test_equation_5_by_hand() -> None:
@@ -71,3 +71,7 @@ def test_theorem_1_the_minimiser_of_equation_5_is_the_optimal_policy() -> None:
     optimal = (reference + q / beta).softmax(-1)  # Eq. 9
     torch.testing.assert_close(logits.detach().softmax(-1), optimal, rtol=0, atol=1e-4)
     assert float((optimal - reference.exp()).abs().max()) > 0.1  # it had to be learned
+
+
+def test_equation_4_by_hand() -> None:
+    torch.testing.assert_close(rft_loss(torch.tensor([-1.5, -0.25])), torch.tensor([1.5, 0.25]))

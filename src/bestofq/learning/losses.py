@@ -1,7 +1,14 @@
-"""Direct preference optimization of composite actions, against likelihoods stored when the actions were drawn."""
+"""What a language model is tuned by: reinforced fine-tuning, and direct preference optimization of composite actions
+against likelihoods stored when the actions were drawn (Agent Q, Eqs. 4 to 6)."""
 
 from torch import Tensor
 from torch.nn import functional
+
+
+def rft_loss(log_prob: Tensor) -> Tensor:
+    """Loss of each turn [...], Agent Q Eq. 4 (3.2.1): -log π_θ(a|h), from log-likelihoods of whole composite actions of
+    successful trajectories. Every token of a reply is learned alike (3.1), none of its prompt."""
+    return -log_prob
 
 
 def implicit_reward(log_prob: Tensor, reference: Tensor, *, beta: float) -> Tensor:
