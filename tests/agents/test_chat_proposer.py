@@ -93,6 +93,7 @@ async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op
         offered = await asked.propose(STATE, 1)
     assert (offered.candidates[0].label, asked.no_ops, offered.usage[0].calls) == ("wait 1", 1, 3)
     assert "no JSON object" in offered.candidates[0].thought
+    assert offered.candidates[0].reply == "what?"
 
 
 @pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "truncated", "refusal"])

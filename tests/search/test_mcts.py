@@ -9,8 +9,10 @@ import pytest
 from branch_world import BranchEnv, RestoringEnv, both_doors, search_of
 
 from bestofq.agents.scripted import ScriptedJudge
-from bestofq.core.decision import Episode, Outcome, State
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
 from bestofq.core.errors import ConfigError, InfraError
+from bestofq.core.seeds import step_seed
 from bestofq.search.mcts import Report, state_after
 from bestofq.search.pairs import blended, node_pairs, rollouts
 
@@ -310,3 +312,39 @@ async def test_what_nobody_can_tell_is_one_sentence_and_what_a_judge_cannot_is_n
     with pytest.raises(InfraError, match="the judge could not tell"):
         await search.run()
     assert search.tree.visits[0] == 0
+
+
+@pytest.mark.parametrize("silent_when", [1, 2], ids=["in a rollout", "in an expansion"])
+async def test_a_proposal_without_a_valid_action_is_paid_for(silent_when: int) -> None:
+    asked: list[int] = []
+
+    def silent(state: State, n: int) -> Sequence[str]:
+        asked.append(n)
+        return ["fly"] if n == silent_when else both_doors(state, n)
+
+    search, _, _ = await search_of({}, depth=3, iterations=3, doors=silent)
+    await search.run()
+    assert silent_when in asked
+    assert sum(used.calls for used in search.usage if used.role == "proposer") == len(asked)
+
+
+async def test_two_doors_with_the_same_words_are_two_nodes() -> None:
+    search, _, _ = await search_of({}, depth=2, iterations=1)
+    doors = [Candidate(action=Click(mark=mark), label="click link door") for mark in (1, 2, 1)]
+    assert [search.tree.child(0, door) for door in doors] == [1, 2, 1]
+
+
+async def test_nodes_draw_from_their_searchs_seed_and_depth() -> None:
+    """So that an agent that searches is offered on its next page what its search has found there."""
+    search, _, _ = await search_of({}, depth=2, iterations=3)
+    seen: dict[int, set[int]] = {}
+    inner = search._proposer
+
+    class Noting:
+        async def propose(self, state: State, n: int) -> Proposal:
+            seen.setdefault(len(state.decisions), set()).add(state.step_seed)
+            return await inner.propose(state, n)
+
+    search._proposer, search._state = Noting(), search._state.model_copy(update={"seed": 11})
+    await search.run()
+    assert seen == {depth: {step_seed(11, depth)} for depth in range(2)}

@@ -9,6 +9,7 @@ from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Point
 from bestofq.reports.scorers import KNOWN
 from bestofq.search import scorer
+from bestofq.search.tree import GrowingTree
 from bestofq.store.records import StepSummary
 from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address, duration, moment, plural
@@ -102,6 +103,13 @@ def test_an_episode_is_followed_in_a_tree_as_far_as_the_tree_goes() -> None:
     assert [(bar.name, bar.words) for bar in place.bars(CANDIDATES[1])] == [("visits", "1"), ("Q̃ search", "0.000")]
     assert list(place.bars(CANDIDATES[0])) == []
     assert TreePlace.after(tree, [decided((0.0, 1.0))] * 3) is None
+    grown = GrowingTree(shop_task(), shop_page(0))
+    words = Candidate(action=Click(target="the kettle"), label="click the kettle")
+    grown.child(0, words)
+    found = words.model_copy(update={"action": Click(target="the kettle", point=Point(4, 5))})  # by a localizer
+    followed = TreePlace.after(grown.frozen(), [Decision(candidates=(found,), scores=(0.0,), chosen=0)])
+    assert followed is not None
+    assert followed.node == 1
 
 
 def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:

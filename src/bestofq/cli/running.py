@@ -98,6 +98,7 @@ def run(
                             on_decision=view.decided,
                             on_step=view.stepped,
                         )
+                    view.ended(episode)
                     _hint(view, env.session.refused)
                     return episode
             finally:

@@ -16,7 +16,9 @@ from bestofq.core.transitions import Floats
 class Env(Protocol):
     """A world of tasks. One instance runs one episode at a time and may be reset again."""
 
-    async def reset(self, task: Task, *, seed: int) -> Observation: ...
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        """Begin the task; `seed` is its own (`Task.seed`), so that each run begins on the same page."""
+        ...
 
     async def step(self, action: Action) -> StepResult: ...
 

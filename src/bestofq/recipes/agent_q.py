@@ -14,6 +14,7 @@ from bestofq.core.errors import ConfigError, DataError, InfraError, InputError
 from bestofq.core.extras import extra
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.learning.distributed import group_left, is_first_process
@@ -27,7 +28,6 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.run_config import check_searched
 from bestofq.recipes.searching import ranker, search_config
 from bestofq.recipes.worlds import World, open_world
-from bestofq.rollouts.episode import episode_seed
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.pairs import node_pairs, rollouts
 from bestofq.search.returning import Places, same_page
@@ -164,17 +164,17 @@ async def _search(
     values: ValueModel | None,
     advance: Callable[[], None],
 ) -> SearchTree:
-    seeded = task.model_copy(update={"seed": episode_seed(parts.settings.seed, task.id, 0)})
     config = search_config(parts, world)
-    places = Places(world.make_env, seeded, limit=config.parallel)
+    places = Places(world.make_env, task, limit=config.parallel)
     try:
         root = await places.start(())
         kept = store.trees.load(run, task.suite, task.id)
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
             kept = None
-        tree = GrowingTree(seeded, root) if kept is None else GrowingTree.thawed(kept)
-        state = State(task=seeded, observation=root)
+        tree = GrowingTree(task, root) if kept is None else GrowingTree.thawed(kept)
+        seed = episode_seed(parts.settings.seed, run, "search", task, 0)
+        state = State(task=task, observation=root, seed=seed)
         search = Search(
             tree,
             state,

@@ -19,7 +19,7 @@ from bestofq.learning.iql import IQL, IQLConfig, train_iql
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
-from bestofq.recipes.parts import Parts
+from bestofq.recipes.parts import SHIPPED_FOR, Parts
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Q, Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
 from bestofq.recipes.searching import searching_agent
@@ -34,6 +34,7 @@ from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 SEED_RUN = "seed"
+EXAMPLE = 120  # characters of a reply that is shown as an example
 
 
 def cycle_run(cycle: int) -> str:
@@ -80,7 +81,7 @@ async def collect(
 
     The episodes are stored under `name`, none: the kind of agent. A searching agent searches in `simulator`, whose
     pages must be those of `world`; none: in the world itself. InfraError, with what cut one, where every episode was
-    cut.
+    cut. Where half of them or more ended for want of a valid action, the console says so, and what to change.
     """
     settings = parts.settings
     searcher: Searcher | None = "mcts" if kind == "mcts" else None
@@ -108,7 +109,22 @@ async def collect(
             f"no episode of {name or kind} in {run} came to its end: all were cut, one by {cut[-1].reason!r}; "
             "mend that and run the same command again"
         )
+    ended = [episode for episode in done if episode.replies is not None]
+    if ended and 2 * len(ended) >= len(done):
+        console.print(_without_action(parts, ended, len(done)), style="yellow", markup=False)
     return done
+
+
+def _without_action(parts: Parts, ended: Sequence[EpisodeSummary], of: int) -> str:
+    """Why these episodes ended: their model's replies were no valid actions."""
+    last = ended[-1]
+    example = next((reply for reply in last.replies or () if reply.strip()), "")
+    taught = SHIPPED_FOR.get(parts.settings.suite.name)
+    advice = f"--model {taught}" if taught and taught != parts.settings.model.path else "another --model"
+    return (
+        f"{len(ended)} of {of} episodes of {last.agent} in {last.run} ended because the model replied no valid action, "
+        f"for example {example[:EXAMPLE]!r} ({last.reason}): try {advice}."
+    )
 
 
 @asynccontextmanager

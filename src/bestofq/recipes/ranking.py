@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bestofq.core.actions import Action, Click, GoBack, Write, action_text
+from bestofq.core.actions import Action, Click, GoBack, Write, identity
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation
@@ -72,7 +72,7 @@ def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
 
 
 def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
-    """By task of MiniWoB++, and `all`: right is what the oracle advises, told by its label.
+    """By task of MiniWoB++, and `all`: right is the action that the oracle advises.
 
     Left out are tasks without a solver and states in which it knows nothing to do. Some solvers count past actions, so
     that after a needless one what they advise can be wrong; another right action is counted as wrong.
@@ -102,8 +102,8 @@ def _miniwob(episodes: Iterable[Episode]) -> Iterator[OracleStep]:
                 advice = advise(state_at(episode.task, episode.steps[:index], step.observation))
             except Unsolved:
                 continue
-            label = action_text(advice.action, step.observation.elements)
-            yield _rated(name, episode, step.decision, [c.label == label for c in step.decision.candidates])
+            right = [identity(c.action) == identity(advice.action) for c in step.decision.candidates]
+            yield _rated(name, episode, step.decision, right)
 
 
 async def rescored(episodes: Iterable[Episode], scorer: Scorer, *, at_once: int = 64) -> list[Episode]:

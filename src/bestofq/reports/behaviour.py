@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from bestofq.core.actions import identity
 from bestofq.core.decision import Episode, Step
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation
@@ -18,7 +19,7 @@ class Behaviour(Noun):
     episodes: int
     candidates: Measure  # a step
     short: Measure  # share of steps with fewer candidates than the agent's most
-    duplicates: Measure  # share of candidates that say the same as an earlier one of their step
+    duplicates: Measure  # share of candidates that have the same words as an earlier one of their step
     explored: Measure  # share of steps
     repeated: Measure  # share of steps that do again what was done on the same page
     returned: Measure  # share of steps on a page that was left before
@@ -110,7 +111,7 @@ def _again(episode: Episode) -> tuple[int, int, int]:
     for step in episode.steps:
         page = page_key(step.observation)
         returns += page in seen and page != last
-        what = (page, step.decision.candidate.label)
+        what = (page, identity(step.decision.candidate.action))
         repeats += what in done
         done[what] = done.get(what, 0) + 1
         seen.add(page)

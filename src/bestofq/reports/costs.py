@@ -203,7 +203,7 @@ def cost_table(
                 else:
                     lost[episode.agent] += 1
                 spent = decisions.setdefault(episode.agent, {})
-                for used in (used for step in episode.steps for used in step.decision.usage):
+                for used in episode.usage:
                     spent[used.role] = spent.get(used.role, Spent()) + Spent.of(used, prices)
         rows += [
             AgentCost(

@@ -154,9 +154,8 @@ def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) 
     for episode in store.episodes(run=run, agent=agent, status="finished"):
         if (summary := told.get(episode.id)) is None:
             continue
-        usage = [used for step in episode.steps for used in step.decision.usage]
         calls: Counter[Role] = Counter()
-        for used in usage:
+        for used in episode.usage:
             calls[used.role] += used.calls
         yield MethodEpisode(
             method=method,
@@ -167,7 +166,7 @@ def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) 
             success=summary.success,
             steps=summary.steps,
             seconds=round(summary.seconds or 0.0, 2),
-            tokens_out=sum(used.tokens_out for used in usage),
+            tokens_out=sum(used.tokens_out for used in episode.usage),
             calls=calls,
         )
 

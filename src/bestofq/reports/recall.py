@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
@@ -70,14 +71,14 @@ def sibling_steps(
     """The agent's steps on pages from which a successful reference went on, and how many steps it has in all.
 
     References are other episodes of the same task, of other agents only unless `own`: an agent without chance repeats
-    itself. Pages are the same when address and text are, actions when they say the same.
+    itself. Pages are the same when address and text are, actions by `identity`.
     """
-    known: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
+    known: dict[Hashable, dict[Action, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
     for reference in references:
         if reference.verdict.outcome == "success" and (own or reference.agent != agent):
             for step in reference.steps:
                 page = (reference.task.suite, reference.task.id, page_key(step.observation))
-                known[page][step.decision.candidate.label].add(reference.id)
+                known[page][identity(step.decision.candidate.action)].add(reference.id)
     rated, total = [], 0
     for episode in episodes:
         if episode.agent != agent:
@@ -86,9 +87,9 @@ def sibling_steps(
         for step in episode.steps:
             total += 1
             did = known.get((*task, page_key(step.observation)), {})
-            good = {label for label, who in did.items() if who - {episode.id}}
+            good = {action for action, who in did.items() if who - {episode.id}}
             if good:
-                held = tuple(candidate.label in good for candidate in step.decision.candidates)
+                held = tuple(identity(candidate.action) in good for candidate in step.decision.candidates)
                 rated.append(RatedStep(task=task, good=held, chosen=step.decision.chosen))
     return rated, total
 

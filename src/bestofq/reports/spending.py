@@ -61,7 +61,7 @@ def spent_by_task(
         task = (episode.task.suite, episode.task.id)
         done, won = tasks.get(task, (0, 0))
         tasks[task] = (done + 1, won + (episode.verdict.outcome == "success"))
-        for usage in (usage for step in episode.steps for usage in step.decision.usage):
+        for usage in episode.usage:
             spent = Spent.of(usage, prices)
             for role in (usage.role, ALL):
                 sums = used.setdefault(role, {}).setdefault(task, [0.0, 0.0, 0.0])

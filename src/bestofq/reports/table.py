@@ -287,7 +287,7 @@ def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
 def _tokens(store: Store, episodes: Sequence[EpisodeSummary], at_most: int) -> Tokens:
     count = min(len(episodes), max(1, at_most))
     taken = [episodes[i * len(episodes) // count] for i in range(count)]
-    used = [u for e in taken for step in store.episode(e.id).steps for u in step.decision.usage]
+    used = [u for e in taken for u in store.episode(e.id).usage]
     return Tokens(
         tokens_in=sum(u.tokens_in for u in used) / count,
         tokens_out=sum(u.tokens_out for u in used) / count,

@@ -166,6 +166,7 @@ class Search:
                 proposal = await self._proposer.propose(state, self._config.candidates)
             except ReplyError as error:
                 log.debug("nothing is proposed at node %d: %s", node, error)
+                self.usage += error.usage
                 offered: Sequence[Candidate] = ()
             else:
                 self.usage += proposal.usage
@@ -258,6 +259,7 @@ class Search:
             proposal = await self._proposer.propose(state, 1)
         except ReplyError as error:
             log.debug("a rollout ends at node %d: %s", node, error)
+            self.usage += error.usage
             self.tree.ending[node] = "ended"
             return None
         self.usage += proposal.usage

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.protocols import Env, Judge, Proposer, Scorer
 from bestofq.search.config import SearchConfig
@@ -70,7 +71,7 @@ class TreeScorer:
 
     def found(self, state: State) -> tuple[Candidate, ...]:
         """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
-        kept = self._kept.get((state.task.id, state.task.seed))
+        kept = self._kept.get((state.task.id, state.seed))
         node = None if kept is None else _node_of(kept, state)
         if kept is None or node is None or not self._enough(kept.search.tree, node):
             return ()
@@ -86,7 +87,7 @@ class TreeScorer:
             await self._kept.popitem()[1].places.close()
 
     async def _tree_at(self, state: State) -> tuple[_Kept, int]:
-        key = (state.task.id, state.task.seed)
+        key = (state.task.id, state.seed)
         kept = self._kept.pop(key, None)
         node = None if kept is None else _node_of(kept, state)
         if kept is None or node is None:
@@ -133,8 +134,8 @@ def _node_of(kept: _Kept, state: State) -> int | None:
         return None
     node = 0
     for decision in state.decisions[before:]:
-        action = decision.candidate.action
-        follows = (n for n in tree.children[node] if (c := tree.candidate[n]) is not None and c.action == action)
+        action = identity(decision.candidate.action)
+        follows = (n for n in tree.children[node] if (c := tree.candidate[n]) and identity(c.action) == action)
         found = next(follows, None)
         if found is None:
             return None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Usage
 from bestofq.core.observation import Observation, Task
 from bestofq.core.tree import Ending, SearchTree, WayBack
@@ -50,7 +51,7 @@ class GrowingTree:
         """The node of an action at `parent`, added unless it is there."""
         for node in self.children[parent]:
             there = self.candidate[node]
-            if there is not None and there.action == candidate.action:
+            if there is not None and identity(there.action) == identity(candidate.action):
                 return node
         return self._add(parent, candidate, self.depth[parent] + 1)
 

@@ -27,7 +27,7 @@ class ChatProposer:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop,
         ConfigError when elements are points and there is no picture."""
 
-        def read(replies: Sequence[ChatReply], picture: Picture | None) -> list[Candidate]:
+        def read(replies: Sequence[ChatReply], picture: Picture | None) -> Sequence[Candidate]:
             return parse_candidates(replies[0].json(), state.observation, n, self.by, picture)
 
         asking = Asking(self.model, await self._ask(state, n), read)

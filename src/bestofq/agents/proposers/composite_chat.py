@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from bestofq.agents.composite import composite_system, composite_user, parse_composite
 from bestofq.agents.proposers.asking import Ask, Asking
-from bestofq.core.decision import Candidate, Proposal, State
+from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError
 from bestofq.models.chat import ChatModel, ChatReply
 from bestofq.models.images import Picture
@@ -29,7 +29,7 @@ class CompositeChatProposer:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop."""
 
         def read(replies: Sequence[ChatReply], _: Picture | None) -> Sequence[Candidate]:
-            return _distinct([choice.text for reply in replies for choice in reply.choices], state)[:n]
+            return _candidates([choice.text for reply in replies for choice in reply.choices], state)[:n]
 
         ask = await Ask.about(
             state,
@@ -45,9 +45,9 @@ class CompositeChatProposer:
         return proposal
 
 
-def _distinct(replies: Sequence[str], state: State) -> list[Candidate]:
+def _candidates(replies: Sequence[str], state: State) -> Sequence[Candidate]:
     """The valid candidates with distinct actions. ReplyError with the first complaint when there is none."""
-    found: dict[str, Candidate] = {}
+    found: list[Candidate] = []
     complaints = []
     for reply in replies:
         try:
@@ -55,10 +55,10 @@ def _distinct(replies: Sequence[str], state: State) -> list[Candidate]:
         except ReplyError as error:
             complaints.append(str(error))
         else:
-            found.setdefault(candidate.label, candidate)
+            found.append(candidate)
     if not found:
         raise ReplyError(complaints[0] if complaints else "the reply was empty")
-    return list(found.values())
+    return distinct(found)
 
 
 def _bare(reply: str) -> str:
