@@ -27,14 +27,11 @@ from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Restores
-from bestofq.envs.booking import site as booking_site
 from bestofq.envs.booking.suite import Suite as Booking
-from bestofq.envs.booking.text import TextEnv as BookingText
-from bestofq.envs.booking.web import BookingEnv
-from bestofq.envs.webshop import site as shop_site
+from bestofq.envs.local_site.server import serve
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.text import TextEnv as ShopText
-from bestofq.envs.webshop.web import WebShopEnv
 
 DEPTHS = (2, 5, 10)
 WAYS = ("text copy", "restored", "replayed", "saving")
@@ -106,11 +103,11 @@ async def measure(args: argparse.Namespace) -> dict[str, dict[int, Times]]:
     shop, booking = synthetic_suite(), Booking()
     async with AsyncExitStack() as stack:
         browser = await stack.enter_async_context(Browser.launch())
-        products = await stack.enter_async_context(shop_site.serve(shop))
-        tables = await stack.enter_async_context(booking_site.serve(booking))
+        products = await stack.enter_async_context(serve(shop))
+        tables = await stack.enter_async_context(serve(booking))
         worlds: dict[str, tuple[Env, Env, list[Task], Irreversible]] = {
-            "webshop": (ShopText(shop), WebShopEnv(products, browser), shop.tasks("dev"), shop.irreversible),
-            "booking": (BookingText(booking), BookingEnv(tables, browser), booking.tasks("dev"), booking.irreversible),
+            "webshop": (TextEnv(shop), LocalWebEnv(products, browser), shop.tasks("dev"), shop.irreversible),
+            "booking": (TextEnv(booking), LocalWebEnv(tables, browser), booking.tasks("dev"), booking.irreversible),
         }
         found = {}
         for name, (text, web, tasks, irreversible) in worlds.items():

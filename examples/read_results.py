@@ -16,8 +16,8 @@ from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector, UniformSelector
 from bestofq.core.decision import Provenance, State
 from bestofq.core.protocols import Env
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.reports.behaviour import behaviour
 from bestofq.reports.folder import gather, write_folder
 from bestofq.reports.recall import recall, sibling_steps

@@ -9,8 +9,8 @@ from pathlib import Path
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.decision import State
 from bestofq.core.protocols import Env
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.local import LocalModel
 from bestofq.reports.trees import search_tree_svg
 from bestofq.search.config import SearchConfig

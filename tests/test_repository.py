@@ -23,6 +23,8 @@ DATA = (
     "agents/prompts/tasks_system.j2",
     "browser/snapshot.js",
     "browser/act.js",
+    "envs/booking/site.css",
+    "envs/webshop/site.css",
     "envs/webshop/synthetic.toml",
     "models/pocket/config.json",
     "models/pocket/tokenizer.json",

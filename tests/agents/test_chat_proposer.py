@@ -25,9 +25,9 @@ from bestofq.core.decision import Candidate, Decision, Provenance, State, StepRe
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.protocols import Env
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import Fault, FaultServer
 from bestofq.models.images import Picture, PictureLimits

@@ -14,11 +14,10 @@ from bestofq.browser.browser import Browser
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.core.tree import SearchTree
-from bestofq.envs.booking import site as booking
 from bestofq.envs.booking.pages import COMPLETE, DETAILS
 from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.local_site.server import serve
 from bestofq.envs.web import WebEnv
-from bestofq.envs.webshop import site as webshop
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
@@ -66,16 +65,16 @@ class Scripted(Parts):
 @asynccontextmanager
 async def shop() -> AsyncIterator[tuple[Task, Ordered]]:
     suite = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
-    async with webshop.serve(suite) as site:
+    async with serve(suite) as site:
         task = suite.tasks("train")[0]
-        url, visit = site.open_visit(task)
-        yield task.model_copy(update={"start_url": url}), lambda: visit.bought is not None
+        root = site.open_visit(task)
+        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visit(root).bought is not None
 
 
 @asynccontextmanager
 async def tables() -> AsyncIterator[tuple[Task, Ordered]]:
     suite = Booking()
-    async with booking.serve(suite) as site:
+    async with serve(suite) as site:
         task = suite.tasks("train", 1)[0]
         root = site.open_visit(task)
         yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visit(root).reservation is not None

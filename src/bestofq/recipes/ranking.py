@@ -17,9 +17,9 @@ from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Scorer
-from bestofq.envs.webshop.pages import BUY, Bought, Detail, Item, Results, Shop, Start, View
+from bestofq.envs.webshop.pages import BUY, Shop
 from bestofq.envs.webshop.suite import Suite
-from bestofq.envs.webshop.urls import from_url
+from bestofq.envs.webshop.views import Bought, Detail, Item, Results, Start, View, from_url
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.pocket.miniwob.oracle import SOLVERS, Unsolved, advise
 from bestofq.recipes.pocket.oracle import Oracle

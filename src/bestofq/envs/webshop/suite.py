@@ -7,14 +7,16 @@ ever seen, bought or asked for in another. The published splits are by goal, in 
 import random
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 
 from bestofq.core.actions import Action, Click, Submit
 from bestofq.core.errors import InputError
 from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Observation, Split, Task
+from bestofq.envs.local_site.wording import Wording
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
-from bestofq.envs.webshop.pages import BUY, Item, Shop
+from bestofq.envs.webshop.pages import BUY, Shop, Visit
 from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
@@ -25,8 +27,19 @@ from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make
 STEP_LIMIT = 15
 
 
+WORDING = Wording(
+    no_way_back="There is no earlier page to go back to.",
+    no_element="There is no element [{mark}] on this page; marks go from 1 to {count}.",
+    no_field="[{mark}] {name} is a {role}, not a field.",
+    no_form="[{mark}] {name} belongs to no form.",
+    no_address="{url} is not a page of this shop.",
+)
+
+
 class Suite:
-    """Goals and shops of one catalogue. Agents get `tasks`; goals stay here."""
+    """Goals and shops of one catalogue (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
+
+    wording = WORDING
 
     def __init__(
         self, name: str, catalogue: Catalogue, goals: Iterable[Goal], *, seed: int, splits: Splits = "product"
@@ -82,12 +95,29 @@ class Suite:
         return self._shops[split]
 
     @cached_property
+    def style(self) -> str:
+        return files(__package__).joinpath("site.css").read_text("utf-8")
+
+    @cached_property
     def rewards(self) -> RewardFunction:
         return RewardFunction(self.catalogue)
 
-    def reward(self, task: Task, item: Item) -> float:
-        """What buying the item as chosen earns, in [0, 1]."""
-        return self.rewards(self.goal(task.id), item.product_id, dict(item.chosen)).total
+    def server(self, split: Split) -> Shop:
+        return self.shop(split)
+
+    def visit(self, task: Task) -> Visit:
+        return Visit()
+
+    def ended(self, visit: Visit) -> bool:
+        return visit.bought is not None
+
+    def reward(self, task: Task, visit: Visit) -> float:
+        """What was bought earns, in [0, 1]; nothing before."""
+        item = visit.bought
+        return 0.0 if item is None else self.rewards(self.goal(task.id), item.product_id, dict(item.chosen)).total
+
+    def reply(self, task: Task, question: str) -> None:
+        """Nobody stands beside the buyer."""
 
     def irreversible(self, observation: Observation, action: Action) -> bool:
         """Whether the action buys: what a search must not try out where nothing can be put back."""

@@ -1,6 +1,6 @@
 """A page as plain elements, and as the text a browser makes of them (`browser/snapshot.py`).
 
-`text.py` reads and acts on these elements; `site.py` writes them as HTML.
+`text.py` reads and acts on these elements; `html.py` writes them as HTML.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,12 @@ from bestofq.core.observation import Element, Observation
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Link:
-    """Leads to an address of this site."""
+    """Leads to an address of this site; as a radio it is one of several choices."""
 
     name: str
     to: str
+    role: Literal["link", "radio"] = "link"
+    checked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +46,10 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Button:
-    """Sends its form."""
+    """Sends its form; one with an address of its own stands in no form and posts there."""
 
     name: str
+    to: str = ""
 
 
 Node = str | Link | Field | Choice | Button
@@ -56,13 +59,15 @@ Line = tuple[Node, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """Lines whose fields are sent together, after the hidden ones, in order."""
+    """Lines whose fields are sent together, after the hidden ones, in order. A text that is not `numbered` does not say
+    which elements are its own."""
 
     action: str
     lines: tuple[Line, ...]
     hidden: tuple[tuple[str, str], ...] = ()
     post: bool = False
     again: str = ""
+    numbered: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,11 +106,13 @@ def render(page: Page, typed: dict[int, str], url: str) -> Observation:
                 continue
             if form is not None and form not in forms:
                 forms.append(form)
-            number = None if form is None or isinstance(node, Link) else forms.index(form) + 1
+            stated = form is not None and form.numbered and not isinstance(node, Link)
+            number = forms.index(form) + 1 if form is not None and stated else None
             element = _element(node, len(elements) + 1, typed.get(len(elements) + 1), number)
             elements.append(element)
             value = "" if element.value is None else f': "{" ".join(element.value.split())}"'
-            pieces.append(f"{node.name}{value} [{element.mark}]")
+            states = f" ({', '.join(element.states)})" if element.states else ""
+            pieces.append(f"{node.name}{value}{states} [{element.mark}]")
         lines.append(" ".join(pieces))
     return Observation(url=url, title=page.title, text="\n".join(lines), elements=tuple(elements), tabs=(page.title,))
 
@@ -113,7 +120,7 @@ def render(page: Page, typed: dict[int, str], url: str) -> Observation:
 def _element(node: Control, mark: int, typed: str | None, form: int | None) -> Element:
     match node:
         case Link():
-            return Element(mark=mark, role="link", name=node.name)
+            return Element(mark=mark, role=node.role, name=node.name, states=("checked",) if node.checked else ())
         case Button():
             return Element(mark=mark, role="button", name=node.name, form=form)
         case Choice():

@@ -1,10 +1,10 @@
-"""The booking site without a browser: the same observations, rewards and ends as in Chromium, in microseconds.
+"""A local site without a browser: the same observations, rewards and ends as in Chromium, in microseconds.
 
-`tests/envs/booking/test_same_as_chromium.py` walks both at random and finds no difference.
+`tests/envs/test_same_as_chromium.py` walks both at random and finds no difference.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic
 from urllib.parse import urlencode
 
 from bestofq.core.actions import (
@@ -23,19 +23,16 @@ from bestofq.core.actions import (
 )
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.booking.markup import Button, Choice, Field, Form, Link, Page, render
-from bestofq.envs.booking.suite import Suite
-from bestofq.envs.booking.user import reply
-from bestofq.envs.booking.views import View
-from bestofq.envs.booking.visits import Visit
+from bestofq.envs.local_site.page import Button, Choice, Field, Form, Link, Page, render
+from bestofq.envs.local_site.rules import Rules, Server, ViewT, VisitT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Place(Generic[VisitT]):
     """All that the rest of an episode depends on. `pages`: the addresses visited, the current one last."""
 
     task: Task
-    visit: Visit
+    visit: VisitT
     pages: tuple[str, ...]
     page: Page
     typed: tuple[tuple[int, str], ...] = ()  # (mark, text) written and not sent
@@ -43,56 +40,63 @@ class Place:
     notices: tuple[str, ...] = ()
 
 
-class TextEnv:
+class TextEnv(Generic[VisitT, ViewT]):
     """`Env` and `Restores` over the pages themselves. One episode at a time."""
 
-    def __init__(self, suite: Suite) -> None:
-        self._suite = suite
-        self._place: Place | None = None
+    def __init__(self, rules: Rules[VisitT, ViewT], *, server: Server[VisitT, ViewT] | None = None) -> None:
+        """`server`: instead of the one of the task's split."""
+        self._rules = rules
+        self._fixed = server
+        self._place: Place[VisitT] | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Place[VisitT]:
         """Where the visitor is. RuntimeError before the first reset."""
         if self._place is None:
-            raise RuntimeError("step before reset")
+            raise RuntimeError("the environment has no episode; reset it first")
         return self._place
 
     @property
-    def visit(self) -> Visit:
+    def visit(self) -> VisitT:
         """The site's record."""
         return self.place.visit
 
     @property
-    def view(self) -> View | None:
-        """What the current page shows; None where the site has no such page."""
-        return self._suite.server(self.place.task.split).view(self.place.visit, self.place.pages[-1])
+    def view(self) -> ViewT:
+        """What the current page shows."""
+        return self._server.view(self.place.visit, self.place.pages[-1])
+
+    @property
+    def _server(self) -> Server[VisitT, ViewT]:
+        return self._fixed or self._rules.server(self.place.task.split)
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         """A new visit at the start page. The site does not depend on the seed."""
-        visit, page = self._suite.server(task.split).get(self._suite.visit(task), task.start_url)
+        server = self._fixed or self._rules.server(task.split)
+        visit, page = server.get(self._rules.visit(task), task.start_url)
         self._place = Place(task=task, visit=visit, pages=(task.start_url,), page=page)
         return self._observe()
 
     async def step(self, action: Action) -> StepResult:
-        """Carry out one action; a reservation and an answer end the episode, only a reservation can earn a reward."""
+        """Carry out one action. What ends the visit ends the episode, and so does an answer, which earns nothing."""
         place = self.place
         self._set(error=None, notices=())
         match action:
             case Answer():
                 return StepResult(observation=self._observe(), terminated=True)
             case AskUser():
-                answer = reply(self._suite.goal(place.task.id), action.question)
-                self._set(notices=(f"The user replied: {answer}",))
+                answer = self._rules.reply(place.task, action.question)
+                self._set(notices=() if answer is None else (f"The user replied: {answer}",))
             case _:
                 self._set(error=self._act(action))
         visit = self.place.visit
         return StepResult(
             observation=self._observe(),
-            reward=self._suite.reward(place.task, visit),
-            terminated=visit.reservation is not None,
+            reward=self._rules.reward(place.task, visit),
+            terminated=self._rules.ended(visit),
         )
 
-    async def save(self) -> Place:
+    async def save(self) -> Place[VisitT]:
         return self.place
 
     async def restore(self, saved: object) -> Observation:
@@ -115,26 +119,27 @@ class TextEnv:
         """Show the page at an address, after those `before`; without them after all visited, or in the current one's
         place where it has the same address."""
         pages = self.place.pages
+        url = self._server.address(url) or url
         if before is None:
             before = pages[:-1] if pages[-1] == url else pages
-        visit, page = self._suite.server(self.place.task.split).get(self.place.visit, url)
+        visit, page = self._server.get(self.place.visit, url)
         self._set(visit=visit, page=page, pages=(*before, url), typed=())
 
     def _act(self, action: Action) -> str | None:
-        pages = self.place.pages
+        pages, say = self.place.pages, self._rules.wording
         match action:
             case Targeted():
                 return self._act_on(action)
             case GoBack() if len(pages) == 1:
-                return "There is no page to go back to."
+                return say.no_way_back
             case GoBack():
                 self._load(pages[-2], before=pages[:-2])
             case Refresh():
                 self._load(pages[-1])
             case Restart():
                 self._load(self.place.task.start_url)
-            case Goto(url=url) if not url.startswith("/"):
-                return f"{url} is not on this site: its addresses begin with /."
+            case Goto(url=url) if self._server.address(url) is None:
+                return say.no_address.format(url=url)
             case Goto(url=url):
                 self._load(url)
             case _:
@@ -142,22 +147,26 @@ class TextEnv:
         return None
 
     def _act_on(self, action: Targeted) -> str | None:
-        mark, controls = action.mark, self.place.page.controls
+        mark, controls, say = action.mark, self.place.page.controls, self._rules.wording
         if mark is None:
             return action.refusal or "A text page has no points: name an element by its mark."
         if mark > len(controls):
-            return f"There is no element [{mark}] on this page."
+            return say.no_element.format(mark=mark, count=len(controls))
         node, form = controls[mark - 1]
         match action, node:
             case Click(), Link(to=to):
                 self._load(to)
-            case (Click(), Button()) | (Submit(), Field() | Choice() | Button()):
+            case Click(), Button(to=to) if to:
+                self._post(to, {})
+            case (Click(), Button()) | (Submit(), Field() | Choice()):
                 assert form is not None
                 self._send(form)
+            case Submit(), Button() if form is not None and form.numbered:
+                self._send(form)
+            case Submit(), _:
+                return say.no_form.format(mark=mark, name=node.name)
             case Click(), Choice(options=options):
                 return f"Element [{mark}] is a list: write one of its options: {_listed(options)}."
-            case Submit(), _:
-                return f"Element [{mark}] belongs to no form."
             case ((Write() | Clear()), Choice()):
                 assert form is not None
                 return self._choose(mark, node, form, action.text if isinstance(action, Write) else "")
@@ -168,7 +177,8 @@ class TextEnv:
                     assert form is not None
                     self._send(form)
             case ((Write() | Clear()), _):
-                return f"Element [{mark}] is no text field."
+                role = self._observe().elements[mark - 1].role
+                return say.no_field.format(mark=mark, name=node.name, role=role)
         return None
 
     def _choose(self, mark: int, node: Choice, form: Form, text: str) -> str | None:
@@ -182,11 +192,13 @@ class TextEnv:
         return None
 
     def _send(self, form: Form) -> None:
-        if not form.post:
+        if form.post:
+            self._post(form.action, self._fields(form))
+        else:
             self._load(_with_query(form.action, self._fields(form)))
-            return
-        server = self._suite.server(self.place.task.split)
-        visit, url = server.post(self.place.visit, form.action, self._fields(form))
+
+    def _post(self, url: str, fields: dict[str, str]) -> None:
+        visit, url = self._server.post(self.place.visit, url, fields)
         self._set(visit=visit)
         self._load(url, before=self.place.pages)  # what answers a sent form is a page of its own, even there
 
@@ -200,8 +212,7 @@ class TextEnv:
 
 
 def _with_query(path: str, fields: dict[str, str]) -> str:
-    query = urlencode(fields, safe="*").replace("~", "%7E")  # as browsers write it
-    return f"{path}?{query}"
+    return f"{path}?{urlencode(fields, safe='*').replace('~', '%7E')}"  # as browsers write it
 
 
 def _listed(options: tuple[tuple[str, str], ...]) -> str:

@@ -1,11 +1,52 @@
-"""Views as relative URLs and back: the site's routes, and `Observation.url` of the text environment."""
+"""Where a visitor of the shop can be, as values and as addresses."""
 
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from bestofq.envs.webshop.pages import SECTIONS, Bought, Detail, Item, Results, Start, View
-from bestofq.envs.webshop.products import Catalogue
+from bestofq.envs.webshop.products import Catalogue, Product
 
+SECTIONS = ("description", "features", "reviews")
 OPTION = "option."  # prefix of the query parameters that hold chosen options
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """The page with the search box."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Results:
+    query: str
+    page: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Item:
+    product_id: str
+    results: Results
+    chosen: tuple[tuple[str, str], ...] = ()  # (option name, value), in the order the page lists the options
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Detail:
+    """A sub-page of an item: `section` is description, features or reviews."""
+
+    section: str
+    item: Item
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bought:
+    item: Item
+
+
+View = Start | Results | Item | Detail | Bought
+
+
+def choose(view: Item, product: Product, name: str, value: str) -> Item:
+    """The item page after an option is chosen; choosing again in the same group replaces it."""
+    chosen = {**dict(view.chosen), name: value}
+    return replace(view, chosen=tuple((o.name, chosen[o.name]) for o in product.options if o.name in chosen))
 
 
 def to_url(view: View) -> str:
@@ -22,11 +63,6 @@ def to_url(view: View) -> str:
             return f"/item/{quote(view.item.product_id)}/{view.section}?" + _item_query(view.item)
         case Bought():
             return "/thanks"
-
-
-def buy_url(item: Item) -> str:
-    """Where Buy Now is posted."""
-    return f"/buy/{quote(item.product_id)}?" + _item_query(item)
 
 
 def _item_query(item: Item) -> str:
