@@ -166,7 +166,7 @@ async def _search(
 ) -> SearchTree:
     seeded = task.model_copy(update={"seed": episode_seed(parts.settings.seed, task.id, 0)})
     config = search_config(parts, world)
-    places = Places(world.make_env, seeded, limit=config.parallel)
+    places = Places(world.make_env, seeded, config, world.irreversible)
     try:
         root = await places.start(())
         kept = store.trees.load(run, task.suite, task.id)
@@ -182,7 +182,6 @@ async def _search(
             proposer=parts.proposer(),
             ranker=ranker(parts, values),
             config=config,
-            irreversible=world.irreversible,
             judge=world.judge,
         )
         if kept is not None:
