@@ -26,7 +26,8 @@ async def main() -> str:
     async def make_env() -> Env:
         return TextEnv(suite)
 
-    places = Places(make_env, task, limit=1)
+    config = SearchConfig(iterations=12, candidates=3, depth=STEP_LIMIT, sandboxed=True)
+    places = Places(make_env, task, config)
     root = await places.start(())
     tree = GrowingTree(task, root)
     search = Search(
@@ -35,8 +36,7 @@ async def main() -> str:
         places,
         proposer=SamplingProposer(LocalModel.load(), temperature=0.8, draws=3),
         ranker=None,  # no feedback: actions in the order they were proposed
-        config=SearchConfig(iterations=12, candidates=3, depth=STEP_LIMIT, sandboxed=True),
-        irreversible=suite.irreversible,
+        config=config,
     )
     await search.run()
     print(f"{task.goal}: {tree.visits[0]} rollouts, mean outcome {tree.value[0]:.2f}; the way most taken:")

@@ -1,3 +1,4 @@
+import math
 import os
 import signal
 import subprocess
@@ -98,6 +99,22 @@ def test_the_first_gradient_is_that_of_the_equation_by_the_plain_model(
         assert weight.grad is not None
         assert weight.grad.abs().max() > 0
         torch.testing.assert_close(summed[name], weight.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_replayed_pairs_are_held_against_the_policy_that_drew_them(tmp_path: Path) -> None:
+    """Two pairs of the same turns: one drawn by the policy itself, whose loss is log 2, and one by an earlier policy
+    that gave the chosen turn e² times less and the rejected one e times more: a margin of β · (2 - -1)."""
+    own = step_pairs(1)[0]
+    (chosen,), (rejected,) = own.chosen, own.rejected
+    earlier = own.model_copy(
+        update={
+            "chosen": (chosen.model_copy(update={"log_prob": chosen.log_prob - 2}),),
+            "rejected": (rejected.model_copy(update={"log_prob": rejected.log_prob + 1}),),
+        }
+    )
+    _, rows = trained(tmp_path, [earlier, own], epochs=1, beta=0.1)
+    assert rows[0].pairs.loss == pytest.approx((math.log1p(math.exp(-0.3)) + math.log(2)) / 2, abs=1e-5)
+    assert rows[0].pairs.margin == pytest.approx(0.3 / 2, abs=1e-5)
 
 
 def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -14,10 +16,12 @@ from safetensors.torch import load_file
 
 from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
 from bestofq.learning.networks import NetworkConfig
-from bestofq.models.local import Request, TextModel
+from bestofq.models.local import Generation, Request, TextModel
 from bestofq.models.scripted import ScriptedModel
+from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.agent_q import (
     agent_q,
     need_pairs,
@@ -241,6 +245,41 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
     assert not searched_tasks[0] & searched_tasks[1]
     assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
     assert first.model.revision != parts.model.revision
+
+
+@pytest.mark.parametrize(
+    ("replay", "of_rounds"), [(None, [(1,), (1, 2), (1, 2, 3)]), (1, [(1,), (1, 2), (2, 3)]), (0, [(1,), (2,), (3,)])]
+)
+async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_likelihoods(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, replay: int | None, of_rounds: list[tuple[int, ...]]
+) -> None:
+    """Each round's policy says what it drew with by its likelihoods: e^-1 in the first, e^-2 in the second, …"""
+    trained: list[Sequence[PreferencePair]] = []
+
+    class Drawing(Scripted):
+        @cached_property
+        def prompted(self) -> TextModel:
+            class Likely(ScriptedModel):
+                async def generate(self, request: Request) -> Generation:
+                    found = await super().generate(request)
+                    return replace(found, replies=tuple(replace(r, log_prob=-number) for r in found.replies))
+
+            number = len(trained) + 1.0
+            return Likely(shopper)
+
+    def tuned(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
+        trained.append(pairs)
+        return Path(weights)
+
+    monkeypatch.setattr(recipe, "tune", tuned)
+    settings = parts_with(6, model=weights).settings
+    rounds = settings.agent_q.model_copy(update={"rounds": 3, "tasks": 4, "replay": replay})
+    with Store.open(tmp_path / "store") as store:
+        await agent_q(Drawing(settings.model_copy(update={"agent_q": rounds})), store, tmp_path, QUIET)
+        own = [len(list(step_pairs(Drawing(settings), store.trees.all(f"search-{n}")))) for n in (1, 2, 3)]
+    drawn = [Counter(-turn.log_prob for pair in pairs for turn in (*pair.chosen, *pair.rejected)) for pairs in trained]
+    assert min(own) > 0
+    assert drawn == [{float(n): 2 * own[n - 1] for n in numbers} for numbers in of_rounds]
 
 
 async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_path: Path) -> None:

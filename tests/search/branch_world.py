@@ -73,9 +73,12 @@ async def search_of(
     irreversible: Callable[[Observation, Action], bool] = lambda observation, action: False,
     seconds: float = 0.0,
     judge: Judge | None = None,
+    state: State | None = None,
+    before: Sequence[Observation] = (),
     **settings: object,
 ) -> tuple[Search, Places, list[str]]:
-    """A search about to begin in the world of these rewards, its places, and the steps taken so far."""
+    """A search about to begin in the world of these rewards, its places, and the steps taken so far; `state` at its
+    root, none: the start."""
     steps: list[str] = []
     kind = RestoringEnv if restoring else BranchEnv
 
@@ -83,16 +86,16 @@ async def search_of(
         return make() if make else kind(rewards, depth=depth, steps=steps)
 
     config = SearchConfig.model_validate({"candidates": 2, "depth": depth, **settings})
-    places = Places(make_env, TASK, limit=config.parallel)
-    root = await places.start(())
+    places = Places(make_env, TASK, config, irreversible)
+    state = state or State(task=TASK, observation=await places.start(()))
     search = Search(
-        GrowingTree(TASK, root),
-        State(task=TASK, observation=root),
+        GrowingTree(TASK, state.observation, depth=len(state.decisions)),
+        state,
         places,
         proposer=ScriptedProposer(doors, seconds=seconds),
         ranker=None if ranks is None else ScriptedScorer(ranks),
         config=config,
-        irreversible=irreversible,
         judge=judge,
+        before=before,
     )
     return search, places, steps

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from branch_world import BranchEnv, RestoringEnv, both_doors, search_of
+from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, search_of
 
-from bestofq.agents.scripted import ScriptedJudge
+from bestofq.agents.scripted import ScriptedJudge, ScriptedProposer
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
 from bestofq.core.errors import ConfigError, InfraError
@@ -296,11 +296,22 @@ async def test_a_judge_reads_what_was_done_before_the_search_too() -> None:
         judged.append(episode)
         return "failure"
 
-    search, _, _ = await search_of({}, depth=2, iterations=1, make=of_nobodys_world, judge=ScriptedJudge(outcome))
-    (candidate, _) = (await search._proposer.propose(search._state, 2)).candidates
-    search._state = state_after(search._state, [candidate], search._state.observation)
+    world = of_nobodys_world()
+    hall = await world.reset(TASK, seed=0)
+    left = (await ScriptedProposer(both_doors).propose(State(task=TASK, observation=hall), 1)).candidates[0]
+    root = State(task=TASK, observation=(await world.step(left.action)).observation)
+    search, _, _ = await search_of(
+        {},
+        depth=2,
+        iterations=1,
+        make=of_nobodys_world,
+        judge=ScriptedJudge(outcome),
+        state=state_after(root, [left], root.observation),
+        before=[hall],
+    )
     await search.run()
-    assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1, 1]  # type: ignore[union-attr]
+    assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1]  # type: ignore[union-attr]
+    assert [step.observation.url for step in judged[0].steps] == ["branch://", "branch://1"]
 
 
 async def test_what_nobody_can_tell_is_one_sentence_and_what_a_judge_cannot_is_no_outcome() -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
 from bestofq.cli.spending import spending_by_role
+from bestofq.core.errors import InputError
 from bestofq.core.tree import SearchTree, Way
 from bestofq.learning.distributed import is_first_process
 from bestofq.recipes import agent_q as recipe
@@ -123,6 +124,9 @@ def pairs(
 def tune(
     out: Annotated[Path, typer.Option(help="Folder for the tuned model.")],
     pairs: Annotated[Path | None, typer.Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    replay: Annotated[
+        list[Path] | None, typer.Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
+    ] = None,
     config: Config = None,
     set_: Set = None,
     store: Folder = SEARCHES,
@@ -134,8 +138,12 @@ def tune(
     On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
     """
     parts = parts_of(config, set_, model)
+    if replay and pairs is None:
+        raise InputError("--replay adds to the pairs that this model drew: give these by --pairs")
     if pairs is not None:
-        folder = recipe.tune(parts, read_pairs(pairs, source=recipe.source(parts)), out, console)
+        source = recipe.source(parts)
+        earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
+        folder = recipe.tune(parts, [*earlier, *read_pairs(pairs, source=source)], out, console)
     else:
         with Store.open(store, read_only=True) as opened:
             trees = recipe.searched_trees(parts, opened, run)

@@ -1,7 +1,10 @@
 """Agent Q (arXiv 2408.07199, Algorithm 1): search each task's tree → preference pairs → DPO → the next round."""
 
 import asyncio
+import hashlib
+import json
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,15 +51,18 @@ async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Pa
     settings = parts.settings.agent_q
     check(parts)
     policy = parts
+    buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
     for number in range(1, settings.rounds + 1):
         run = round_run(number)
         async with open_world(policy) as world:
             trees = await search_training(policy, world, store, run, console, part=number - 1, of=settings.rounds)
-        pairs = list(step_pairs(policy, trees))
-        need_pairs(pairs, len(trees))
-        folder = tune(policy, pairs, out / f"policy-{number}", console)
+        buffer.append(list(step_pairs(policy, trees)))
+        need_pairs(buffer[-1], len(trees))
+        replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
+        folder = tune(policy, [*replayed, *buffer[-1]], out / f"policy-{number}", console)
         console.print(
-            f"round {number} of {settings.rounds}: {len(pairs):,} pairs of {len(trees)} trees; the policy: {folder}"
+            f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
+            f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
         )
         policy = policy.playing(folder)
     return policy
@@ -165,7 +171,7 @@ async def _search(
     advance: Callable[[], None],
 ) -> SearchTree:
     config = search_config(parts, world)
-    places = Places(world.make_env, task, limit=config.parallel)
+    places = Places(world.make_env, task, config, world.irreversible)
     try:
         root = await places.start(())
         kept = store.trees.load(run, task.suite, task.id)
@@ -182,7 +188,6 @@ async def _search(
             proposer=parts.proposer(),
             ranker=ranker(parts, values),
             config=config,
-            irreversible=world.irreversible,
             judge=world.judge,
         )
         if kept is not None:
@@ -270,15 +275,22 @@ def _turn(parts: Parts, tree: SearchTree, node: int) -> Turn:
 
 
 def source(parts: Parts) -> PairSource:
-    """What drew the turns: pairs of another model, weights or prompt are not learned from."""
-    return PairSource(model=parts.model.name, revision=parts.model.revision, prompt=parts.prompts)
+    """What drew the turns, and what can learn from them."""
+    tokens = json.dumps(parts.model.tokenizer.get_vocab(), sort_keys=True)
+    return PairSource(
+        model=parts.model.name,
+        revision=parts.model.revision,
+        prompt=parts.prompts,
+        tokens=hashlib.sha256(tokens.encode()).hexdigest()[:16],
+    )
 
 
 # ---- learning
 
 
 def tune(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
-    """DPO (Eq. 5 or 6) from the model that drew the pairs; the folder of the tuned one. On all processes launched."""
+    """DPO (Eq. 5 or 6) from the model that drew the pairs, or the last of them; the folder of the tuned one. On all
+    processes launched."""
     config = parts.settings.agent_q.dpo
     with _bar("DPO", console) as show:
 

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bestofq import __version__
-from bestofq.core.actions import Action
 from bestofq.core.decision import (
     TOLD,
     Candidate,
@@ -31,19 +30,19 @@ from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge, Proposer, Scorer
 from bestofq.search.config import SearchConfig
-from bestofq.search.returning import DivergedError, Place, Places
+from bestofq.search.returning import DivergedError, Move, Place, Places
 from bestofq.search.tree import GrowingTree
 
 log = logging.getLogger(__name__)
 
 IN_A_ROW = 3  # iterations the machinery may break, one after another
-Irreversible = Callable[[Observation, Action], bool]
 Report = Callable[[float], Awaitable[None]]
 
 
 class Search:
-    """One tree. `state` is what the agent sees at its root, its past decisions included; `ranker` gives Q̂ in [0, 1];
-    `judge` says what an episode is worth where the environment cannot tell.
+    """One tree. `state` is what the agent sees at its root, its past decisions included, and `before` the pages that
+    these were taken on; `ranker` gives Q̂ in [0, 1]; `judge` says what an episode is worth where the environment cannot
+    tell.
 
     `start` is the node from which rollouts begin, the root unless the agent has gone on since.
     """
@@ -57,20 +56,20 @@ class Search:
         proposer: Proposer,
         ranker: Scorer | None,
         config: SearchConfig,
-        irreversible: Irreversible = lambda observation, action: False,
         judge: Judge | None = None,
+        before: Sequence[Observation] = (),
     ) -> None:
         self.tree = tree
         self.start = 0
         self.usage: list[Usage] = []
         self.checkpoint: str | None = None  # of the Q-function that ranks, where one does
         self._state = state
-        self._before = [decision.candidate.action for decision in state.decisions]
+        pages = before if len(before) == len(state.decisions) else [None] * len(state.decisions)
+        self._before = [Move(page, of.candidate.action) for page, of in zip(pages, state.decisions, strict=True)]
         self._places = places
         self._proposer = proposer
         self._ranker = ranker
         self._config = config
-        self._irreversible = irreversible
         self._judge = judge
         self._expanding: dict[int, asyncio.Lock] = {}
         self._arriving: dict[int, asyncio.Event] = {}
@@ -192,7 +191,7 @@ class Search:
         candidate, seen = self.tree.candidate[node], self.tree.seen[self.tree.parent[node]]
         assert candidate is not None
         assert seen is not None
-        if not self._config.sandboxed and self.tree.seen[node] is None and self._irreversible(seen, candidate.action):
+        if self.tree.seen[node] is None and self._places.unsafe(seen, candidate.action):
             self.tree.ending[node] = "held"
 
     # ---- rollout
@@ -241,13 +240,19 @@ class Search:
             event.set()
 
     async def _carry_out(self, place: Place, node: int) -> None:
-        await self._arrive(node, await place.env.step(self._action(node)))
+        try:
+            result = await self._places.step(place, self._move(node))
+        except DivergedError:
+            self._close(node)
+            raise
+        await self._arrive(node, result)
         await self._places.save(place, node)
         self._arrived(node)
 
     async def _back(self, place: Place, node: int) -> None:
         try:
-            await self._places.reach(place, node, self._actions(node), self.tree.seen[node])
+            moves = [*self._before, *map(self._move, self.tree.path(node)[1:])]
+            await self._places.reach(place, node, moves, self.tree.seen[node])
         except DivergedError:
             self._close(node)
             raise
@@ -295,8 +300,9 @@ class Search:
         return verdict.reward
 
     def _episode(self, node: int, final: Observation) -> Episode:
-        """What a judge reads of the episode that ends at the node; pages before the root are not kept."""
-        taken = [(self._state.observation, decision) for decision in self._state.decisions]
+        """What a judge reads of the episode that ends at the node; an earlier page that is not known is the root's."""
+        pages = [move.page or self._state.observation for move in self._before]
+        taken = list(zip(pages, self._state.decisions, strict=True))
         taken += [
             (seen, _taken(candidate))
             for n in self.tree.path(node)[1:]
@@ -325,13 +331,11 @@ class Search:
     def _close(self, node: int) -> None:
         self.tree.ending[node] = "closed"
 
-    def _action(self, node: int) -> Action:
+    def _move(self, node: int) -> Move:
+        """The action that leads to the node, and the page that it was chosen on."""
         candidate = self.tree.candidate[node]
         assert candidate is not None
-        return candidate.action
-
-    def _actions(self, node: int) -> list[Action]:
-        return [*self._before, *map(self._action, self.tree.path(node)[1:])]
+        return Move(self.tree.seen[self.tree.parent[node]], candidate.action)
 
     def _state_at(self, node: int) -> State:
         """What the agent sees at a node: the actions that led there, each as the one candidate of its step."""

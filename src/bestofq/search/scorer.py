@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Proposal, Scores, State
+from bestofq.core.observation import Observation
 from bestofq.core.protocols import Env, Judge, Proposer, Scorer
 from bestofq.search.config import SearchConfig
-from bestofq.search.mcts import Irreversible, Search
-from bestofq.search.returning import Places, same_page
+from bestofq.search.mcts import Search
+from bestofq.search.returning import Irreversible, Places, same_page
 from bestofq.search.tree import GrowingTree
 
 TREES = 256  # episodes in flight whose trees are kept
+
+_Key = tuple[str, int]
 
 
 @dataclass
@@ -46,10 +49,12 @@ class TreeScorer:
         self._config = config
         self._irreversible = irreversible
         self._judge = judge
-        self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._pages: OrderedDict[_Key, list[Observation]] = OrderedDict()  # that each episode has been on
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
+        self._note(state)
         kept, node = await self._tree_at(state)
         search, tree = kept.search, kept.search.tree
         search.usage.clear()
@@ -71,7 +76,7 @@ class TreeScorer:
 
     def found(self, state: State) -> tuple[Candidate, ...]:
         """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
-        kept = self._kept.get((state.task.id, state.seed))
+        kept = self._kept.get(_key(state))
         node = None if kept is None else _node_of(kept, state)
         if kept is None or node is None or not self._enough(kept.search.tree, node):
             return ()
@@ -83,11 +88,12 @@ class TreeScorer:
 
     async def close(self) -> None:
         """Close the environments of all trees."""
+        self._pages.clear()
         while self._kept:
             await self._kept.popitem()[1].places.close()
 
     async def _tree_at(self, state: State) -> tuple[_Kept, int]:
-        key = (state.task.id, state.seed)
+        key = _key(state)
         kept = self._kept.pop(key, None)
         node = None if kept is None else _node_of(kept, state)
         if kept is None or node is None:
@@ -99,8 +105,15 @@ class TreeScorer:
             await self._kept.popitem(last=False)[1].places.close()
         return kept, node
 
+    def _note(self, state: State) -> None:
+        """Keep the page that the episode is on: a search that begins later carries its actions out again."""
+        pages = self._pages.pop(_key(state), [])[: len(state.decisions)]
+        self._pages[_key(state)] = [*pages, state.observation.model_copy(update={"screenshot": None})]
+        while len(self._pages) > TREES:
+            self._pages.popitem(last=False)
+
     def _begin(self, state: State) -> _Kept:
-        places = Places(self._make_env, state.task, limit=self._config.parallel)
+        places = Places(self._make_env, state.task, self._config, self._irreversible)
         search = Search(
             GrowingTree(state.task, state.observation, depth=len(state.decisions)),
             state,
@@ -108,8 +121,8 @@ class TreeScorer:
             proposer=self._proposer,
             ranker=self._ranker,
             config=self._config,
-            irreversible=self._irreversible,
             judge=self._judge,
+            before=self._pages[_key(state)][:-1],
         )
         return _Kept(search, places, state)
 
@@ -125,6 +138,10 @@ class FoundProposer:
         if found := self._scorer.found(state):
             return Proposal(candidates=found, usage=())
         return await self._proposer.propose(state, n)
+
+
+def _key(state: State) -> _Key:
+    return state.task.id, state.seed
 
 
 def _node_of(kept: _Kept, state: State) -> int | None:
