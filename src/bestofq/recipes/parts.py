@@ -20,6 +20,7 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.scorers.verifier import VerifierScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
@@ -176,6 +177,8 @@ class Parts:
                 selector = EpsilonGreedySelector(self.settings.epsilon)
             case "picker":
                 scorer = self._picker() if self._picking is None else self._picker_at(self._picking)
+            case "verifier":
+                scorer = self._verifier()
             case "best-of-q" | "prior":
                 scorer = self._learned(kind, values, n)
             case "mcts":
@@ -266,6 +269,15 @@ class Parts:
 
     def _picker_at(self, endpoint: ChatModel) -> PickerScorer | ChatPickerScorer:
         return PickerScorer(RemoteModel(endpoint)) if _is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
+
+    def _verifier(self) -> VerifierScorer:
+        """ConfigError where no model that writes reviews proposes."""
+        if self.prompted is None:
+            raise ConfigError(
+                "the agent verifier reads the reviews that pocket models were taught to write: "
+                "use picker with another model behind --base-url"
+            )
+        return VerifierScorer(self.prompted)
 
     def _learned(self, kind: AgentKind, values: ValueModel | None, n: int) -> Scorer:
         if values is None:

@@ -31,7 +31,7 @@ STEP_LIMITS: Mapping[SuiteName, int] = {
     "webvoyager": webvoyager.STEP_LIMIT,
 }
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
-AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior", "beam", "mcts"]
+AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "best-of-q", "prior", "beam", "mcts"]
 
 
 class ModelSettings(Noun):

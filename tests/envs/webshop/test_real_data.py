@@ -86,11 +86,12 @@ def test_our_split_shares_no_product(goals: tuple[Goal, ...]) -> None:
 def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
     catalogue: Catalogue, goals: tuple[Goal, ...]
 ) -> None:
-    """Type, attributes and price always match; 356 goals name an option value that colour normalisation cuts."""
+    """Type, attributes and price always match; 458 goals name an option value that holds a colour
+    word inside another word, or white space that the comparison drops."""
     reward = RewardFunction(catalogue)
     parts = [reward(goal, goal.product_id, dict(goal.options)) for goal in goals]
     assert {(part.r_type, part.r_att, part.r_price) for part in parts} == {(1.0, 1.0, 1.0)}
-    assert sum(part.success for part in parts) == 6910 - 356
+    assert sum(part.success for part in parts) == 6910 - 458
 
 
 def test_the_whole_instruction_finds_the_product(catalogue: Catalogue, goals: tuple[Goal, ...]) -> None:
