@@ -23,6 +23,7 @@ DATA = (
     "agents/prompts/tasks_system.j2",
     "browser/snapshot.js",
     "browser/act.js",
+    "envs/webshop/reward.toml",
     "envs/webshop/synthetic.toml",
     "models/pocket/config.json",
     "models/pocket/tokenizer.json",

@@ -27,6 +27,7 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector
 from bestofq.envs.booking.restaurants import BookingConfig
 from bestofq.envs.booking.suite import Suite as BookingSuite
+from bestofq.envs.webshop.search import SearchFields
 from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.learning.value import ValueModel
@@ -57,8 +58,14 @@ class Parts:
         """The shop: goals, products, rewards."""
         chosen = self.settings.suite
         if chosen.data is None:
-            return _synthetic(chosen.seed)
-        return real_suite(chosen.data, seed=chosen.seed, splits=chosen.splits)
+            return _synthetic(chosen.seed, chosen.search_fields, chosen.spacy)
+        return real_suite(
+            chosen.data,
+            seed=chosen.seed,
+            splits=chosen.splits,
+            search_fields=chosen.search_fields,
+            spacy=chosen.spacy,
+        )
 
     @cached_property
     def booking(self) -> BookingSuite:
@@ -299,9 +306,9 @@ def _is_shipped(chat: ChatConfig) -> bool:
 
 
 @lru_cache(2)
-def _synthetic(seed: int) -> Suite:
+def _synthetic(seed: int, search_fields: SearchFields, spacy: str | None) -> Suite:
     """It never changes and takes most of a second to make: many parts share it."""
-    return synthetic_suite(SyntheticConfig(seed=seed))
+    return synthetic_suite(SyntheticConfig(seed=seed), search_fields=search_fields, spacy=spacy)
 
 
 def pocket_q() -> Path:

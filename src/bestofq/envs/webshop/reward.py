@@ -21,12 +21,14 @@ when two or more levels are shared. Where the paper is silent this follows the p
   of 102 colour words (even inside another word: `standard` holds `tan`) becomes the first of them. The goal's option is
   compared as Python writes the pair, `('color', 'dark red')`, and as the word alone where its whole value is a colour
   word; an option that a person wrote has no name and is cut like a chosen value. So `dark red` is as good as
-  `dark blue`; and of the 6,910 goals of the first 1,000 products, 458 (7 %) earn less than 1 even for the very product
+  `dark teal`; and of the 6,910 goals of the first 1,000 products, 458 (7 %) earn less than 1 even for the very product
   and options asked for.
 
 One part is not the published code's: nouns. It takes the tokens that spaCy's `en_core_web_lg` tags NOUN or PROPN.
 `spacy_nouns` does the same with any spaCy pipeline (the setting `suite.spacy`); without it the nouns are what
-`title_nouns` keeps. AGREEMENT
+`title_nouns` keeps. Over 12,000 random purchases among the 1,000 products the reward equals the published code's in all
+with spaCy, and in 98.2 % without it; all that differ do so in r_type, none in success (`benchmarks/webshop_reward.py`,
+both with a small English pipeline of spaCy 3.8).
 """
 
 import re
@@ -133,8 +135,9 @@ def reward(goal: Goal, goal_product: Product, purchased: Product, chosen_options
 def title_nouns(name: str) -> tuple[str, ...]:
     """Words of a product's name that stand for its nouns: runs of two or more letters, no digit among them, that are no
     stop word, plain colour or common adjective of titles. A title is mostly nouns and names, and spaCy tags capitalised
-    adjectives as names too; an adjective or verb that is not in the list is kept here, and spaCy may drop it.
-    PAIRS"""
+    adjectives as names too; an adjective or verb that is not in the list is kept here, and spaCy may drop it. On the
+    four pairs of names in the published tests TextMatch is 0.571, 0.313, 0.167 and 0, theirs 0.333, 0.3, 0.15 and less
+    than 0.05."""
     words = _WORD.findall(name.lower())
     return tuple(word for word in words if len(word) > 1 and word.isalpha() and word not in _NOT_NOUNS)
 
@@ -154,10 +157,8 @@ def spacy_nouns(pipeline: str) -> Nouns:
         raise SetupError(
             f"spaCy has no pipeline {pipeline}: python -m spacy download {pipeline}, or set suite.spacy to a folder"
         ) from None
-    if not {"tagger", "morphologizer"} & set(tagged.pipe_names):
-        raise ConfigError(
-            f"the spaCy pipeline {pipeline} tags no parts of speech: take en_core_web_lg or en_core_web_sm"
-        )
+    if not any(token.pos_ for token in tagged("a shirt")):
+        raise ConfigError(f"the spaCy pipeline {pipeline} tags no parts of speech: set suite.spacy to en_core_web_lg")
 
     def nouns(name: str) -> list[str]:
         return [token.text.lower() for token in tagged(name) if token.pos_ in ("NOUN", "PROPN")]
