@@ -141,7 +141,8 @@ def differing(goal: Goal, other: Goal) -> int:
 
 
 def test_ranking_every_product_for_a_goal_is_quick(catalogue: Catalogue, goals: tuple[Goal, ...]) -> None:
-    """An oracle looks at all 1,000 products: measured 44,000 to 59,000 purchases a second of one core; 6,000 must hold on any."""
+    """An oracle looks at all 1,000 products: measured 44,000 to 59,000 purchases a second of one
+    core; 6,000 must hold on any."""
     reward = RewardFunction(catalogue)
     start = time.process_time()
     totals = [reward(goal, product.id, {}).total for goal in goals[:10] for product in catalogue]
