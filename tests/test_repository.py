@@ -25,6 +25,7 @@ DATA = (
     "browser/act.js",
     "envs/booking/site.css",
     "envs/webshop/site.css",
+    "envs/webshop/reward.toml",
     "envs/webshop/synthetic.toml",
     "models/pocket/config.json",
     "models/pocket/tokenizer.json",

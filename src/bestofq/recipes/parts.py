@@ -20,12 +20,14 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.scorers.verifier import VerifierScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector
 from bestofq.envs.booking.restaurants import BookingConfig
 from bestofq.envs.booking.suite import Suite as BookingSuite
+from bestofq.envs.webshop.search import SearchFields
 from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.learning.value import ValueModel
@@ -62,8 +64,14 @@ class Parts:
         """The shop: goals, products, rewards."""
         chosen = self.settings.suite
         if chosen.data is None:
-            return _synthetic(chosen.seed)
-        return real_suite(chosen.data, seed=chosen.seed, splits=chosen.splits)
+            return _synthetic(chosen.seed, chosen.search_fields, chosen.spacy)
+        return real_suite(
+            chosen.data,
+            seed=chosen.seed,
+            splits=chosen.splits,
+            search_fields=chosen.search_fields,
+            spacy=chosen.spacy,
+        )
 
     @cached_property
     def booking(self) -> BookingSuite:
@@ -182,6 +190,8 @@ class Parts:
                 selector = EpsilonGreedySelector(self.settings.epsilon)
             case "picker":
                 scorer = self._picker() if self._picking is None else self._picker_at(self._picking)
+            case "verifier":
+                scorer = self._verifier()
             case "best-of-q" | "prior":
                 scorer = self._learned(kind, values, n)
             case "mcts":
@@ -273,6 +283,15 @@ class Parts:
     def _picker_at(self, endpoint: ChatModel) -> PickerScorer | ChatPickerScorer:
         return PickerScorer(RemoteModel(endpoint)) if _is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
 
+    def _verifier(self) -> VerifierScorer:
+        """ConfigError where no model that writes reviews proposes."""
+        if self.prompted is None:
+            raise ConfigError(
+                "the agent verifier reads the reviews that pocket models were taught to write: "
+                "use picker with another model behind --base-url"
+            )
+        return VerifierScorer(self.prompted)
+
     def _learned(self, kind: AgentKind, values: ValueModel | None, n: int) -> Scorer:
         if values is None:
             raise ConfigError(f"the agent {kind} needs a Q-function: give --q a folder made by `bestofq train`")
@@ -293,9 +312,9 @@ def _is_shipped(chat: ChatConfig) -> bool:
 
 
 @lru_cache(2)
-def _synthetic(seed: int) -> Suite:
+def _synthetic(seed: int, search_fields: SearchFields, spacy: str | None) -> Suite:
     """It never changes and takes most of a second to make: many parts share it."""
-    return synthetic_suite(SyntheticConfig(seed=seed))
+    return synthetic_suite(SyntheticConfig(seed=seed), search_fields=search_fields, spacy=spacy)
 
 
 def pocket_q() -> Path:

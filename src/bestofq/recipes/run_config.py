@@ -42,7 +42,10 @@ def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     }
     suite = parts.settings.suite
     kept["suite"] = {
-        **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "splits", "holdout", "hosts"}),
+        **suite.model_dump(
+            mode="json",
+            include={"name", "data", "seed", "env", "splits", "search_fields", "spacy", "holdout", "hosts"},
+        ),
         "step_limit": suite.steps,
     }
     if parts.settings.chat is not None:

@@ -14,6 +14,7 @@ from bestofq.envs.booking import suite as booking
 from bestofq.envs.miniwob import suite as miniwob
 from bestofq.envs.miniwob.suite import Families
 from bestofq.envs.webshop import suite as webshop
+from bestofq.envs.webshop.search import SearchFields
 from bestofq.envs.webshop.splits import Splits
 from bestofq.envs.webvoyager import suite as webvoyager
 from bestofq.learning.iql import IQLConfig
@@ -30,7 +31,7 @@ STEP_LIMITS: Mapping[SuiteName, int] = {
     "webvoyager": webvoyager.STEP_LIMIT,
 }
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
-AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior", "beam", "mcts"]
+AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "best-of-q", "prior", "beam", "mcts"]
 
 
 class ModelSettings(Noun):
@@ -85,6 +86,16 @@ class SuiteSettings(Noun):
         default=None,
         description="webshop's real files: by product, as webshop (by goal), as agent-q; none: the last with the full "
         "files, else the second",
+    )
+    search_fields: SearchFields = Field(
+        default="all",
+        description="webshop: what its search reads of a product: all its texts, or as upstream name, description, "
+        "first bullet and options",
+    )
+    spacy: str | None = Field(
+        default=None,
+        description="webshop: spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as "
+        "published; none: our own rule",
     )
     holdout: bool = Field(default=False, description="webvoyager: split by task; the paper uses all for all (4.1)")
     hosts: tuple[str, ...] = Field(default=(), description="webvoyager: allowed besides each task's own")

@@ -18,8 +18,8 @@ from bestofq.envs.local_site.wording import Wording
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
 from bestofq.envs.webshop.pages import BUY, Shop, Visit
 from bestofq.envs.webshop.products import Catalogue, Goal
-from bestofq.envs.webshop.reward import RewardFunction
-from bestofq.envs.webshop.search import SearchIndex
+from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
+from bestofq.envs.webshop.search import SearchFields, SearchIndex
 from bestofq.envs.webshop.source import is_full, load_catalogue, load_written
 from bestofq.envs.webshop.splits import Splits, agent_q_goals_of, goals_of, products_of, published_goals_of
 from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
@@ -42,12 +42,24 @@ class Suite:
     wording = WORDING
 
     def __init__(
-        self, name: str, catalogue: Catalogue, goals: Iterable[Goal], *, seed: int, splits: Splits = "product"
+        self,
+        name: str,
+        catalogue: Catalogue,
+        goals: Iterable[Goal],
+        *,
+        seed: int,
+        splits: Splits = "product",
+        search_fields: SearchFields = "all",
+        spacy: str | None = None,
     ) -> None:
+        """`search_fields`: what the shops' search reads of a product. `spacy`: the pipeline that finds the nouns of the
+        reward, as the published code; None: `title_nouns`."""
         self.name = name
         self.catalogue = catalogue
         self.seed = seed
         self.splits = splits
+        self.search_fields = search_fields
+        self.spacy = spacy
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
 
@@ -91,7 +103,7 @@ class Suite:
         if split not in self._shops:
             products = self.products(split)
             same = (shop for shop in self._shops.values() if shop.catalogue is products)
-            self._shops[split] = next(same, None) or Shop(products, SearchIndex(products))
+            self._shops[split] = next(same, None) or Shop(products, SearchIndex(products, self.search_fields))
         return self._shops[split]
 
     @cached_property
@@ -100,7 +112,7 @@ class Suite:
 
     @cached_property
     def rewards(self) -> RewardFunction:
-        return RewardFunction(self.catalogue)
+        return RewardFunction(self.catalogue, spacy_nouns(self.spacy) if self.spacy else title_nouns)
 
     def server(self, split: Split) -> Shop:
         return self.shop(split)
@@ -125,14 +137,24 @@ class Suite:
         return element is not None and element.role == "button" and element.name.startswith(BUY)
 
 
-def synthetic_suite(config: SyntheticConfig | None = None) -> Suite:
+def synthetic_suite(
+    config: SyntheticConfig | None = None, *, search_fields: SearchFields = "all", spacy: str | None = None
+) -> Suite:
     """The default suite: everything from a seed."""
     config = config or SyntheticConfig()
     catalogue = make_catalogue(config)
-    return Suite("webshop", catalogue, make_goals(catalogue, config), seed=config.seed)
+    goals = make_goals(catalogue, config)
+    return Suite("webshop", catalogue, goals, seed=config.seed, search_fields=search_fields, spacy=spacy)
 
 
-def real_suite(folder: Path, *, seed: int, splits: Splits | None = None) -> Suite:
+def real_suite(
+    folder: Path,
+    *,
+    seed: int,
+    splits: Splits | None = None,
+    search_fields: SearchFields = "all",
+    spacy: str | None = None,
+) -> Suite:
     """WebShop's real files: the 1,000 products with 6,910 synthetic goals, or all with 12,087 that people wrote.
 
     `splits` None: WebShop's own of the first, Agent Q's of the second. DataError when a file cannot be read.
@@ -140,6 +162,8 @@ def real_suite(folder: Path, *, seed: int, splits: Splits | None = None) -> Suit
     catalogue = load_catalogue(folder, seed=seed)
     if is_full(folder):
         goals = human_goals(catalogue, load_written(folder), seed=seed)
-        return Suite("webshop-human", catalogue, goals, seed=seed, splits=splits or "agent-q")
-    goals = synthetic_goals(catalogue, seed=seed)
-    return Suite("webshop-1000", catalogue, goals, seed=seed, splits=splits or "webshop")
+        name, own = "webshop-human", "agent-q"
+    else:
+        goals = synthetic_goals(catalogue, seed=seed)
+        name, own = "webshop-1000", "webshop"
+    return Suite(name, catalogue, goals, seed=seed, splits=splits or own, search_fields=search_fields, spacy=spacy)
