@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from bestofq.cli.experiment import dev_curve
-from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
+from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.learning.iql import IQLConfig
@@ -116,7 +116,7 @@ async def test_another_n_warns_and_another_embedding_is_refused_by_name(
             assert "N = 5" in caplog.text
             assert "N = 3" in caplog.text
             other = Parts(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
-            with pytest.raises(CheckpointError, match="layer"):
+            with pytest.raises(DataError, match="embed_layer"):
                 train(other, store, ["seed"], tmp_path / "q" / "q0", console)
 
 

@@ -50,6 +50,7 @@ from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.parts import shipped_q
+from bestofq.recipes.q_training import TrainingSet, learn
 from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import cost_table
@@ -160,10 +161,20 @@ def train(
     set_: Set = None,
     store: Folder = RUNS,
     run: Annotated[list[str] | None, typer.Option(help="Runs to learn from; may be given again.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Replace another Q-function in --out.")] = False,
 ) -> None:
-    """Learn Q and V by IQL from stored episodes."""
-    with Store.open(store) as opened:
-        recipe.train(parts_of(config, set_), opened, run or [recipe.SEED_RUN], out, console)
+    """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
+
+    The first steps tell the time it takes: iql.steps and iql.network.hidden change it. On several devices:
+    torchrun --nproc-per-node N -m bestofq.cli.main train …
+    """
+    parts, runs = parts_of(config, set_), run or [recipe.SEED_RUN]
+
+    def read() -> TrainingSet | None:
+        with Store.open(store) as opened:
+            return recipe.training_set(parts, opened, runs, out, console, again=again)
+
+    learn(read, parts.settings.iql, out, console)
 
 
 @app.command()

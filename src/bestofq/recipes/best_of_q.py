@@ -11,16 +11,16 @@ from rich.console import Console
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.embedding import EmbedItem
-from bestofq.core.errors import InfraError, InputError
+from bestofq.core.errors import DataError, InfraError, InputError
 from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import CARD, export_value, load_value
-from bestofq.learning.iql import IQL, IQLConfig, train_iql
+from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import SHIPPED_FOR, Parts
 from bestofq.recipes.provenance import current_provenance
+from bestofq.recipes.q_training import Origin, TrainingSet, concerns_episodes, described, is_learned, learn
 from bestofq.recipes.run_config import Q, Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
@@ -51,14 +51,51 @@ async def best_of_q(
 ) -> ValueModel:
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = parts.settings
+    check_played(parts, store, out)
     await collect(parts, world, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
-    values = train(parts, store, [SEED_RUN], out / "q0", console)
+    values = train_cycle(parts, store, 0, out, console)
     for cycle in range(1, settings.cycles + 1):
         run = cycle_run(cycle)
         await collect(parts, world, store, run, "best-of-q", console, repeats=settings.runs_per_cycle, values=values)
-        runs = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))]
-        values = train(parts, store, runs, out / f"q{cycle}", console)
+        values = train_cycle(parts, store, cycle, out, console)
     return values
+
+
+def check_played(parts: Parts, store: Store, out: Path) -> None:
+    """DataError where a Q-function in `out` has played a cycle and was trained with other settings than these."""
+    for cycle in range(parts.settings.cycles):
+        folder, run = out / f"q{cycle}", cycle_run(cycle + 1)
+        if not _has_played(store, cycle):
+            continue
+        found = Origin.of(parts, ()).differences(folder)
+        if settings := [one for one in found if not concerns_episodes(one)]:
+            raise DataError(
+                f"{folder} holds a Q-function trained with {described(settings)}, and {run} was played with it: give "
+                "--store and --out other folders, or learn from the runs by `bestofq train --out` another folder"
+            )
+
+
+def train_cycle(parts: Parts, store: Store, cycle: int, out: Path, console: Console) -> ValueModel:
+    """The Q-function of a cycle, learned from all episodes so far.
+
+    Where another one lies in its place, it is trained again; but one that has played the next cycle stays as it played.
+    """
+    runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
+    found = Origin.of(parts, summaries(store, runs)).differences(folder)
+    if found and _has_played(store, cycle):
+        console.print(
+            f"{folder} holds a Q-function trained with {described(found)}: it stays, as {cycle_run(cycle + 1)} was "
+            "played with it; later ones learn from the episodes as they are now"
+        )
+        return load_value(folder, embed=parts.embedder.spec)
+    if found:
+        console.print(f"{folder} holds a Q-function trained with {described(found)}: it is trained again")
+    return train(parts, store, runs, folder, console, again=bool(found))
+
+
+def _has_played(store: Store, cycle: int) -> bool:
+    """Whether a cycle's Q-function has begun to play the next one."""
+    return store.catalogue.count(Wanted(run=cycle_run(cycle + 1))) > 0
 
 
 async def collect(
@@ -181,21 +218,31 @@ def _plays_unkept(store: Store, run: str, agent: str) -> bool:
     return not (isinstance(kept, dict) and agent in kept) and store.catalogue.count(Wanted(run=run, agent=agent)) > 0
 
 
-def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:
-    """Q and V by IQL on the episodes of `runs`; kept in `out`, and read from there when it is there."""
-    if (out / CARD).exists():
-        return load_value(out, embed=parts.embedder.spec)
-    return learn(parts, transitions(parts, store, runs, console), out, console)
+def train(
+    parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
+) -> ValueModel:
+    """Q and V by IQL on the episodes of `runs`, kept in `out`.
+
+    Where they lie there already they are read. DataError where a Q-function of other settings or episodes does;
+    `again`: it is replaced.
+    """
+    learn(lambda: training_set(parts, store, runs, out, console, again=again), parts.settings.iql, out, console)
+    return load_value(out, embed=parts.embedder.spec)
 
 
-def learn(parts: Parts, data: Transitions, out: Path, console: Console, *, iql: IQLConfig | None = None) -> ValueModel:
-    """Q and V by IQL on these transitions, `iql` none: as the settings say; kept in `out`."""
-    config, spec = iql or parts.settings.iql, parts.embedder.spec
-    with _bar("training Q and V", config.steps, console) as advance:
-        trained: IQL = train_iql(data, config, on_row=lambda row: advance(row.step))
-    export_value(out, trained, embed=spec, train_n=parts.settings.n_candidates)
-    console.print(f"Q and V learned from {len(data):,} transitions: {out}")
-    return load_value(out, embed=spec)
+def training_set(
+    parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
+) -> TrainingSet | None:
+    """What Q and V of `out` learn from; None where they have. DataError as in `train`."""
+    origin = Origin.of(parts, summaries(store, runs))
+    if is_learned(out, origin, console, again=again):
+        return None
+    return TrainingSet(origin, transitions(parts, store, runs, console))
+
+
+def summaries(store: Store, runs: Sequence[str]) -> list[EpisodeSummary]:
+    """The finished episodes of `runs`, in the order of `transitions`."""
+    return [summary for run in runs for summary in store.summaries(run=run, status="finished")]
 
 
 def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Console) -> Transitions:

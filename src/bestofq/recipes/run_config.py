@@ -9,10 +9,11 @@ from typing import Literal
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
+from bestofq.core.identity import Difference
 from bestofq.core.observation import Split
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
-from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES, Difference
+from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES
 from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]

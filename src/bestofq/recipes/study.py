@@ -25,11 +25,12 @@ from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import CARD, load_value
+from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed_once import VectorStore
-from bestofq.recipes.best_of_q import SEED_RUN, collect, embedded, learn, transitions_of
+from bestofq.recipes.best_of_q import SEED_RUN, collect, embedded, transitions_of
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn
 from bestofq.recipes.ranking import OracleStep, oracle_steps, rescored
 from bestofq.recipes.run_config import run_config, search_settings
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
@@ -230,20 +231,24 @@ class Bench:
         self, parts: Parts, source: Store, learned: Sequence[EpisodeSummary], seed: int
     ) -> tuple[ValueModel, str]:
         """The Q-function of a seed, and the name of its folder."""
-        iql, spec = parts.settings.iql.model_copy(update={"seed": seed}), parts.embedder.spec
-        ids = [episode.id for episode in learned]
-        kept = iql.model_dump(mode="json", exclude={"device", "log_every"})
-        key = _key({"episodes": ids, "embed": spec.hash, "iql": kept, "n": parts.settings.n_candidates})
+        config, spec = parts.settings.iql.model_copy(update={"seed": seed}), parts.embedder.spec
+        origin = Origin.of(parts, learned, config)
+        key = _key(origin.identity)
         out = self.out / "q" / key
-        if (out / CARD).exists():
-            return load_value(out, embed=spec), key
-        data = _key({"episodes": ids, "embed": spec.hash})
-        if self._last is None or self._last[0] != data:
-            wanted = set(ids)
-            runs = dict.fromkeys(episode.run for episode in learned)
-            episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
-            self._last = data, transitions_of(parts, episodes, source, self._vectors(spec), self.console)
-        return learn(parts, self._last[1], out, self.console, iql=iql), key
+
+        def read() -> TrainingSet | None:
+            if is_learned(out, origin, self.console):
+                return None
+            data = _key({"episodes": origin.identity["episodes"], "embed": spec.hash})
+            if self._last is None or self._last[0] != data:
+                wanted = {episode.id for episode in learned}
+                runs = dict.fromkeys(episode.run for episode in learned)
+                episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
+                self._last = data, transitions_of(parts, episodes, source, self._vectors(spec), self.console)
+            return TrainingSet(origin, self._last[1])
+
+        learn(read, config, out, self.console)
+        return load_value(out, embed=spec), key
 
     async def _rank(self, parts: Parts, values: ValueModel) -> list[OracleStep]:
         """What Q would choose at the stored dev steps of the acting policy, rated by the suite's oracle."""
