@@ -49,7 +49,7 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
-from bestofq.recipes.parts import shipped_q
+from bestofq.recipes.parts import proposer_name, shipped_q
 from bestofq.recipes.q_training import TrainingSet, learn
 from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.worlds import open_world
@@ -229,17 +229,25 @@ def evaluate(
     more += [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
     parts = parts_of(config, set_, model, base_url, *more, data=data)
     name = parts.settings.suite.name
-    given = (
-        agents.split(",")
-        if agents
-        else [kind for kind in AGENTS if q or shipped_q(parts.settings) or not parts.settings.reads_q(kind)]
-    )
-    kinds = [kind_of(kind.strip()) for kind in given]
+    kinds = [kind_of(kind.strip()) for kind in agents.split(",")] if agents else [*AGENTS]
+    if not agents and not q and not shipped_q(parts.settings):
+        learned = [kind for kind in kinds if parts.settings.reads_q(kind)]
+        kinds = [kind for kind in kinds if kind not in learned]
+        model = proposer_name(parts.settings)
+        console.print(
+            f"{' and '.join(learned)} are left out: no Q-function ships for {model} on {name}, and --q gives none."
+        )
     parts, values = with_values(parts, q, kinds)
     say_stale(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
+            if "prior" in kinds and not await parts.gives_log_probs():
+                sentence = f"{proposer_name(parts.settings)} gives no log-probabilities, which the agent prior needs"
+                if agents:
+                    raise ConfigError(f"{sentence}: leave prior out of --agents")
+                kinds.remove("prior")
+                console.print(f"prior is left out: {sentence}.")
             with Store.open(store) as opened:
                 await compare(
                     parts,

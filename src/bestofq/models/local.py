@@ -166,12 +166,22 @@ class LocalModel:
             torch.set_num_threads(self._threads)
 
     def encode(self, prompt: str) -> list[int]:
-        """Token ids of a prompt: by the chat template where the model has one, else as plain text after its start."""
+        """Token ids of a prompt: by the chat template where the model has one, else as plain text after `start`."""
         if self.tokenizer.chat_template:
             messages = [{"role": "user", "content": prompt}]
             ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
             return list(ids)
-        return [self.tokenizer.bos_token_id, *self.encode_plain(prompt)]
+        return [*self.start, *self.encode_plain(prompt)]
+
+    @property
+    def start(self) -> list[int]:
+        """The token that begins a text, or none where the tokenizer has no such token."""
+        return [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
+
+    @property
+    def end(self) -> int:
+        """The token that ends a text, the first of them where there are several."""
+        return int(self._ends[0])
 
     def encode_plain(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))

@@ -1,7 +1,7 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,16 @@ from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import SHIPPED_FOR, Parts
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.q_training import Origin, TrainingSet, concerns_episodes, described, is_learned, learn
-from bestofq.recipes.run_config import Q, Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
+from bestofq.recipes.run_config import (
+    Q,
+    Searcher,
+    agent_settings,
+    check_unkept,
+    endpoint_of,
+    refusal,
+    run_config,
+    search_settings,
+)
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
@@ -52,6 +61,8 @@ async def best_of_q(
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = parts.settings
     check_played(parts, store, out)
+    if settings.chat is not None:
+        parts.check_embedder(settings.chat.model)
     await collect(parts, world, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
     values = train_cycle(parts, store, 0, out, console)
     for cycle in range(1, settings.cycles + 1):
@@ -116,7 +127,8 @@ async def collect(
 ) -> list[EpisodeSummary]:
     """`repeats` passes of one agent over the tasks of a split; resumes what was begun.
 
-    The episodes are stored under `name`, none: the kind of agent. A searching agent searches in `simulator`, whose
+    The episodes are stored under `name`, none: the kind of agent. On training tasks the vectors that it computes are
+    stored too. A searching agent searches in `simulator`, whose
     pages must be those of `world`; none: in the world itself. InfraError, with what cut one, where every episode was
     cut. Where half of them or more ended for want of a valid action, the console says so, and what to change.
     """
@@ -125,7 +137,8 @@ async def collect(
     playing = Playing(kind, name or kind, n)
     provenance = await begin(parts, store, run, split, searcher=searcher, agent=playing, values=values)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
-    with LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
+    kept = parts.keeping(kind, store.vectors) if split == "train" else nullcontext()
+    with kept, LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
         async with _agent(parts, simulator or world, kind, values, n) as agent:
             done = await run_many(
                 tasks,
@@ -246,7 +259,11 @@ def summaries(store: Store, runs: Sequence[str]) -> list[EpisodeSummary]:
 
 
 def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Console) -> Transitions:
-    """The training set of the finished episodes of `runs`."""
+    """The training set of the finished episodes of `runs`. ConfigError where an endpoint proposed in one of them and no
+    model is named that embeds."""
+    for record in store.runs():
+        if record.name in runs and (proposer := endpoint_of(record.config)):
+            parts.check_embedder(proposer)
     episodes = (episode for run in runs for episode in store.episodes(run=run, status="finished"))
     return transitions_of(parts, episodes, store, store.vectors(parts.embedder.spec), console)
 

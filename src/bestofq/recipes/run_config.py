@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
@@ -62,6 +62,14 @@ def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
         judge = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
         kept["judge"] = {**judge, "screenshots": parts.settings.judge_screenshots}
     return {**kept, "split": split}
+
+
+def endpoint_of(config: Mapping[str, JsonValue]) -> str | None:
+    """The model behind an endpoint that proposed in a run of this configuration, where there was one."""
+    for kept in (config.get("chat"), config.get("model")):  # of `run_config`, of a goal on any page
+        if isinstance(kept, dict) and "base_url" in kept:
+            return str(kept["model"])
+    return None
 
 
 def search_settings(parts: Parts, searcher: Searcher) -> dict[str, JsonValue]:

@@ -59,7 +59,7 @@ class ModelSettings(Noun):
         default=None, description="file of `bestofq embed --check`: embed by that endpoint"
     )
     embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
-    embed_pooling: Pooling = Field(default="mean", description="mean over a text's tokens (A.3), or its last token")
+    embed_pooling: Pooling = Field(default="mean", description="mean over a text's own tokens (A.3), or the last")
     embed_context: Context = Field(default="alone", description="texts alone (A.3), or see `EmbeddingTexts`")
 
     @property

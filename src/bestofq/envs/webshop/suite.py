@@ -162,7 +162,8 @@ def real_suite(
     catalogue = load_catalogue(folder, seed=seed)
     if is_full(folder):
         goals = human_goals(catalogue, load_written(folder), seed=seed)
-        name, own = "webshop-human", "agent-q"
+        name = "webshop-human"
+        own: Splits = "agent-q"
     else:
         goals = synthetic_goals(catalogue, seed=seed)
         name, own = "webshop-1000", "webshop"
