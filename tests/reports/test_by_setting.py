@@ -11,8 +11,11 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.reports.by_setting import by_setting, setting_sheet
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.grid import grid_sheet
+from bestofq.reports.q_functions import suffixes
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
+
+FIRST, SECOND = "value-3fa2c1aaaaaaaaaa", "value-3fa2c9bbbbbbbbbb"
 
 
 @pytest.fixture
@@ -148,15 +151,51 @@ async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> N
     assert [(row.keys, row.values) for row in alone] == [(("store",), ("one",)), (("store",), ("two",))]
 
 
-async def test_a_row_names_the_q_functions_that_scored(store: Store) -> None:
-    for repeat, name in enumerate(("value-1", "value-2", None)):
+async def test_q_functions_are_never_averaged_over(store: Store) -> None:
+    for run, name, outcome in (("low", FIRST, "success"), ("low", SECOND, "failure"), ("high", FIRST, "success")):
         taken = decision().model_copy(update={"checkpoint": name})
         step = Step(index=0, observation=page(0), decision=taken)
-        await record(store, "learned", task("a"), repeat, [step], run="low")
+        repeat = len(store.summaries(run=run, agent="learned"))
+        await record(store, "learned", task("a"), repeat, [step], outcome, run=run)  # type: ignore[arg-type]
+    rows = by_setting({"here": store}, ["agent"], agents=["learned"])
+    assert [(row.values, row.success.mean, row.episodes) for row in rows] == [
+        (("learned @3fa2c1",), 1.0, 2),
+        (("learned @3fa2c9",), 0.0, 1),
+    ]
+    assert rows[0].origin.checkpoints == (FIRST,)
+    (cells, _) = csv.DictReader(setting_sheet(rows).to_csv().splitlines())
+    assert cells["Q-function"] == FIRST
+    apart = by_setting({"here": store}, ["run"], agents=["learned"])  # not asked for, and named all the same
+    assert [row.values for row in apart] == [
+        ("high", "learned"),
+        ("low", "learned @3fa2c1"),
+        ("low", "learned @3fa2c9"),
+    ]
+
+
+async def test_an_episode_without_a_step_is_of_its_agent_s_only_q_function(store: Store) -> None:
+    step = Step(index=0, observation=page(0), decision=decision().model_copy(update={"checkpoint": FIRST}))
+    await record(store, "learned", task("a"), 0, [step], run="low")
+    await record(store, "learned", task("b"), 0, 0, "failure", run="low")
     (row,) = by_setting({"here": store}, ["agent"], agents=["learned"])
-    assert row.origin.checkpoints == ("value-1", "value-2")
-    (cells,) = csv.DictReader(setting_sheet([row]).to_csv().splitlines())
-    assert cells["Q-function"] == "value-1; value-2"
+    assert (row.values, row.episodes) == (("learned",), 2)
+
+
+def test_a_hash_is_shown_as_far_as_it_tells_q_functions_apart() -> None:
+    assert suffixes([FIRST]) == {FIRST: ""}
+    assert suffixes([FIRST, None]) == {FIRST: " @3fa2c1", None: " @none"}
+    assert suffixes(["value-00000000aa", "value-00000000ab"]) == {
+        "value-00000000aa": " @00000000aa",
+        "value-00000000ab": " @00000000ab",
+    }
+
+
+async def test_others_are_compared_with_prompting(store: Store) -> None:
+    await record(store, "prompting", task("a"), 0, 1, run="low")
+    rows = by_setting({"here": store}, ["run", "agent"])
+    assert [row.values for row in rows if row.difference is None] == [("low", "prompting")]
+    pooled = by_setting({"here": store}, ["run", "agent"], agents=["q", "other"])
+    assert [row.values for row in pooled if row.difference is None] == [("high", "q")]
 
 
 def test_bars_have_their_intervals_and_references() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from report_nouns import PROVENANCE, record, task
+from report_nouns import PROVENANCE, decision, page, record, task
 
-from bestofq.core.decision import Outcome
+from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
 from bestofq.reports.folder import gather
 from bestofq.reports.rows import read_rows
@@ -95,6 +95,27 @@ async def test_an_agent_whose_settings_another_agent_of_the_run_does_not_share(t
             await record(store, "prompting", task("a"), 0, 1, run=run)
             await record(store, "picker", task("a"), 0, 1, run=run)
         assert [row.agent for row in result_table(store).rows] == ["picker (one)", "picker (two)", "prompting"]
+
+
+async def test_two_q_functions_are_two_rows_even_in_one_run(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for run, checkpoint, tasks in (("a", "value-1111111", "tu"), ("b", "value-2222222", "tu"), ("c", None, "t")):
+            await store.begin_run(run, {}, PROVENANCE)
+            for name in tasks:
+                taken = decision().model_copy(update={"checkpoint": checkpoint})
+                step = Step(index=0, observation=page(0), decision=taken)
+                await record(store, "q" if checkpoint else "prompting", task(name), 0, [step], run=run)
+        taken = decision().model_copy(update={"checkpoint": "value-2222222"})
+        step = Step(index=0, observation=page(0), decision=taken)
+        await record(store, "q", task("t"), 1, [step], "failure", run="a")  # a run that went on with another
+        table = result_table(store, agents=["q"])
+        assert [(name, table.row(name).success.mean) for name in sorted(row.agent for row in table.rows)] == [
+            ("q @111111", 1.0),
+            ("q @222222 (a)", 0.0),
+            ("q @222222 (b)", 1.0),
+        ]
+        assert read_rows(store)[0].baseline() == "prompting"
+        assert read_rows(store, runs=["a", "b"])[0].baseline() == "q @111111"
 
 
 async def test_what_a_run_keeps_of_an_agent_holds_for_its_rows_whatever_they_are_called(tmp_path: Path) -> None:

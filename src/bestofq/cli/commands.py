@@ -56,6 +56,7 @@ from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import cost_table
 from bestofq.reports.domains import domain_table
 from bestofq.reports.origin import origins
+from bestofq.reports.q_functions import BASELINE
 from bestofq.reports.recall import recall, recall_sheet
 from bestofq.reports.table import result_table
 from bestofq.store.store import Store
@@ -265,7 +266,7 @@ def evaluate(
                 show(opened)
 
     def show(opened: Store) -> None:
-        baseline = kinds[0] if len(kinds) > 1 else None
+        baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
         table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
         costs = cost_table(opened, runs=[run], agents=kinds, split=split)
         parted = name in ("miniwob", "webvoyager")

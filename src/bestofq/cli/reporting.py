@@ -49,7 +49,9 @@ def report(
     run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="Agents or rows to show; none: all.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="The agent or row others are compared with.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The agent or row others are compared with; none: prompting, else the first.")
+    ] = None,
     discount: Annotated[
         float | None, typer.Option(min=0, max=1, help="Of the outcome Q is compared with; none: Q's own, if known.")
     ] = None,
@@ -85,6 +87,7 @@ def report(
     prices = dict(map(_price, price or ()))
     searching = load_config(BestOfQSettings, config, set_ or ()).agent_q
     with Store.open(folder, read_only=True) as opened:
+        baseline = baseline or read_rows(opened, runs=run, split=split)[0].baseline()
         curve, level = dev_curve(opened), dev_base(opened)
         if out is not None or not diagnosed:
             written = write_report(
@@ -149,7 +152,7 @@ def compare(
     agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Row to compare with: 'test, prompting'; none: the first.")
+        str | None, typer.Option(help="Row to compare with: 'test, prompting'; none: prompting, else the first.")
     ] = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=PERCENT, a line in the picture: human=50.")] = None,
     svg: Annotated[Path | None, typer.Option(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
