@@ -132,8 +132,8 @@ def real_suite(
     catalogue = load_catalogue(folder, seed=seed)
     if is_full(folder):
         goals = human_goals(catalogue, load_written(folder), seed=seed)
-        name, own = "webshop-human", "agent-q"
+        name, splits = "webshop-human", splits or "agent-q"
     else:
         goals = synthetic_goals(catalogue, seed=seed)
-        name, own = "webshop-1000", "webshop"
-    return Suite(name, catalogue, goals, seed=seed, splits=splits or own, search_fields=search_fields, spacy=spacy)
+        name, splits = "webshop-1000", splits or "webshop"
+    return Suite(name, catalogue, goals, seed=seed, splits=splits, search_fields=search_fields, spacy=spacy)
