@@ -40,13 +40,13 @@ class Suite:
         spacy: str | None = None,
     ) -> None:
         """`search_fields`: what the shops' search reads of a product. `spacy`: the pipeline that finds the nouns of the
-        reward, as the published code; None: `title_nouns`."""
+        reward, as the published code; None: `title_nouns`. SetupError where it is missing."""
         self.name = name
         self.catalogue = catalogue
         self.seed = seed
         self.splits = splits
         self.search_fields = search_fields
-        self.spacy = spacy
+        self._nouns = spacy_nouns(spacy) if spacy else title_nouns
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
 
@@ -95,7 +95,7 @@ class Suite:
 
     @cached_property
     def rewards(self) -> RewardFunction:
-        return RewardFunction(self.catalogue, spacy_nouns(self.spacy) if self.spacy else title_nouns)
+        return RewardFunction(self.catalogue, self._nouns)
 
     def reward(self, task: Task, item: Item) -> float:
         """What buying the item as chosen earns, in [0, 1]."""
