@@ -53,13 +53,13 @@ class Suite:
         spacy: str | None = None,
     ) -> None:
         """`search_fields`: what the shops' search reads of a product. `spacy`: the pipeline that finds the nouns of the
-        reward, as the published code; None: `title_nouns`."""
+        reward, as the published code; None: `title_nouns`. SetupError where it is missing."""
         self.name = name
         self.catalogue = catalogue
         self.seed = seed
         self.splits = splits
         self.search_fields = search_fields
-        self.spacy = spacy
+        self._nouns = spacy_nouns(spacy) if spacy else title_nouns
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
 
@@ -112,7 +112,7 @@ class Suite:
 
     @cached_property
     def rewards(self) -> RewardFunction:
-        return RewardFunction(self.catalogue, spacy_nouns(self.spacy) if self.spacy else title_nouns)
+        return RewardFunction(self.catalogue, self._nouns)
 
     def server(self, split: Split) -> Shop:
         return self.shop(split)
@@ -162,9 +162,8 @@ def real_suite(
     catalogue = load_catalogue(folder, seed=seed)
     if is_full(folder):
         goals = human_goals(catalogue, load_written(folder), seed=seed)
-        name = "webshop-human"
-        own: Splits = "agent-q"
+        name, splits = "webshop-human", splits or "agent-q"
     else:
         goals = synthetic_goals(catalogue, seed=seed)
-        name, own = "webshop-1000", "webshop"
-    return Suite(name, catalogue, goals, seed=seed, splits=splits or own, search_fields=search_fields, spacy=spacy)
+        name, splits = "webshop-1000", splits or "webshop"
+    return Suite(name, catalogue, goals, seed=seed, splits=splits, search_fields=search_fields, spacy=spacy)
