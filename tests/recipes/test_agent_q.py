@@ -115,6 +115,25 @@ async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_
     assert [columns(tree) for tree in twice] == [columns(tree) for tree in once]
 
 
+async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
+    drawn: dict[str, set[int]] = {"search-1": set(), "search-2": set()}
+    with Store.open(tmp_path) as store:
+        for run, seeds in drawn.items():
+
+            def noting(request: Request, seeds: set[int] = seeds) -> Sequence[str]:
+                if not request.prompt.endswith("best:"):  # picks are greedy
+                    seeds.add(request.seed)
+                return shopper(request)
+
+            parts = answering(noting)(parts_with(1).settings)
+            async with open_world(parts) as world:
+                await begin(parts, store, run, "train", searcher="trees")
+                trees = await search_tasks(parts, world, store, run, await world.tasks("train", 2), QUIET)
+                assert [tree.task for tree in trees] == list(await world.tasks("train", 2))  # whatever is drawn
+    assert len(drawn["search-1"]) > 2  # another at each step of each task
+    assert not drawn["search-1"] & drawn["search-2"]
+
+
 def columns(tree: SearchTree) -> object:
     return tree.parent, tree.visits, tree.value, tree.prior, tree.ending, [c and c.label for c in tree.candidate]
 
