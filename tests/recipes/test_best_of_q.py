@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.cli.experiment import dev_curve
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
@@ -19,6 +18,7 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import ranking
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
 from bestofq.recipes.worlds import World, open_world
+from bestofq.reports.curve import dev_curve
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
