@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.cli.experiment import dev_curve
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
@@ -20,7 +19,9 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import ranking
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
 from bestofq.recipes.worlds import World, open_world
-from bestofq.reports.costs import cost_table
+from bestofq.reports.costs import agent_costs
+from bestofq.reports.curve import dev_curve
+from bestofq.reports.rows import Selection
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
@@ -77,7 +78,7 @@ async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_
     async with open_world(parts) as world:
         with Store.open(tmp_path / "store") as store:
             done = await collect(parts, world, store, "eval", "prompting", said, repeats=1, limit=3)
-            table = cost_table(store, runs=["eval"])
+            table = agent_costs(store, Selection(runs=["eval"]))
     (row,) = table.rows
     assert row.roles["proposer"].calls == sum(episode.steps + 1 for episode in done) >= 3
     printed = said.file.getvalue()

@@ -8,9 +8,9 @@ from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
 from bestofq.core.errors import DataError, InputError
-from bestofq.reports.by_setting import by_setting, setting_sheet
+from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
-from bestofq.reports.grid import grid_sheet
+from bestofq.reports.grid import grid_table
 from bestofq.reports.q_functions import suffixes
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
@@ -42,9 +42,9 @@ async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: 
     assert rows[1].difference is not None
     assert (rows[1].difference.mean, rows[1].difference.low, rows[1].difference.high) == (-0.5, -1.0, 0.0)
     assert rows[1].origin.commands == ("bestofq collect --run low",)
-    sheet = setting_sheet(rows)
-    assert sheet.name == "by-epsilon"
-    assert sheet.texts()[1] == (
+    table = setting_table(rows)
+    assert table.name == "by-epsilon"
+    assert table.texts()[1] == (
         "0.1",
         "50.0 [0.0, 100.0]",
         "0.0",
@@ -61,9 +61,9 @@ async def test_two_settings_make_a_grid(store: Store, tmp_path: Path) -> None:
         await record(store, "other", task("b"), repeat, 3, run="high")
     rows = by_setting({"here": store}, ["epsilon", "agent"], agents=["q", "other"])
     kept = [row for row in rows if row.values != ("0.1", "other")]
-    sheet = grid_sheet(kept, "epsilon", "agent")
-    assert sheet.heads == ("epsilon", "number", "agent q", "agent other")
-    texts = sheet.texts()
+    table = grid_table(kept, "epsilon", "agent")
+    assert table.heads == ("epsilon", "number", "agent q", "agent other")
+    texts = table.texts()
     assert [row[:2] for row in texts] == [
         ("0.5", "success %"),
         ("0.5", "steps for success"),
@@ -76,13 +76,13 @@ async def test_two_settings_make_a_grid(store: Store, tmp_path: Path) -> None:
     assert texts[3][2:] == ("50.0 ± 0.0 [0.0, 100.0]", "–")
     assert texts[1][2] == "5.0 ± 0.0 [4.0, 6.0]"
     assert texts[2][2:] == ("–", "-50.0 [-100.0, +0.0]")
-    (first, *_) = csv.DictReader(sheet.to_csv().splitlines())
+    (first, *_) = csv.DictReader(table.to_csv().splitlines())
     assert (first["agent q"], first["agent q error"], first["agent q high"]) == ("1.0", "0.0", "1.0")
     assert first["runs"] == "high"
-    assert "100.0 ± 0.0 [" in sheet.to_markdown()
-    assert r"50.0 $\pm$ 0.0 [0.0, 100.0] & --" in sheet.to_latex()
+    assert "100.0 ± 0.0 [" in table.to_markdown()
+    assert r"50.0 $\pm$ 0.0 [0.0, 100.0] & --" in table.to_latex()
     with pytest.raises(InputError, match="a grid is of two settings"):
-        grid_sheet(by_setting({"here": store}, ["agent"]), "agent", "run")
+        grid_table(by_setting({"here": store}, ["agent"]), "agent", "run")
 
 
 async def test_several_keys_and_stores_make_one_row_each(store: Store, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> N
         (("epsilon", "agent"), ("0.1", "other"), 0.0, 1),
         (("epsilon", "agent"), ("0.1", "q"), 0.5, 4),
     ]
-    assert setting_sheet(rows).heads[:3] == ("epsilon", "agent", "success %")
+    assert setting_table(rows).heads[:3] == ("epsilon", "agent", "success %")
     assert [row.values for row in by_setting({"here": store}, ["epsilon"], agents=["q"])] == [("0.5",), ("0.1",)]
     with Store.open(tmp_path / "second") as second:  # a store an approach, each with an agent of its own
         await second.begin_run("r", {"epsilon": 0.1}, PROVENANCE)
@@ -163,7 +163,7 @@ async def test_q_functions_are_never_averaged_over(store: Store) -> None:
         (("learned @3fa2c9",), 0.0, 1),
     ]
     assert rows[0].origin.checkpoints == (FIRST,)
-    (cells, _) = csv.DictReader(setting_sheet(rows).to_csv().splitlines())
+    (cells, _) = csv.DictReader(setting_table(rows).to_csv().splitlines())
     assert cells["Q-function"] == FIRST
     apart = by_setting({"here": store}, ["run"], agents=["learned"])  # not asked for, and named all the same
     assert [row.values for row in apart] == [

@@ -1,7 +1,6 @@
 """The commands: one per recipe."""
 
 import asyncio
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +8,6 @@ from typing import Annotated
 import typer
 import uvicorn
 from rich.console import Console
-from rich.table import Table
 
 from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
@@ -53,12 +51,14 @@ from bestofq.recipes.parts import proposer_name, shipped_q
 from bestofq.recipes.q_training import TrainingSet, learn
 from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.costs import cost_table
-from bestofq.reports.domains import domain_table
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.origin import origins
 from bestofq.reports.q_functions import BASELINE
-from bestofq.reports.recall import recall, recall_sheet
-from bestofq.reports.table import result_table
+from bestofq.reports.recall import recall, recall_table
+from bestofq.reports.rows import Selection
+from bestofq.reports.success import agent_results, success_table
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.store import Store
 
 app = typer.Typer(
@@ -150,7 +150,7 @@ def collect(
                     repeats=repeats or parts.settings.seed_runs,
                     values=values,
                 )
-                console.print(cost_table(opened, runs=[run], agents=[kind]).to_rich("Costs"))
+                console.print(cost_table(agent_costs(opened, Selection(runs=[run], agents=[kind]))))
 
     asyncio.run(work())
 
@@ -197,7 +197,7 @@ def improve(
             with Store.open(store) as opened:
                 await recipe.best_of_q(parts, world, opened, out, console)
                 runs = [recipe.SEED_RUN, *map(recipe.cycle_run, range(1, parts.settings.cycles + 1))]
-                console.print(cost_table(opened, runs=runs).to_rich("Costs"))
+                console.print(cost_table(agent_costs(opened, Selection(runs=runs))))
 
     asyncio.run(work())
 
@@ -267,20 +267,21 @@ def evaluate(
 
     def show(opened: Store) -> None:
         baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
-        table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
-        costs = cost_table(opened, runs=[run], agents=kinds, split=split)
+        chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)
+        results, costs = agent_results(opened, chosen), agent_costs(opened, chosen)
         parted = name in ("miniwob", "webvoyager")
-        domains = domain_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline) if parted else None
+        domains = domain_results(opened, chosen) if parted else None
         if domains is not None:
-            console.print(domains.to_rich(f"{name}, {split}, by {'task' if name == 'miniwob' else 'domain'}"))
-        console.print(table.to_rich(f"{name}, {split}"))
-        console.print(costs.to_rich("Costs"))
+            by = "task" if name == "miniwob" else "domain"
+            console.print(domain_grid(domains).titled(f"{name}, {split}, by {by}"))
+        console.print(success_table(results).titled(f"{name}, {split}"))
+        console.print(cost_table(costs))
         if out is not None:
             result = {
                 "command": "bestofq " + " ".join(sys.argv[1:]),
-                "table": json.loads(table.to_json()),
-                "costs": json.loads(costs.to_json()),
-                **({} if domains is None else {"domains": json.loads(domains.to_json())}),
+                "table": results.model_dump(mode="json"),
+                "costs": costs.model_dump(mode="json"),
+                **({} if domains is None else {"domains": domains.model_dump(mode="json")}),
             }
             out.parent.mkdir(parents=True, exist_ok=True)
             write_json(out, result)
@@ -319,28 +320,28 @@ def rank(
         raise InputError(
             f"no oracle knows what is right in the steps of {agent} in {run} on {parts.settings.suite.name}"
         )
-    table = Table(title=f"{agent} in {run}: shares of steps, %")
-    for name in (
-        "page",
-        "steps",
-        "right proposed",
-        "right chosen",
-        "first right",
-        "chance",
-        "contested: chosen/first/chance",
-    ):
-        table.add_column(name, justify="left" if name == "page" else "right")
-    for kind, row in rows.items():
-        shares = (row.proposed, row.chosen, row.first, row.chance)
-        contested = (row.contested_chosen, row.contested_first, row.contested_chance)
-        table.add_row(
-            kind,
-            str(row.steps),
-            *(f"{100 * share:.1f}" for share in shares),
-            f"{row.contested}: " + " / ".join(f"{100 * share:.0f}" for share in contested),
-        )
+    shares = ("right proposed", "right chosen", "first right", "chance")
+    contested = tuple(f"contested: {name}" for name in ("steps", "right chosen", "first right", "chance"))
+    table = Table(
+        name="ranking",
+        title=f"{agent} in {run}: shares of steps",
+        columns=(
+            *(Column(name=name) for name in ("page", "steps")),
+            *(Column(name=name, percent=True) for name in shares),
+            *(Column(name=name, percent=name != "contested: steps") for name in contested),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(kind, row.steps, row.proposed, row.chosen, row.first, row.chance),
+                    *(row.contested, row.contested_chosen, row.contested_first, row.contested_chance),
+                )
+            )
+            for kind, row in rows.items()
+        ),
+    )
     console.print(table)
-    console.print(recall_sheet([recall(agent, steps)], made, rater="the suite's oracle").to_rich())
+    console.print(recall_table([recall(agent, steps)], made, rater="the suite's oracle"))
 
 
 @app.command()

@@ -4,7 +4,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +15,38 @@ from bestofq.core.errors import InputError
 from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.agent_q_study import ORDER, ZERO, study
-from bestofq.recipes.benchmark import AGENTS, compare, success_rate
+from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import SEED_RUN, best_of_q, cycle_run
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import commit
-from bestofq.recipes.ranking import Ranking, ranking_of
+from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.costs import cost_table
-from bestofq.reports.domains import domain_of, domain_table
-from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.curve import dev_curve, success_rate
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.domains import domain_grid, domain_of, domain_results
+from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.methods import (
     OVER,
     MethodEpisode,
     calls_svg,
     method_episodes,
+    method_results,
     method_table,
     read_method_episodes,
     write_method_episodes,
 )
-from bestofq.reports.searches import search_table
-from bestofq.reports.stats import success_interval
-from bestofq.reports.table import attempts_of, result_table
+from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.rows import Selection
+from bestofq.reports.searches import search_rows
+from bestofq.reports.success import agent_results, success_table
 from bestofq.store.configuration import agree
+from bestofq.store.run_names import DEV_BASE, dev_run
 from bestofq.store.store import Store
 
 TEST = "test"
-DEV_BASE = "dev-base"
 
 
 async def run_experiment(
@@ -58,7 +62,7 @@ async def run_experiment(
                     parts,
                     world,
                     store,
-                    _dev_run(cycle),
+                    dev_run(cycle),
                     console,
                     agents=["best-of-q"],
                     values=load_value(out / "q" / f"q{cycle}", embed=parts.embedder.spec),
@@ -91,11 +95,13 @@ async def run_experiment(
                 runs=runs,
             )
         curve = dev_curve(store)
-        table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
-        costs = cost_table(store, runs=[TEST], agents=AGENTS)
+        test = Selection(runs=[TEST], agents=AGENTS, baseline=BASELINE)
+        results_of_test, costs = agent_results(store, test), agent_costs(store, test)
         base = success_rate(store.summaries(run=DEV_BASE, agent="prompting"))
-        ranks = {
-            agent: ranking_of(parts, store.episodes(run=TEST, agent=agent)) for agent in AGENTS if agent != "prompting"
+        rated = {
+            agent: list(oracle_steps(parts, store.episodes(run=TEST, agent=agent)))
+            for agent in AGENTS
+            if agent != BASELINE
         }
         collected = {run: _collected(store, run) for run in (SEED_RUN, *map(cycle_run, range(1, settings.cycles + 1)))}
         results.mkdir(parents=True, exist_ok=True)
@@ -104,34 +110,31 @@ async def run_experiment(
             "collected": collected,
             "dev_curve": [point.model_dump() for point in curve],
             "dev_prompting": base,
-            "test": json.loads(table.to_json()),
+            "test": results_of_test.model_dump(mode="json"),
+            "costs": costs.model_dump(mode="json"),
             "ranking_on_test": {
-                agent: {kind: asdict(row) for kind, row in rows.items()} for agent, rows in ranks.items()
+                agent: {kind: asdict(row) for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
             },
         }
-        tables = table.to_markdown()
+        tables = success_table(results_of_test).to_markdown()
         if settings.suite.name == "miniwob":
-            families = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting", by=family_of)
-            by_task = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
-            result["families"] = json.loads(families.to_json())
-            result["by_task"] = json.loads(by_task.to_json())
-            tables += f"\n{families.to_markdown()}\n{by_task.to_markdown()}"
+            families, by_task = domain_results(store, test, by=family_of), domain_results(store, test)
+            result["families"] = families.model_dump(mode="json")
+            result["by_task"] = by_task.model_dump(mode="json")
+            tables += f"\n{domain_grid(families).to_markdown()}\n{domain_grid(by_task).to_markdown()}"
         write_json(results / "result.json", result)
         (results / "table.md").write_text(tables, "utf-8")
-        (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
+        (results / "success.svg").write_text(success_bars_svg(results_of_test), "utf-8")
         (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=base), "utf-8")
         write_report(
             store,
             out / "report.html",
+            replace(test, agents=None),
+            Options(curve=curve, curve_baseline=(BASELINE, base), rated={k: v for k, v in rated.items() if v} or None),
             title="Best-of-Q",
-            runs=[TEST],
-            baseline="prompting",
-            curve=curve,
-            curve_baseline=("prompting", base),
-            diagnostics={agent: failure_split(rows["all"]) for agent, rows in ranks.items() if rows},
         )
-    console.print(table.to_rich("Held-out test tasks"))
-    console.print(costs.to_rich("Costs"))
+    console.print(success_table(results_of_test).titled("Held-out test tasks"))
+    console.print(cost_table(costs))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
 
 
@@ -154,27 +157,28 @@ async def run_study(
     with Store.open(out) as store:
         passes = await study(parts, store, out, console, tasks=tasks, seeds=seeds)
         chosen, runs = parts.settings.agent_q, [run.name for run in store.runs()]
-        searches = search_table(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+        searches = search_rows(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
         episodes = method_episodes(store, passes)
     before, kept = _earlier(results, made)  # once more: another call may have added its models since
     episodes += kept
     episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
-    table = method_table(episodes, baseline=ZERO, at_once=parts.settings.suite.at_once)
-    rows = [json.loads(row.model_dump_json()) for row in searches.rows]
+    methods = method_results(episodes, baseline=ZERO, at_once=parts.settings.suite.at_once)
+    rows = [row.model_dump(mode="json") for row in searches]
     searched = {row["run"]: row for old in before for row in old["searches"]} | {row["run"]: row for row in rows}
     results.mkdir(parents=True, exist_ok=True)
     result = {
         **made,
         "searches": list(searched.values()),
-        "test": json.loads(table.model_dump_json()),
+        "test": methods.model_dump(mode="json"),
         "earlier": [{name: old[name] for name in _WHERE} for old in before],
     }
     write_method_episodes(results / "episodes.csv", episodes)
     write_json(results / "result.json", result)
+    table = method_table(methods)
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(table, over=OVER), "utf-8")
-    (results / "calls.svg").write_text(calls_svg(table), "utf-8")
-    console.print(table.to_rich(title))
+    (results / "success.svg").write_text(success_bars_svg(methods, over=OVER), "utf-8")
+    (results / "calls.svg").write_text(calls_svg(methods), "utf-8")
+    console.print(table.titled(title))
     console.print(f"written: {results / 'result.json'}")
 
 
@@ -210,47 +214,10 @@ def made_by(settings: BestOfQSettings) -> dict[str, object]:
     }
 
 
-def dev_curve(store: Store) -> list[CurvePoint]:
-    """Success of each Q-function on dev tasks against the episodes it learned from (Fig. 4); where no dev pass was
-    made, on the training tasks of the next cycle. Empty for a store without the recipe's runs."""
-    names = {run.name for run in store.runs()}
-    points: list[CurvePoint] = []
-    seen = won = 0
-    for cycle in range(len(names)):
-        learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
-        seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
-        measured = next((name for name in (_dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
-        episodes = store.summaries(run=measured, agent="best-of-q", status="finished") if measured else []
-        if not episodes:
-            break
-        bounds = success_interval(attempts_of(episodes))
-        points.append(
-            CurvePoint(episodes=seen, successes=won, success=success_rate(episodes), low=bounds.low, high=bounds.high)
-        )
-    return points
-
-
-def dev_base(store: Store) -> tuple[str, float] | None:
-    """Prompting on the curve's dev tasks, and its success; None where no such pass was made."""
-    episodes = store.summaries(run=DEV_BASE, agent="prompting")
-    return ("prompting", success_rate(episodes)) if episodes else None
-
-
-def _dev_run(cycle: int) -> str:
-    return f"dev-q{cycle}"
-
-
 def family_of(task: str) -> str:
     """Whether the families that a MiniWoB++ task belongs to were kept out of all training."""
     held_out = {name for names in HELD_OUT.values() for name in names}
     return "held-out families" if domain_of(task) in held_out else "families seen"
-
-
-def failure_split(row: Ranking) -> FailureSplit:
-    """Fig. 3's three parts, as counts of steps."""
-    proposed = round(row.steps * row.proposed)
-    chosen = round(proposed * row.chosen)
-    return FailureSplit(not_proposed=row.steps - proposed, not_chosen=proposed - chosen, chosen=chosen)
 
 
 def _collected(store: Store, run: str) -> dict[str, float]:

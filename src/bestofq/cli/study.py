@@ -14,7 +14,7 @@ from bestofq.cli.writing import write_json
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.study import Arm, Bench, Data, Measured, Setup, Study
-from bestofq.reports.study import results_of, study_pictures, study_sheet
+from bestofq.reports.study import results_of, study_pictures, study_table
 
 
 def study(
@@ -30,7 +30,7 @@ def study(
     console.print(f"{chosen.title}: about {chosen.minutes} minutes on two cores")
     measured = asyncio.run(_measure(chosen, setups, out, console))
     found = results_of(measured)
-    sheet = study_sheet(chosen.title, found)
+    table = study_table(chosen.title, found)
     folder = results or file.parent
     folder.mkdir(parents=True, exist_ok=True)
     result = {
@@ -39,10 +39,10 @@ def study(
         "arms": [row.model_dump(mode="json") for row in found],
     }
     write_json(folder / "result.json", result)
-    (folder / "table.md").write_text(sheet.to_markdown(), "utf-8")
+    (folder / "table.md").write_text(table.to_markdown(), "utf-8")
     for name, picture in study_pictures(chosen.title, found).items():
         (folder / name).write_text(picture, "utf-8")
-    console.print(sheet.to_rich())
+    console.print(table)
     console.print(f"written: {folder / 'result.json'}")
 
 

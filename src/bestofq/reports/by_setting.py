@@ -12,12 +12,11 @@ from pydantic import JsonValue
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.headline import steps_cells
 from bestofq.reports.origin import Origin, origin, proposing, setting, together
 from bestofq.reports.q_functions import BASELINE, QFunctions, suffixes
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
-from bestofq.reports.table import attempts_of
+from bestofq.reports.success import attempts_of, steps_cells
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -162,10 +161,10 @@ def _q_functions_apart(
         yield named, [one for one in played if one.checkpoint == checkpoint]
 
 
-def setting_sheet(rows: Sequence[SettingRow]) -> Sheet:
+def setting_table(rows: Sequence[SettingRow]) -> Table:
     """The rows, one or more, as a table."""
     keys = rows[0].keys
-    return Sheet(
+    return Table(
         name="by-" + "-".join(map(in_file_name, keys)),
         title=f"Success by {', '.join(keys)}",
         columns=(

@@ -19,8 +19,8 @@ from bestofq.reports import stats
 from bestofq.reports.behaviour import page_key
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
+from bestofq.reports.table import Column, Row, Table
 
 
 class Rated(Protocol):
@@ -163,7 +163,7 @@ def _split_intervals(
     return Interval(low=1 - found.high, high=1 - found.low), missed, taken
 
 
-def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Sheet:
+def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Table:
     """A row an agent; `rater` says in words who rated."""
     heads = (
         "recall",
@@ -175,7 +175,7 @@ def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: s
         "regret by chance",
         "saved by ranking",
     )
-    return Sheet(
+    return Table(
         name="recall",
         title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
         columns=(

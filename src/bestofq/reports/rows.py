@@ -83,12 +83,37 @@ class Rows:
         return splits == {_leading(part.split for part in self.names)}
 
 
-def read_rows(
-    store: Store, *, runs: Sequence[str] | None = None, suite: str | None = None, split: str | None = None
-) -> tuple[Rows, list[EpisodeSummary]]:
-    """The rows of what is finished in `runs` (None: all), whichever of them are shown, and its episodes `named`."""
-    chosen = [run.name for run in store.runs()] if runs is None else list(dict.fromkeys(runs))
-    finished = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split)]
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which episodes a report is about (None: all), and the agent or row that the others are compared with."""
+
+    runs: Sequence[str] | None = None
+    agents: Sequence[str] | None = None
+    suite: str | None = None
+    split: str | None = None
+    baseline: str | None = None
+
+    def in_runs(self, store: Store) -> list[str]:
+        """The names of its runs. DataError on one that the store does not have."""
+        known = [run.name for run in store.runs()]
+        if missing := [run for run in self.runs or () if run not in known]:
+            raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
+        return known if self.runs is None else list(dict.fromkeys(self.runs))
+
+    def summaries(self, store: Store, *, status: Status = "finished") -> list[EpisodeSummary]:
+        """Its episodes, those of all agents."""
+        some = (
+            store.summaries(run=run, suite=self.suite, split=self.split, status=status) for run in self.in_runs(store)
+        )
+        return [episode for of_run in some for episode in of_run]
+
+
+EVERYTHING = Selection()
+
+
+def read_rows(store: Store, selection: Selection = EVERYTHING) -> tuple[Rows, list[EpisodeSummary]]:
+    """The rows of what is finished in the selection's runs, whichever agents are shown, and its episodes `named`."""
+    finished = selection.summaries(store)
     rows = rows_of(store, finished)
     return rows, rows.named(finished)
 
