@@ -78,14 +78,14 @@ async def search_of(
     **settings: object,
 ) -> tuple[Search, Places, list[str]]:
     """A search about to begin in the world of these rewards, its places, and the steps taken so far; `state` at its
-    root, none: the start."""
+    root, none: the start. Rollouts follow the first door offered unless `rollout` says otherwise."""
     steps: list[str] = []
     kind = RestoringEnv if restoring else BranchEnv
 
     async def make_env() -> BranchEnv:
         return make() if make else kind(rewards, depth=depth, steps=steps)
 
-    config = SearchConfig.model_validate({"candidates": 2, "depth": depth, **settings})
+    config = SearchConfig.model_validate({"candidates": 2, "depth": depth, "rollout": "greedy", **settings})
     places = Places(make_env, TASK, config, irreversible)
     state = state or State(task=TASK, observation=await places.start(()))
     search = Search(

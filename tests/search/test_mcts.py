@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, search_of
 
 from bestofq.agents.scripted import ScriptedJudge, ScriptedProposer
-from bestofq.core.decision import Episode, Outcome, State
-from bestofq.core.errors import ConfigError, InfraError
-from bestofq.search.mcts import Report, state_after
+from bestofq.core.decision import Episode, Outcome, Proposal, State
+from bestofq.core.errors import ConfigError, InfraError, ReplyError
+from bestofq.core.tree import SearchTree
+from bestofq.search.mcts import Report, Search, state_after
 from bestofq.search.pairs import blended, node_pairs, rollouts
+from bestofq.search.tree import GrowingTree
 
 
 def told(outcomes: list[float]) -> Report:
@@ -321,3 +324,51 @@ async def test_what_nobody_can_tell_is_one_sentence_and_what_a_judge_cannot_is_n
     with pytest.raises(InfraError, match="the judge could not tell"):
         await search.run()
     assert search.tree.visits[0] == 0
+
+
+class Coin(ScriptedProposer):
+    """Prefers the left door; drawn from, it takes either, by the seed. `asked` keeps where, and by which seed."""
+
+    async def sample(self, state: State) -> Proposal:
+        asked.append((state.observation.url, state.task.seed))
+        door = "click [2]" if state.task.seed % 2 else "click [1]"
+        return await ScriptedProposer([[door]] * 9).propose(state, 1)
+
+
+asked: list[tuple[str, int]] = []
+
+
+async def drawn(rollouts: int, *, tree: SearchTree | None = None, **settings: Any) -> Search:
+    """A search nine doors deep with a policy that is drawn from; `tree`: to go on with."""
+    search, _, _ = await search_of({}, depth=9, ranks=None, iterations=rollouts, rollout="sample", **settings)
+    search._proposer = Coin(both_doors)
+    if tree is not None:
+        search.tree = GrowingTree.thawed(tree)
+    await search.run(rollouts)
+    return search
+
+
+async def test_rollouts_are_drawn_from_the_policy_anew_each_time() -> None:
+    asked.clear()
+    search = await drawn(40, parallel=4)
+    assert len(set(asked)) == len(asked) > 40
+    went = Counter(seed % 2 for _, seed in asked)
+    assert min(went.values()) > len(asked) / 4
+    assert sum(ending == "ended" for ending in search.tree.ending) > 20  # where 40 rollouts of it ended
+
+
+async def test_a_search_that_draws_goes_on_as_if_it_had_not_stopped() -> None:
+    half = (await drawn(5)).tree.frozen()
+    assert (await drawn(7, tree=half)).tree.frozen() == (await drawn(12)).tree.frozen()
+
+
+async def test_a_draw_that_is_no_action_fails_the_rollout_and_not_the_page() -> None:
+    class Sometimes(Coin):
+        async def sample(self, state: State) -> Proposal:
+            raise ReplyError("no action")
+
+    search, _, _ = await search_of({"11": 1.0}, depth=2, iterations=3, rollout="sample", ranks=None)
+    search._proposer = Sometimes(both_doors)
+    outcomes: list[float] = []
+    await search.run(report=told(outcomes))
+    assert outcomes == [0.0, 0.0, 1.0]  # both doors are tried; behind the first the doors are still proposed

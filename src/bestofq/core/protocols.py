@@ -42,6 +42,14 @@ class Proposer(Protocol):
     async def propose(self, state: State, n: int) -> Proposal: ...
 
 
+@runtime_checkable
+class Samples(Protocol):
+    """A proposer that can draw one action from its policy, by the task's seed, as rollouts of a search do (Agent Q,
+    5.1.2). One that cannot is asked for its first choice."""
+
+    async def sample(self, state: State) -> Proposal: ...
+
+
 class Scorer(Protocol):
     """Values candidates: one score each, higher is better."""
 

@@ -8,6 +8,7 @@ action is carried out twice, but to get back to a page.
 """
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from bestofq.core.decision import (
     Candidate,
     Decision,
     Episode,
+    Proposal,
     Provenance,
     State,
     Step,
@@ -28,7 +30,7 @@ from bestofq.core.decision import (
 )
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
-from bestofq.core.protocols import Judge, Proposer, Scorer
+from bestofq.core.protocols import Judge, Proposer, Samples, Scorer
 from bestofq.search.config import SearchConfig
 from bestofq.search.returning import DivergedError, Move, Place, Places
 from bestofq.search.tree import GrowingTree
@@ -257,13 +259,15 @@ class Search:
             raise
 
     async def _next(self, node: int) -> int | None:
-        """Where the policy's own first choice leads; None where it has none, which ends the episode in failure."""
-        state = self._state_at(node)
+        """Where the policy itself goes; None where it has no valid action, which ends the rollout in failure, and the
+        episode for good where the policy is not drawn from."""
+        sampled = self._config.rollout == "sample"
         try:
-            proposal = await self._proposer.propose(state, 1)
+            proposal = await (self._sample(node) if sampled else self._proposer.propose(self._state_at(node), 1))
         except ReplyError as error:
             log.debug("a rollout ends at node %d: %s", node, error)
-            self.tree.ending[node] = "ended"
+            if not sampled:
+                self.tree.ending[node] = "ended"
             return None
         self.usage += proposal.usage
         child = self.tree.child(node, proposal.candidates[0])
@@ -271,6 +275,16 @@ class Search:
         if self.tree.ending[child] == "held":
             await self._expand(node)  # feedback alone can tell what it is worth
         return child
+
+    async def _sample(self, node: int) -> Proposal:
+        """An action drawn from the policy, another draw each time that a rollout comes by."""
+        state, passed = self._state_at(node), self.tree.visits[node] + self.tree.flying[node]
+        digest = hashlib.sha256(f"{state.task.seed}\x1f{self.tree.depth[node]}\x1f{passed}".encode()).digest()
+        task = state.task.model_copy(update={"seed": int.from_bytes(digest[:8], "big") >> 1})
+        state = state.model_copy(update={"task": task})
+        if isinstance(self._proposer, Samples):
+            return await self._proposer.sample(state)
+        return await self._proposer.propose(state, 1)
 
     async def _arrive(self, node: int, result: StepResult) -> None:
         tree = self.tree

@@ -27,7 +27,13 @@ class CompositeChatProposer:
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop."""
+        return await self._asked(state, n, greedy_first=True)
 
+    async def sample(self, state: State) -> Proposal:
+        """One candidate, drawn at the model's temperature. Errors as `propose`."""
+        return await self._asked(state, 1, greedy_first=False)
+
+    async def _asked(self, state: State, n: int, *, greedy_first: bool) -> Proposal:
         def read(replies: Sequence[ChatReply], _: Picture | None) -> Sequence[Candidate]:
             return _distinct([choice.text for reply in replies for choice in reply.choices], state)[:n]
 
@@ -40,7 +46,7 @@ class CompositeChatProposer:
             user=lambda history, pictures: composite_user(state, history, pictures),
         )
         asking = Asking(self.model, replace(ask, repair="in the form that was asked for, with nothing around it"), read)
-        proposal = await asking.propose(samples=n)
+        proposal = await asking.propose(samples=n if greedy_first else None)
         self.no_ops += asking.idle
         return proposal
 
