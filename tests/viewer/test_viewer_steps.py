@@ -95,7 +95,7 @@ def test_marks_of_a_text_are_told_apart() -> None:
 
 
 def test_an_episode_is_followed_in_a_tree_as_far_as_the_tree_goes() -> None:
-    tree = shop_tree(shop_task()).frozen()
+    tree = shop_tree(shop_task()).to_tree()
     place = TreePlace.after(tree, [decided((0.0, 1.0))])
     assert place is not None
     assert place.node == 1
@@ -108,7 +108,7 @@ def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
     searched = decided((0.75, 0.5), 0.6).model_copy(
         update={"scorer": "TreeScorer", "visits": (6, 2), "feedback": (0.9, None)}
     )
-    tree = shop_tree(shop_task()).frozen()  # of another search: what this one knew stands before it
+    tree = shop_tree(shop_task()).to_tree()  # of another search: what this one knew stands before it
     first, second = candidate_views(searched, shop_page(0), Scores.of([searched]), TreePlace(tree, 0))
     shown = [[(bar.name, bar.words, bar.share) for bar in view.bars] for view in (first, second)]
     assert shown[0] == [("Q̃", "0.750", 1.0), ("visits", "6", 1.0), ("Q̂ feedback", "0.900", 0.9)]
@@ -119,7 +119,7 @@ def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
 
 
 def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
-    tree = shop_tree(shop_task()).frozen()
+    tree = shop_tree(shop_task()).to_tree()
     assert most_taken(tree) == [0, 1, 3]
     drawn = branches(tree, alpha=0.5)
     assert [(node.number, node.visits, node.on_way) for node in drawn.children] == [(1, 2, True), (2, 1, False)]

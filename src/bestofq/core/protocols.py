@@ -24,7 +24,7 @@ class Env(Protocol):
 
 
 @runtime_checkable
-class Restores(Protocol):
+class Checkpointable(Protocol):
     """An environment that can be put back to where it was, and played on from there another way (Agent Q, 5.1.2)."""
 
     async def save(self) -> object:

@@ -44,7 +44,7 @@ class Place:
 
 
 class TextEnv:
-    """`Env` and `Restores` over the pages themselves. One episode at a time."""
+    """`Env` and `Checkpointable` over the pages themselves. One episode at a time."""
 
     def __init__(self, suite: Suite) -> None:
         self._suite = suite

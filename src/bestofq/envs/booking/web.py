@@ -24,8 +24,8 @@ class Saved:
 
 
 class BookingEnv:
-    """`Env` and `Restores` over a `Site` and a `Browser`. What an agent reads is word for word what `text.TextEnv`
-    shows."""
+    """`Env` and `Checkpointable` over a `Site` and a `Browser`. What an agent reads is word for word what
+    `text.TextEnv` shows."""
 
     def __init__(self, site: Site, browser: Browser, *, screenshots: bool = False) -> None:
         self._site = site

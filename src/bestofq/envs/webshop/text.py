@@ -65,7 +65,7 @@ class Saved:
 
 
 class TextEnv:
-    """`Env` and `Restores` over the pages themselves. One episode at a time."""
+    """`Env` and `Checkpointable` over the pages themselves. One episode at a time."""
 
     def __init__(self, suite: Suite, *, shop: Shop | None = None) -> None:
         self._suite = suite
