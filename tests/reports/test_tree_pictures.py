@@ -59,10 +59,10 @@ SMALL = tree_of(
     (0, 1, 0.0, 0.5, "open", 0.0),  # 2: leads straight to a failure
     (0, 0, 0.0, 0.0, "open", 0.0),  # 3: never tried
     (1, 2, 1.0, 1.0, "ended", 1.0),  # 4
-    (1, 0, 0.0, 0.0, "held", 0.0),  # 5
+    (1, 0, 0.0, 0.0, "unsafe", 0.0),  # 5
     (2, 1, 0.0, None, "open", 0.0),  # 6
     (6, 1, 0.0, None, "ended", 0.0),  # 7
-    (1, 1, 0.0, 0.5, "closed", 0.0),  # 8
+    (1, 1, 0.0, 0.5, "pruned", 0.0),  # 8
 )
 
 
@@ -96,7 +96,7 @@ def test_a_picture_says_visits_both_values_their_blend_and_how_branches_end() ->
     assert "0.25 Q̃ + 0.75 Q̂" in said
     assert "2 steps: door 6 · door 7" in said
     assert "1 not tried: door 3" in said
-    assert [said.count(ending) for ending in ("reward 1", "reward 0", "not carried out", "closed")] == [1, 1, 1, 1]
+    assert [said.count(ending) for ending in ("reward 1", "reward 0", "not carried out", "pruned")] == [1, 1, 1, 1]
     assert "the most visited way to a success" in said
     assert len(of_class(svg, "wash")) == 3  # root, 1 and 4
     assert len(of_class(svg, "edge", "way")) == 2 + 1  # and the legend's

@@ -26,7 +26,7 @@ class Env(Protocol):
 
 
 @runtime_checkable
-class Restores(Protocol):
+class Checkpointable(Protocol):
     """An environment that can be put back to where it was, and played on from there another way (Agent Q, 5.1.2)."""
 
     async def save(self) -> object:
@@ -42,6 +42,14 @@ class Proposer(Protocol):
     """Offers 1 to n candidates, the first its greedy choice, all with distinct actions."""
 
     async def propose(self, state: State, n: int) -> Proposal: ...
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """A proposer that can draw one action from its policy, by the task's seed, as rollouts of a search do (Agent Q,
+    5.1.2). One that cannot is asked for its first choice."""
+
+    async def sample(self, state: State) -> Proposal: ...
 
 
 class Scorer(Protocol):

@@ -29,7 +29,13 @@ class CompositeChatProposer:
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop."""
+        return await self._asked(state, n, greedy_first=True)
 
+    async def sample(self, state: State) -> Proposal:
+        """One candidate, drawn at the model's temperature. Errors as `propose`."""
+        return await self._asked(state, 1, greedy_first=False)
+
+    async def _asked(self, state: State, n: int, *, greedy_first: bool) -> Proposal:
         def read(replies: Sequence[ChatReply], _: Picture | None) -> Sequence[Candidate]:
             return _candidates([choice for reply in replies for choice in reply.choices], state)[:n]
 
@@ -43,7 +49,7 @@ class CompositeChatProposer:
         )
         repair = "in the form that was asked for, with nothing around it"
         asking = Asking(self.model, replace(ask, repair=repair, log_probs=self.log_probs), read)
-        proposal = await asking.propose(samples=n)
+        proposal = await asking.propose(samples=n if greedy_first else None)
         self.no_ops += asking.idle
         return proposal
 

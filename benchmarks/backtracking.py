@@ -1,6 +1,6 @@
 """Ways back to a page of a search (Agent Q, 5.1.2): seconds each takes, side by side, in Chromium and as text.
 
-    python benchmarks/returning.py --out returning.json
+    python benchmarks/backtracking.py --out backtracking.json
 
 Of the shop and of the booking site, at depths 2, 5 and 10: an episode is played so deep by random actions that end
 nothing, and saved; then it is put back in the text world, where that is a copy, put back in Chromium from what
@@ -26,7 +26,7 @@ from pathlib import Path
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Env, Restores
+from bestofq.core.protocols import Checkpointable, Env
 from bestofq.envs.booking.suite import Suite as Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
@@ -67,8 +67,8 @@ async def compare(
     text: Env, web: Env, tasks: list[Task], irreversible: Irreversible, repeats: int, rng: random.Random
 ) -> dict[int, Times]:
     """Seconds of each way at each depth, in turn."""
-    assert isinstance(text, Restores)
-    assert isinstance(web, Restores)
+    assert isinstance(text, Checkpointable)
+    assert isinstance(web, Checkpointable)
     found: dict[int, Times] = {}
     for depth in DEPTHS:
         times = found[depth] = {way: [] for way in WAYS}

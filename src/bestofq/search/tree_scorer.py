@@ -2,27 +2,18 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Env, Judge, Proposer, Scorer
+from bestofq.search.backtracking import EnvPool, Irreversible, same_page
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
-from bestofq.search.returning import Irreversible, Places, same_page
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import Move, MutableTree
 
 TREES = 256  # episodes in flight whose trees are kept
-
-_Key = tuple[str, int]
-
-
-@dataclass
-class _Kept:
-    search: Search
-    places: Places
-    root: State
+_Key = tuple[str, int]  # of an episode: its task and seed
 
 
 class TreeScorer:
@@ -49,17 +40,16 @@ class TreeScorer:
         self._config = config
         self._irreversible = irreversible
         self._judge = judge
-        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._searches: OrderedDict[_Key, Search] = OrderedDict()
         self._pages: OrderedDict[_Key, list[Observation]] = OrderedDict()  # that each episode has been on
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
-        self._note(state)
-        kept, node = await self._tree_at(state)
-        search, tree = kept.search, kept.search.tree
+        search, node = await self._search_at(state)
+        tree = search.tree
         search.usage.clear()
         search.start = node
-        if not self._enough(tree, node):
+        if not search.enough(node):
             if not tree.expanded[node]:
                 await search.offer(node, state, candidates)
             await search.run(self._config.iterations - tree.visits[node])
@@ -76,55 +66,48 @@ class TreeScorer:
 
     def found(self, state: State) -> tuple[Candidate, ...]:
         """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
-        kept = self._kept.get(_key(state))
-        node = None if kept is None else _node_of(kept, state)
-        if kept is None or node is None or not self._enough(kept.search.tree, node):
+        search = self._searches.get(_key(state))
+        node = None if search is None else _node_of(search, state)
+        if search is None or node is None or not search.enough(node):
             return ()
-        tree = kept.search.tree
+        tree = search.tree
         return tuple(c for n in tree.children[node] if tree.visits[n] and (c := tree.candidate[n]) is not None)
-
-    def _enough(self, tree: GrowingTree, node: int) -> bool:
-        return self._config.stop_at_success and tree.solved(node)
 
     async def close(self) -> None:
         """Close the environments of all trees."""
         self._pages.clear()
-        while self._kept:
-            await self._kept.popitem()[1].places.close()
+        while self._searches:
+            await self._searches.popitem()[1].envs.close()
 
-    async def _tree_at(self, state: State) -> tuple[_Kept, int]:
+    async def _search_at(self, state: State) -> tuple[Search, int]:
+        """The search of the state's episode, and the node at which the agent is now."""
         key = _key(state)
-        kept = self._kept.pop(key, None)
-        node = None if kept is None else _node_of(kept, state)
-        if kept is None or node is None:
-            if kept is not None:
-                await kept.places.close()
-            kept, node = self._begin(state), 0
-        self._kept[key] = kept
-        while len(self._kept) > TREES:
-            await self._kept.popitem(last=False)[1].places.close()
-        return kept, node
-
-    def _note(self, state: State) -> None:
-        """Keep the page that the episode is on: a search that begins later carries its actions out again."""
-        pages = self._pages.pop(_key(state), [])[: len(state.decisions)]
-        self._pages[_key(state)] = [*pages, state.observation.model_copy(update={"screenshot": None})]
-        while len(self._pages) > TREES:
+        pages = self._pages.pop(key, [])[: len(state.decisions)]
+        search = self._searches.pop(key, None)
+        node = None if search is None else _node_of(search, state)
+        if search is None or node is None:
+            if search is not None:
+                await search.envs.close()
+            search, node = self._begin(state, pages), 0
+        self._searches[key] = search
+        self._pages[key] = [*pages, state.observation.model_copy(update={"screenshot": None})]
+        while len(self._searches) > TREES:
             self._pages.popitem(last=False)
+            await self._searches.popitem(last=False)[1].envs.close()
+        return search, node
 
-    def _begin(self, state: State) -> _Kept:
-        places = Places(self._make_env, state.task, self._config, self._irreversible)
-        search = Search(
-            GrowingTree(state.task, state.observation, depth=len(state.decisions)),
+    def _begin(self, state: State, pages: Sequence[Observation]) -> Search:
+        known = pages if len(pages) == len(state.decisions) else [None] * len(state.decisions)
+        before = [Move(page, of.candidate.action) for page, of in zip(known, state.decisions, strict=True)]
+        return Search(
+            MutableTree(state.task, state.observation, before=before),
             state,
-            places,
+            EnvPool(self._make_env, state.task, self._config, self._irreversible),
             proposer=self._proposer,
             ranker=self._ranker,
             config=self._config,
             judge=self._judge,
-            before=self._pages[_key(state)][:-1],
         )
-        return _Kept(search, places, state)
 
 
 class FoundProposer:
@@ -144,10 +127,10 @@ def _key(state: State) -> _Key:
     return state.task.id, state.seed
 
 
-def _node_of(kept: _Kept, state: State) -> int | None:
+def _node_of(search: Search, state: State) -> int | None:
     """The node at which the agent is now, None where the tree does not know it."""
-    tree, before = kept.search.tree, len(kept.root.decisions)
-    if state.decisions[:before] != kept.root.decisions:
+    tree, before = search.tree, len(search.state.decisions)
+    if state.decisions[:before] != search.state.decisions:
         return None
     node = 0
     for decision in state.decisions[before:]:
