@@ -8,7 +8,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Point
 from bestofq.reports.scorers import KNOWN
-from bestofq.search import scorer
+from bestofq.search import tree_scorer
 from bestofq.search.tree import MutableTree
 from bestofq.store.records import StepSummary
 from bestofq.viewer.chart import Chart
@@ -51,7 +51,7 @@ def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
 
 
 def test_the_scorers_that_are_told_apart_are_classes() -> None:
-    modules = (constant, feedback, learned, picker, scorer)
+    modules = (constant, feedback, learned, picker, tree_scorer)
     assert set(KNOWN) <= {name for module in modules for name in vars(module)}
 
 
@@ -107,7 +107,7 @@ def test_an_episode_is_followed_in_a_tree_as_far_as_the_tree_goes() -> None:
     words = Candidate(action=Click(target="the kettle"), label="click the kettle")
     grown.child(0, words)
     found = words.model_copy(update={"action": Click(target="the kettle", point=Point(4, 5))})  # by a localizer
-    followed = TreePlace.after(grown.frozen(), [Decision(candidates=(found,), scores=(0.0,), chosen=0)])
+    followed = TreePlace.after(grown.to_tree(), [Decision(candidates=(found,), scores=(0.0,), chosen=0)])
     assert followed is not None
     assert followed.node == 1
 
