@@ -359,7 +359,7 @@ async def test_nodes_draw_from_their_searchs_seed_and_depth() -> None:
             seen.setdefault(len(state.decisions), set()).add(state.step_seed)
             return await inner.propose(state, n)
 
-    search._proposer, search._state = Noting(), search._state.model_copy(update={"seed": 11})
+    search._proposer, search.state = Noting(), search.state.model_copy(update={"seed": 11})
     await search.run()
     assert seen == {depth: {step_seed(11, depth)} for depth in range(2)}
 
