@@ -144,6 +144,8 @@ async def test_improve_trains_what_has_not_played_again_and_keeps_or_refuses_wha
     kept = weights()
     with pytest.raises(DataError, match=r"q0 .*iql\.expectile=0\.7 \(now 0\.9\).* cycle-1 .*--store"):
         await improve("iql.expectile=0.9")
+    with pytest.raises(DataError, match=r"iql\.expectile=0\.7 \(now 0\.9\)"):
+        await improve("iql.expectile=0.9", "cycles=0")
     assert weights() == kept
 
     await improve("suite.train_tasks=5")  # another episode: q0 stays as it played cycle-1, q1 learns from it
