@@ -24,6 +24,7 @@ LONG = (  # the files that take half a minute and more
     "test_demo_agent_q.py",
     "test_endpoint.py",
     "test_search_command.py",
+    "test_train_command.py",
 )
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn

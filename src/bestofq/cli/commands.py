@@ -166,8 +166,8 @@ def train(
 ) -> None:
     """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
 
-    The first steps tell the time it takes: iql.steps and iql.network.hidden change it. On several devices:
-    torchrun --nproc-per-node N -m bestofq.cli.main train …
+    Prints the sizes first and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's network:
+    --set iql.network.hidden=paper. On several devices: torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
     parts, runs = parts_of(config, set_), run or [recipe.SEED_RUN]
 

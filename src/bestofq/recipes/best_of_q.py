@@ -14,7 +14,7 @@ from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError, InfraError, InputError
 from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import load_value
+from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
@@ -70,15 +70,14 @@ async def best_of_q(
 
 def check_played(parts: Parts, store: Store, out: Path) -> None:
     """DataError where a Q-function in `out` has played a cycle and was trained with other settings than these."""
-    for cycle in range(parts.settings.cycles):
-        folder, run = out / f"q{cycle}", cycle_run(cycle + 1)
-        if not _has_played(store, cycle):
-            continue
-        found = Origin.of(parts, ()).differences(folder)
+    for cycle in range(parts.settings.cycles + 1):
+        folder = out / f"q{cycle}"
+        found = Origin.of(parts, ()).differences(folder) if _has_played(store, folder, cycle) else []
         if settings := [one for one in found if not concerns_episodes(one)]:
             raise DataError(
-                f"{folder} holds a Q-function trained with {described(settings)}, and {run} was played with it: give "
-                "--store and --out other folders, or learn from the runs by `bestofq train --out` another folder"
+                f"{folder} holds a Q-function trained with {described(settings)}, and {cycle_run(cycle + 1)} was "
+                "played with it: give --store and --out other folders, or learn from the runs by `bestofq train --out` "
+                "another folder"
             )
 
 
@@ -89,7 +88,7 @@ def train_cycle(parts: Parts, store: Store, cycle: int, out: Path, console: Cons
     """
     runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
     found = Origin.of(parts, summaries(store, runs)).differences(folder)
-    if found and _has_played(store, cycle):
+    if found and _has_played(store, folder, cycle):
         console.print(
             f"{folder} holds a Q-function trained with {described(found)}: it stays, as {cycle_run(cycle + 1)} was "
             "played with it; later ones learn from the episodes as they are now"
@@ -100,9 +99,9 @@ def train_cycle(parts: Parts, store: Store, cycle: int, out: Path, console: Cons
     return train(parts, store, runs, folder, console, again=bool(found))
 
 
-def _has_played(store: Store, cycle: int) -> bool:
-    """Whether a cycle's Q-function has begun to play the next one."""
-    return store.catalogue.count(Wanted(run=cycle_run(cycle + 1))) > 0
+def _has_played(store: Store, folder: Path, cycle: int) -> bool:
+    """Whether the Q-function of a cycle has begun to play the next one."""
+    return (folder / CARD).exists() and store.catalogue.count(Wanted(run=cycle_run(cycle + 1))) > 0
 
 
 async def collect(
