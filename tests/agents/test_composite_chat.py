@@ -81,6 +81,14 @@ async def test_a_prompted_endpoint_draws_all_replies_where_none_is_to_be_greedy(
     assert server.requests[drawn]["temperature"] == 0.0
 
 
+async def test_a_candidate_has_the_log_probability_of_its_reply_where_that_is_wanted() -> None:
+    reply = said("CLICK [2]", plan=True)
+    async with FaultServer(lambda _: reply, log_prob=-0.25) as server, endpoint(server) as model:
+        [one] = (await CompositeChatProposer(model, log_probs=True).propose(STATE, 1)).candidates
+        [other] = (await CompositeChatProposer(model).propose(STATE, 1)).candidates
+    assert (one.log_prob, other.log_prob) == (-0.25 * len(reply.split()), None)
+
+
 async def test_later_steps_show_plan_and_composite_history_and_ask_for_no_plan() -> None:
     replies = iter([said("CLICK [2]", plan=True), f"```\n\n{said('NONE', status='DONE')}\n```"])
     shot = Screenshot(sha256="0" * 64, media_type="image/jpeg", width=8, height=8, data=b"jpeg")

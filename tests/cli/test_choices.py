@@ -1,5 +1,6 @@
 """What commands take for granted where their user says nothing, and what stands for more than one setting."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ from typer.testing import CliRunner
 
 from bestofq.cli.choices import limit_of, parts_of
 from bestofq.cli.commands import app
-from bestofq.core.errors import DataError
+from bestofq.core.errors import ConfigError, DataError
+from bestofq.recipes.parts import shipped_q
 from bestofq.recipes.settings import SuiteName
 
 
@@ -28,6 +30,16 @@ def test_data_is_the_suite_s_and_a_setting_has_the_last_word(tmp_path: Path) -> 
     settings = parts_of(None, None, "m", "http://127.0.0.1:9/v1", data=tmp_path).settings
     assert (settings.suite.data, settings.chat.model if settings.chat else None) == (tmp_path, "m")
     assert parts_of(None, ["suite.data=none"], data=tmp_path).settings.suite.data is None
+
+
+@pytest.mark.parametrize(
+    ("model", "ships"), [("pocket", True), ("me/pocket", True), ("gpt-x", False), ("pocket-web", False)]
+)
+def test_a_q_function_ships_for_the_model_that_proposes_alone(model: str, ships: bool) -> None:
+    parts = parts_of(None, None, model, "http://127.0.0.1:9/v1")
+    assert (shipped_q(parts.settings) is not None) is ships
+    with nullcontext() if ships else pytest.raises(ConfigError, match=r"--set model\.embedder="):
+        parts.check_embedder(model)
 
 
 @pytest.mark.parametrize("command", [["eval"], ["collect"], ["improve"], ["eval", "webvoyager"]])

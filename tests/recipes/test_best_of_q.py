@@ -1,20 +1,26 @@
 """The recipe, small, with the shipped pocket model: it runs, resumes, and refuses what does not fit."""
 
 import contextlib
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
+from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.learning.iql import IQLConfig
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
+from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_once import Vector
 from bestofq.recipes.benchmark import compare
-from bestofq.recipes.best_of_q import best_of_q, collect, train
+from bestofq.recipes.best_of_q import best_of_q, collect, embedded, train
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.ranking import ranking
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
@@ -22,6 +28,7 @@ from bestofq.recipes.worlds import World, open_world
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve
 from bestofq.reports.rows import Selection
+from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
@@ -93,6 +100,38 @@ def test_parts_read_as_a_q_function_does() -> None:
     spec = parts.reading(parts.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})).embedder.spec
     assert (spec.pooling, spec.context, spec.layer) == ("last", "state", -1)
     assert parts.embedder.spec.pooling == "mean"
+
+
+@pytest.mark.parametrize("context", ["alone", "review"])
+async def test_training_embeds_nothing_that_acting_has_embedded(
+    context: Context, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same texts have the same keys, whether an agent embeds them or training reads them from the store."""
+    settings = SMALL.model_copy(update={"model": ModelSettings(embed_context=context, precision="float32")})
+    parts = Parts(settings)
+    spec, small = parts.embedder.spec, NetworkConfig(hidden=(8,), project=None)
+    torch.manual_seed(0)
+    values = ValueModel(QNetwork(spec.dim, small).eval(), VNetwork(spec.dim, small).eval(), embed=spec, train_n=3)
+    async with open_world(parts) as world:
+        with Store.open(tmp_path) as store:
+            for run, split in (("train", "train"), ("dev", "dev")):
+                await collect(
+                    parts, world, store, run, "best-of-q", console, repeats=1, values=values, split=split, limit=1
+                )
+    computed: list[EmbedItem] = []
+    compute = LocalEmbedder._compute
+
+    def counting(self: LocalEmbedder, items: Sequence[EmbedItem]) -> list[Vector]:
+        computed.extend(items)
+        return compute(self, items)
+
+    monkeypatch.setattr(LocalEmbedder, "_compute", counting)
+    later = Parts(settings)
+    with Store.open(tmp_path) as store:
+        for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
+            table = tabulate(records(store.episodes(run=run), later.texts))
+            embedded(later, table.items, store, store.vectors(spec), console)
+            assert len(computed) == (len(table.items) if again else 0)
 
 
 def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path, console: Console) -> None:

@@ -51,7 +51,8 @@ class ModelSettings(Noun):
     )
     embedder: str | None = Field(
         default=None,
-        description="model that embeds: directory, hub name or a shipped one (Table 12); none: the one at `path`",
+        description="model that embeds: directory, hub name or a shipped one (Table 12); none: the one at `path`, "
+        "where no endpoint proposes",
     )
     embed_pixels: int = Field(default=PIXELS, ge=0, description="largest picture a VLM embedder sees; 0: texts only")
     embed_pixels_least: int = Field(default=PIXELS_LEAST, ge=0, description="smaller pictures are enlarged")
