@@ -8,7 +8,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Point
 from bestofq.reports.scorers import KNOWN
-from bestofq.search import scorer
+from bestofq.search import tree_scorer
 from bestofq.store.records import StepSummary
 from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address, duration, moment, plural
@@ -50,7 +50,7 @@ def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
 
 
 def test_the_scorers_that_are_told_apart_are_classes() -> None:
-    modules = (constant, feedback, learned, picker, scorer)
+    modules = (constant, feedback, learned, picker, tree_scorer)
     assert set(KNOWN) <= {name for module in modules for name in vars(module)}
 
 
