@@ -33,6 +33,7 @@ SETTINGS = (
     *(f"model.path={MODEL}", "model.dialect=composite", "model.draws=2", "model.temperature=1.0", "suite.name=booking"),
     *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
     *("agent_q.inference.iterations=8", "agent_q.inference.candidates=4", "agent_q.inference.stop_at_success=true"),
+    *("agent_q.search.rollout=greedy", "agent_q.inference.rollout=greedy"),
     *("agent_q.rft.lr=5e-5", "agent_q.rft.precision=bfloat16"),
     *("agent_q.alpha=0.85", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_size=8"),
 )
