@@ -24,10 +24,10 @@ from bestofq.envs.booking.suite import Suite
 from bestofq.envs.booking.text import TextEnv
 from bestofq.envs.booking.web import BookingEnv
 from bestofq.models.faults import FaultServer
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
+from experiments.oracles.booking import BookingOracle
 
 STRANGER = "Sam Elsewhere"
 

@@ -23,7 +23,7 @@ from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.text import TextEnv as ShopText
 from bestofq.envs.webshop.web import WebShopEnv
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from experiments.oracles.booking import BookingOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))

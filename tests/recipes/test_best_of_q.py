@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.cli.experiment import dev_curve
 from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
@@ -16,9 +15,9 @@ from bestofq.models.chat import ChatConfig
 from bestofq.recipes.benchmark import compare
 from bestofq.recipes.best_of_q import best_of_q, collect, train
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.ranking import ranking
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
 from bestofq.recipes.worlds import World, open_world
+from bestofq.reports.curve import dev_curve
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
@@ -57,8 +56,6 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             decision = step.decision
             assert decision.state_value is not None
             assert decision.scores[decision.chosen] == max(decision.scores)
-    rows = ranking(episodes, parts.suite)
-    assert rows["all"].steps == sum(len(episode.steps) for episode in episodes)
 
 
 def test_parts_read_as_a_q_function_does() -> None:

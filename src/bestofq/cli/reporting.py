@@ -8,20 +8,18 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 
-from bestofq.cli.choices import RUNS, Config, Folder, Set, parts_of
+from bestofq.cli.choices import RUNS, Config, Folder, Set
 from bestofq.cli.config import load_config
-from bestofq.cli.experiment import dev_base, dev_curve
 from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
-from bestofq.recipes.ranking import OracleStep, oracle_steps
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.reports.by_setting import by_setting, setting_sheet
 from bestofq.reports.charts import bars_svg
+from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.folder import gather, write_folder
 from bestofq.reports.grid import grid_sheet
 from bestofq.reports.html import write_report
 from bestofq.reports.judged import JudgeError, judge_error
-from bestofq.reports.rows import read_rows
 from bestofq.reports.sheet import write_sheets
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
@@ -59,9 +57,6 @@ def report(
     price: Annotated[
         list[str] | None, typer.Option(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")
     ] = None,
-    oracle: Annotated[
-        bool, typer.Option("--oracle", help="Recall and regret by the suite's oracle, not by siblings.")
-    ] = False,
     judge: Annotated[str | None, typer.Option(help="A judge whose error is put into the success it told.")] = None,
     judge_run: Annotated[str | None, typer.Option(help="Run with its verdicts beside the environment's.")] = None,
     judge_store: Annotated[Path | None, typer.Option(help="Where that run is; none: the same store.")] = None,
@@ -74,7 +69,6 @@ def report(
     _check_used(
         diagnosed,
         {
-            "--oracle": oracle or None,
             "--judge": judge,
             "--judge-run": judge_run,
             "--judge-store": judge_store,
@@ -104,9 +98,6 @@ def report(
             console.print(f"written: {written}")
         if not diagnosed:
             return
-        rated: dict[str, list[OracleStep]] | None = None
-        if oracle:
-            rated = _rated(opened, config, set_, run, agent, split)
         error = None if judge is None else _judge_error(opened, judge_store, judge_run, judge)
         found = gather(
             opened,
@@ -118,7 +109,6 @@ def report(
             curve_baseline=level,
             prices=prices,
             discount=discount,
-            rated=rated,
             error=error,
             shown=episode or (),
             alpha=searching.alpha,
@@ -196,36 +186,13 @@ def _check_used(diagnosed: bool, given: Mapping[str, object]) -> None:
     """InputError where an option is given (is not None) that the outputs asked for do not show."""
     for name, value in given.items():
         if value is not None and not diagnosed:
-            said = name if value is True else f"{name} {shlex.quote(str(value))}"
             raise InputError(
-                f"{said} changes nothing in the page of episodes: "
+                f"{name} {shlex.quote(str(value))} changes nothing in the page of episodes: "
                 "add --html DIR for all tables and figures, or --table all to print the tables"
             )
     for name in ("--judge-run", "--judge-store"):
         if given[name] is not None and given["--judge"] is None:
             raise InputError(f"{name} {shlex.quote(str(given[name]))} needs --judge, the judge whose error is put in")
-
-
-def _rated(
-    store: Store,
-    config: Path | None,
-    settings: list[str] | None,
-    runs: list[str] | None,
-    agents: list[str] | None,
-    split: str | None,
-) -> dict[str, list[OracleStep]]:
-    """By row. InputError where no oracle knows the suite."""
-    parts = parts_of(config, settings)
-    rows, finished = read_rows(store, runs=runs, split=split)
-    names = dict.fromkeys(e.agent for e in finished)
-    found = {
-        name: list(oracle_steps(parts, (store.episode(e.id) for e in finished if e.agent == name)))
-        for name in names
-        if agents is None or any(name in rows.of(asked) for asked in agents)
-    }
-    if not any(found.values()):
-        raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")
-    return found
 
 
 def _judge_error(here: Store, store: Path | None, run: str | None, judge: str) -> JudgeError:

@@ -31,14 +31,8 @@ from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.catalogue import Wanted
 from bestofq.store.configuration import AGENTS, DISCOUNT, OtherConfigurationError, Owned
 from bestofq.store.records import EpisodeSummary
+from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
-
-SEED_RUN = "seed"
-
-
-def cycle_run(cycle: int) -> str:
-    """The run of an exploiting pass; cycles count from 1."""
-    return f"cycle-{cycle}"
 
 
 async def best_of_q(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from bestofq.core.protocols import Rated
 from bestofq.reports import origin
 from bestofq.reports.costs import Prices, cost_table
 from bestofq.reports.diagnosis import Figure, diagnose
@@ -22,7 +23,6 @@ from bestofq.reports.headline import domain_sheet, price_sheet, result_sheet
 from bestofq.reports.html import TEMPLATES, page_style, write_report
 from bestofq.reports.judged import JudgeError
 from bestofq.reports.origin import Origin, origins, search_origin
-from bestofq.reports.recall import Rated
 from bestofq.reports.rows import read_rows
 from bestofq.reports.searches import search_table, searches_sheet, telling_trees
 from bestofq.reports.sheet import Sheet, write_sheets

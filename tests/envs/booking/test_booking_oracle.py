@@ -13,7 +13,7 @@ from bestofq.envs.booking.site import serve
 from bestofq.envs.booking.suite import STEP_LIMIT, Suite
 from bestofq.envs.booking.text import TextEnv
 from bestofq.envs.booking.web import BookingEnv
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from experiments.oracles.booking import BookingOracle
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from bestofq.envs.booking.site import serve
 from bestofq.envs.booking.suite import Suite
 from bestofq.envs.booking.text import TextEnv
 from bestofq.envs.booking.web import BookingEnv
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from experiments.oracles.booking import BookingOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 EPISODES, STEPS = 4, 20

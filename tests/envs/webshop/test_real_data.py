@@ -14,7 +14,7 @@ from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
 from bestofq.envs.webshop.splits import goals_of, published_goals_of
 from bestofq.envs.webshop.suite import real_suite
-from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
+from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 
 SIBLING = Path(__file__).parents[3].parent / "shared" / "data" / "webshop"
 FOLDER = Path(os.environ.get("BESTOFQ_WEBSHOP_DATA", SIBLING))
