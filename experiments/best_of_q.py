@@ -1,21 +1,25 @@
 """The full recipe and its results, as files that are committed: `python -m experiments best-of-q`."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
 from bestofq.cli.writing import write_json
+from bestofq.core.observation import Split
 from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
+from bestofq.learning.value import ValueModel
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import best_of_q
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import made_by
+from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import cost_table
-from bestofq.reports.curve import dev_curve, success_rate
+from bestofq.reports.curve import dev_base, dev_curve, success_rate
 from bestofq.reports.domains import domain_of, domain_table
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
@@ -26,97 +30,89 @@ from bestofq.store.store import Store
 from experiments.ranking import by_kind, oracle_steps
 
 TEST = "test"
+BASELINE: AgentKind = "prompting"
 
 
 async def run_best_of_q(
     parts: Parts, console: Console, *, out: Path, results: Path, tasks: int, runs: int, dev_tasks: int = 150
 ) -> None:
     """A.2 in full; a pass over dev tasks after each training (Fig. 4); then all agents on test tasks (Table 2)."""
-    settings = parts.settings
     with Store.open(out) as store:
         async with open_world(parts) as world:
             values = await best_of_q(parts, world, store, out / "q", console)
-            for cycle in range(settings.cycles + 1):
+
+            async def play(
+                run: str,
+                agents: Sequence[AgentKind],
+                values: ValueModel | None,
+                split: Split,
+                tasks: int,
+                runs: int = 1,
+            ) -> None:
                 await compare(
                     parts,
                     world,
                     store,
-                    dev_run(cycle),
+                    run,
                     console,
-                    agents=["best-of-q"],
-                    values=load_value(out / "q" / f"q{cycle}", embed=parts.embedder.spec),
-                    split="dev",
-                    tasks=dev_tasks,
-                    runs=1,
+                    agents=agents,
+                    values=values,
+                    split=split,
+                    tasks=tasks,
+                    runs=runs,
                 )
-            await compare(
-                parts,
-                world,
-                store,
-                DEV_BASE,
-                console,
-                agents=["prompting"],
-                values=None,
-                split="dev",
-                tasks=dev_tasks,
-                runs=1,
-            )
-            await compare(
-                parts,
-                world,
-                store,
-                TEST,
-                console,
-                agents=AGENTS,
-                values=values,
-                split="test",
-                tasks=tasks,
-                runs=runs,
-            )
-        curve = dev_curve(store)
-        table = result_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
-        costs = cost_table(store, runs=[TEST], agents=AGENTS)
-        base = success_rate(store.summaries(run=DEV_BASE, agent="prompting"))
-        rated = {
-            agent: list(oracle_steps(parts, store.episodes(run=TEST, agent=agent)))
-            for agent in AGENTS
-            if agent != "prompting"
-        }
-        collected = {run: _collected(store, run) for run in (SEED_RUN, *map(cycle_run, range(1, settings.cycles + 1)))}
-        results.mkdir(parents=True, exist_ok=True)
-        result: dict[str, object] = {
-            **made_by(parts.settings),
-            "collected": collected,
-            "dev_curve": [point.model_dump() for point in curve],
-            "dev_prompting": base,
-            "test": json.loads(table.to_json()),
-            "ranking_on_test": {
-                agent: {kind: asdict(row) for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
-            },
-        }
-        tables = table.to_markdown()
-        if settings.suite.name == "miniwob":
-            families = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting", by=family_of)
-            by_task = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
-            result["families"] = json.loads(families.to_json())
-            result["by_task"] = json.loads(by_task.to_json())
-            tables += f"\n{families.to_markdown()}\n{by_task.to_markdown()}"
-        write_json(results / "result.json", result)
-        (results / "table.md").write_text(tables, "utf-8")
-        (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
-        (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=base), "utf-8")
-        write_report(
-            store,
-            out / "report.html",
-            title="Best-of-Q",
-            runs=[TEST],
-            baseline="prompting",
-            curve=curve,
-            curve_baseline=("prompting", base),
-            diagnostics={agent: recall(agent, steps).split for agent, steps in rated.items() if steps},
-        )
+
+            for cycle in range(parts.settings.cycles + 1):
+                learned = load_value(out / "q" / f"q{cycle}", embed=parts.embedder.spec)
+                await play(dev_run(cycle), ["best-of-q"], learned, "dev", dev_tasks)
+            await play(DEV_BASE, [BASELINE], None, "dev", dev_tasks)
+            await play(TEST, AGENTS, values, "test", tasks, runs)
+        _write(parts, store, out, results, console)
+
+
+def _write(parts: Parts, store: Store, out: Path, results: Path, console: Console) -> None:
+    """The committed files, and the page beside the episodes."""
+    curve, base = dev_curve(store), dev_base(store)
+    level = base[1] if base else None
+    table = result_table(store, runs=[TEST], agents=AGENTS, baseline=BASELINE)
+    rated = {
+        agent: list(oracle_steps(parts, store.episodes(run=TEST, agent=agent))) for agent in AGENTS if agent != BASELINE
+    }
+    learned = (SEED_RUN, *map(cycle_run, range(1, parts.settings.cycles + 1)))
+    result: dict[str, object] = {
+        **made_by(parts.settings),
+        "collected": {run: _collected(store, run) for run in learned},
+        "dev_curve": [point.model_dump() for point in curve],
+        "dev_prompting": level,
+        "test": json.loads(table.to_json()),
+        "ranking_on_test": {
+            agent: {kind: asdict(row) for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
+        },
+    }
+    tables = table.to_markdown()
+    if parts.settings.suite.name == "miniwob":
+        families = domain_table(store, runs=[TEST], agents=AGENTS, baseline=BASELINE, by=family_of)
+        by_task = domain_table(store, runs=[TEST], agents=AGENTS, baseline=BASELINE)
+        result["families"] = json.loads(families.to_json())
+        result["by_task"] = json.loads(by_task.to_json())
+        tables += f"\n{families.to_markdown()}\n{by_task.to_markdown()}"
+    results.mkdir(parents=True, exist_ok=True)
+    write_json(results / "result.json", result)
+    (results / "table.md").write_text(tables, "utf-8")
+    (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
+    (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=level), "utf-8")
+    write_report(
+        store,
+        out / "report.html",
+        title="Best-of-Q",
+        runs=[TEST],
+        baseline=BASELINE,
+        curve=curve,
+        curve_baseline=base,
+        diagnostics={agent: recall(agent, steps).split for agent, steps in rated.items() if steps},
+    )
     console.print(table.to_rich("Held-out test tasks"))
-    console.print(costs.to_rich("Costs"))
+    console.print(cost_table(store, runs=[TEST], agents=AGENTS).to_rich("Costs"))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
 
 

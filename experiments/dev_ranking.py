@@ -59,7 +59,7 @@ class DevRanker:
             wanted = {episode.id for episode in done}
             episodes = [e for e in runner.store.episodes(run=run) if e.id in wanted]
             items = {item.key: item for episode in episodes for item in _items(parts, episode)}
-            found = embedded(parts, list(items.values()), runner.store, runner.vectors(spec), runner.console)
+            found = embedded(parts, list(items.values()), runner.store, runner.sources.vectors(spec), runner.console)
             self._dev[key] = DevSteps(episodes, dict(zip(items, found, strict=True)))
         return self._dev[key]
 

@@ -5,31 +5,27 @@ Whatever is equal is done once: the names of runs and of Q-functions are hashes 
 arms, and ablations in one folder, share them, and the same call again goes on.
 """
 
-import fnmatch
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
 from rich.console import Console
 
-from bestofq.core.embedding import EmbedSpec
-from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
-from bestofq.core.transitions import Floats, Transitions
+from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
-from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.ablation_config import Ablation, ArmConfig
+from bestofq.recipes.ablation_data import Sources, choose
 from bestofq.recipes.best_of_q import collect, learn, transitions_of
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.run_config import run_config, search_settings
 from bestofq.recipes.worlds import open_world
-from bestofq.store.configuration import agree
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -61,16 +57,16 @@ class AblationRunner:
                 "dev_tasks = 0, or run `python -m experiments ablation FILE` in a checkout of the repository"
             )
         self.ablation, self.out, self.console, self._rank = ablation, out, console, rank
-        self._open = ExitStack()
-        self._sources: dict[Path, Store] = {}
         self._last: tuple[str, Transitions] | None = None  # the data of the arm before: arms often share it
 
     def __enter__(self) -> "AblationRunner":
-        self.store = self._open.enter_context(Store.open(self.out))
+        self.store = Store.open(self.out)
+        self.sources = Sources(self.store)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self.sources.close()
+        self.store.close()
 
     async def measure(self, config: ArmConfig) -> ArmResult:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
@@ -97,50 +93,15 @@ class AblationRunner:
 
     async def _episodes(self, config: ArmConfig) -> tuple[Store, list[EpisodeSummary]]:
         """What the arm learns from, and where it is stored."""
-        data = config.data
         if config.collecting is None:
-            source = self._source(config)
-            passes = [source.summaries(run=run) for run in data.runs]
+            source = self.sources.of(config)
+            passes = [source.summaries(run=run) for run in config.data.runs]
         else:
             parts, source = Parts(config.collecting), self.store
             run, repeats = f"data-{key_of(facts_of(parts, 'train'))}", config.collecting.seed_runs
             async with open_world(parts) as world:
                 passes = [await collect(parts, world, source, run, "explore", self.console, repeats=repeats)]
-        found = [episode for some in passes for episode in _in_passes(some, data.tasks)]
-        if len(found) < (data.episodes or 1):
-            raise DataError(
-                f"the arm {config.arm.name!r} is to learn from {data.episodes or 'all'} episodes of tasks like "
-                f"{data.tasks!r}, and there are {len(found)}: ask for fewer, or collect more"
-            )
-        if other := next((episode for episode in found if episode.split != "train"), None):
-            raise DataError(
-                f"the arm {config.arm.name!r} is to learn from the run {other.run!r}, which is of the split "
-                f"{other.split}: name data.runs of training tasks"
-            )
-        return source, found[: data.episodes]
-
-    def _source(self, config: ArmConfig) -> Store:
-        """The ablation's store. DataError where there is none, or its episodes were collected with other settings."""
-        where = config.data.store
-        if where is None:
-            raise DataError(f"the arm {config.arm.name!r} has nothing to learn from: give it `collect`, or data.store")
-        if not (where / "store.sqlite").exists():
-            raise DataError(f"there are no episodes in {where}: `{config.data.made_by}` makes them")
-        if where not in self._sources:
-            self._sources[where] = self._open.enter_context(Store.open(where, read_only=True))
-        stored = {run.name: run.config for run in self._sources[where].runs()}
-        wanted = run_config(Parts(config.learning), "train")
-        for run in config.data.runs:
-            if run not in stored:
-                raise DataError(f"there is no run {run!r} in {where}: it has {', '.join(stored)}")
-            known = {"chat": None, **stored[run]}
-            for name in ("n_candidates", "model", "suite", "chat"):
-                if name in known and not agree(known[name], wanted.get(name)):
-                    raise DataError(
-                        f"run {run!r} of {where} was collected with {name} {known[name]}, the arm {config.arm.name!r} "
-                        f"says {wanted.get(name)}: give it `collect`, or the settings of that run"
-                    )
-        return self._sources[where]
+        return source, choose(passes, config)
 
     def _learn(
         self, parts: Parts, source: Store, learned: Sequence[EpisodeSummary], seed: int
@@ -158,7 +119,7 @@ class AblationRunner:
             wanted = set(ids)
             runs = dict.fromkeys(episode.run for episode in learned)
             episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
-            self._last = data, transitions_of(parts, episodes, source, self.vectors(spec), self.console)
+            self._last = data, transitions_of(parts, episodes, source, self.sources.vectors(spec), self.console)
         return learn(parts, self._last[1], out, self.console, iql=iql), key
 
     async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
@@ -185,26 +146,6 @@ class AblationRunner:
                 limit=self.ablation.test_tasks,
             )
 
-    def vectors(self, spec: EmbedSpec) -> "_Layered":
-        return _Layered(self.store.vectors(spec), [source.vectors(spec) for source in self._sources.values()])
-
-
-@dataclass(frozen=True)
-class _Layered:
-    """Vectors of the ablation's own store and of those it only reads."""
-
-    own: VectorStore
-    others: Sequence[VectorStore]
-
-    def get_many(self, keys: Sequence[str]) -> Mapping[str, Floats]:
-        found: dict[str, Floats] = {}
-        for layer in (*self.others, self.own):
-            found |= layer.get_many([key for key in keys if key not in found])
-        return found
-
-    def put_many(self, vectors: Mapping[str, Floats]) -> None:
-        self.own.put_many(vectors)
-
 
 def facts_of(parts: Parts, split: Split) -> dict[str, JsonValue]:
     """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
@@ -216,10 +157,3 @@ def facts_of(parts: Parts, split: Split) -> dict[str, JsonValue]:
 def key_of(facts: Mapping[str, JsonValue | Sequence[str]]) -> str:
     """A name that is equal where all facts are, 12 hex digits."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _in_passes(episodes: Iterable[EpisodeSummary], tasks: str) -> list[EpisodeSummary]:
-    """Those of tasks like `tasks`, pass after pass, within one in an order that makes the first ones a fair sample."""
-    globs = [glob.strip() for glob in tasks.split(",")]
-    found = [e for e in episodes if e.told and any(fnmatch.fnmatch(e.slot.task, glob) for glob in globs)]
-    return sorted(found, key=lambda e: (e.slot.repeat, hashlib.sha256(e.slot.task.encode()).digest()))
