@@ -32,9 +32,10 @@ import trl
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.preference_batches import Batches, own_tokens
-from bestofq.learning.preferences import DPOConfig, train_on_preferences
+from bestofq.learning.objectives import preferences
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.learning.tuning import DPOConfig, train_on_preferences
+from bestofq.learning.tuning_batches import Batches
 from bestofq.models.local import POCKET
 
 
@@ -118,7 +119,7 @@ def ours(pairs: Sequence[PreferencePair], config: DPOConfig) -> Trained:
 
     def report(progress: Any) -> None:
         gradients.close()
-        losses.append(progress.pairs.loss)
+        losses.append(progress.means.loss)
         moments.append(now())
 
     with TemporaryDirectory() as folder:
@@ -174,7 +175,7 @@ def theirs(pairs: Sequence[PreferencePair], config: DPOConfig) -> Trained:
             learning_rate=config.lr,
             lr_scheduler_type="linear",
             num_train_epochs=1,
-            per_device_train_batch_size=config.batch_pairs,
+            per_device_train_batch_size=config.batch_size,
             max_length=None,
             precompute_ref_log_probs=True,
             gradient_checkpointing=False,
@@ -206,16 +207,17 @@ def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int) -> d
     pairs = drawn_pairs(load().eval(), nodes=nodes, seed=seed, **shape)
     config = DPOConfig(
         lr=1e-6,  # Adam's first steps go by signs: larger ones spread the rounding of gradients near 0
-        batch_pairs=setting["batch_pairs"],
+        batch_size=setting["batch_pairs"],
         warmup_share=0.0,
         precision="float32",
         device="cpu",
         checkpoint_every=steps,
         seed=seed,
     )
-    order = Batches(pairs, batch_pairs=config.batch_pairs, micro_batch_tokens=1, epochs=1, seed=seed, share=True).steps
-    in_order = [pair for step in order for unit in step for pair in unit]
-    timed = sum(own_tokens(unit) for step in order[1:] for unit in step)  # the first step warms up
+    turns, size = preferences(config.beta).turns, config.batch_size
+    order = Batches(pairs, turns, batch_size=size, micro_batch_tokens=1, epochs=1, seed=seed, share=True)
+    in_order = [pair for step in order.steps for unit in step for pair in unit]
+    timed = sum(map(order.tokens, range(1, len(order))))  # the first step warms up
     rates: dict[str, list[tuple[float, ...]]] = {"train_on_preferences": [], "TRL DPOTrainer": []}
     apart = gradients_apart = 0.0
     for _ in range(rounds):

@@ -20,10 +20,9 @@ from pathlib import Path
 from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.browser.browser import Browser
 from bestofq.core.observation import Element, Observation
-from bestofq.envs.webshop.pages import Item, Results, View
-from bestofq.envs.webshop.site import serve
+from bestofq.envs.local_site.server import serve
 from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.urls import to_url
+from bestofq.envs.webshop.views import Item, Results, View, to_url
 
 KINDS = ("with its role", "first words", "last words", "a letter wrong", "words in another order")
 
@@ -55,11 +54,11 @@ async def measure(pages: int, seed: int) -> dict[str, Counter[str]]:
         session = browser.page()
         for task in suite.tasks("dev", pages // 2):
             goal = suite.goal(task.id)
-            root, _ = site.open_visit(task)
+            root = site.open_visit(task)
             results = Results(query=suite.catalogue[goal.product_id].query)
             views: list[View] = [results, Item(product_id=goal.product_id, results=results)]
             for view in views:
-                await session.reset(root.rstrip("/") + to_url(view))
+                await session.reset(root + to_url(view))
                 seen = await session.snapshot()
                 names = Counter(element.name for element in seen.elements)
                 for element in (e for e in seen.elements if names[e.name] == 1 and e.name):

@@ -36,8 +36,8 @@ from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel

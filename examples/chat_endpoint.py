@@ -18,8 +18,8 @@ from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Provenance
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
 from bestofq.rollouts.episode import run_episode

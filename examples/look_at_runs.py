@@ -17,9 +17,9 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Provenance, State
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.rollouts.runner import run_many
 from bestofq.store.catalogue import Wanted
 from bestofq.store.store import Store

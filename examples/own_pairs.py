@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.distributed import group_left, is_first_process
-from bestofq.learning.preferences import DPOConfig, train_on_preferences
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.learning.tuning import DPOConfig, train_on_preferences
 from bestofq.models.local import LocalModel
 
 OUT = Path("runs/own_pairs")
@@ -25,10 +25,10 @@ for number, thing in enumerate(("a red lamp", "a small desk", "three green cups"
     )
     pairs.append(PreferencePair(chosen=(chosen,), rejected=(rejected,), margin=1.0, task=thing, node=number))
 
-config = DPOConfig(lr=1e-4, epochs=5, batch_pairs=4)
+config = DPOConfig(lr=1e-4, epochs=5, batch_size=4)
 with group_left():
     folder = train_on_preferences(
-        pocket.model, pairs, config, lambda row: print(f"step {row.step}: loss {row.pairs.loss:.3f}"), out=OUT
+        pocket.model, pairs, config, lambda row: print(f"step {row.step}: loss {row.means.loss:.3f}"), out=OUT
     )
 if is_first_process():
     print(f"the tuned weights: {folder}")

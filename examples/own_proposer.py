@@ -12,8 +12,8 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action, Click, Write, action_text
 from bestofq.core.decision import Candidate, Proposal, Provenance, State, Usage
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.rollouts.episode import run_episode
 from bestofq.store.store import Store
 

@@ -14,8 +14,8 @@ from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Candidate, Provenance, Scores, State
 from bestofq.core.protocols import Env
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
 

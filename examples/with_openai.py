@@ -9,8 +9,8 @@ import sys
 
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.core.decision import State
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
 

@@ -15,8 +15,8 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import UniformSelector
 from bestofq.core.decision import Provenance
 from bestofq.core.protocols import Env
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
 from bestofq.rollouts.runner import run_many

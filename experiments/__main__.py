@@ -11,6 +11,7 @@ from bestofq.cli.ablation import OUT, File, Out, Results, run_ablation
 from bestofq.cli.choices import RUNS, Config, Data, Folder, Set, parts_of
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
+from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import run_best_of_q
 from experiments.dev_ranking import DevRanker
@@ -93,7 +94,8 @@ def rank(
     data: Data = None,
 ) -> None:
     """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    print_ranking(parts_of(config, set_, data=data), console, store=store, run=run, agents=agent, html=html)
+    parts = parts_of(config, set_, data=data)
+    print_ranking(parts, console, store=store, selection=Selection(runs=[run], agents=agent), html=html)
 
 
 @app.command()

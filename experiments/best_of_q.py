@@ -1,8 +1,7 @@
 """The full recipe and its results, as files that are committed: `python -m experiments best-of-q`."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -18,19 +17,20 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.costs import cost_table
+from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.curve import dev_base, dev_curve, success_rate
-from bestofq.reports.domains import domain_of, domain_table
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
-from bestofq.reports.recall import recall
-from bestofq.reports.table import result_table
+from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.rows import Selection
+from bestofq.reports.success import agent_results, success_table
 from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
 from experiments.ranking import by_kind, oracle_steps
 
 TEST = "test"
-BASELINE: AgentKind = "prompting"
 
 
 async def run_best_of_q(
@@ -65,7 +65,7 @@ async def run_best_of_q(
             for cycle in range(parts.settings.cycles + 1):
                 learned = load_value(out / "q" / f"q{cycle}", embed=parts.embedder.spec)
                 await play(dev_run(cycle), ["best-of-q"], learned, "dev", dev_tasks)
-            await play(DEV_BASE, [BASELINE], None, "dev", dev_tasks)
+            await play(DEV_BASE, ["prompting"], None, "dev", dev_tasks)
             await play(TEST, AGENTS, values, "test", tasks, runs)
         _write(parts, store, out, results, console)
 
@@ -74,7 +74,8 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
     """The committed files, and the page beside the episodes."""
     curve, base = dev_curve(store), dev_base(store)
     level = base[1] if base else None
-    table = result_table(store, runs=[TEST], agents=AGENTS, baseline=BASELINE)
+    test = Selection(runs=[TEST], agents=AGENTS, baseline=BASELINE)
+    of_test, costs = agent_results(store, test), agent_costs(store, test)
     rated = {
         agent: list(oracle_steps(parts, store.episodes(run=TEST, agent=agent))) for agent in AGENTS if agent != BASELINE
     }
@@ -84,35 +85,32 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
         "collected": {run: _collected(store, run) for run in learned},
         "dev_curve": [point.model_dump() for point in curve],
         "dev_prompting": level,
-        "test": json.loads(table.to_json()),
+        "test": of_test.model_dump(mode="json"),
+        "costs": costs.model_dump(mode="json"),
         "ranking_on_test": {
             agent: {kind: asdict(row) for kind, row in by_kind(steps).items()} for agent, steps in rated.items()
         },
     }
-    tables = table.to_markdown()
+    tables = success_table(of_test).to_markdown()
     if parts.settings.suite.name == "miniwob":
-        families = domain_table(store, runs=[TEST], agents=AGENTS, baseline=BASELINE, by=family_of)
-        by_task = domain_table(store, runs=[TEST], agents=AGENTS, baseline=BASELINE)
-        result["families"] = json.loads(families.to_json())
-        result["by_task"] = json.loads(by_task.to_json())
-        tables += f"\n{families.to_markdown()}\n{by_task.to_markdown()}"
+        families, by_task = domain_results(store, test, by=family_of), domain_results(store, test)
+        result["families"] = families.model_dump(mode="json")
+        result["by_task"] = by_task.model_dump(mode="json")
+        tables += f"\n{domain_grid(families).to_markdown()}\n{domain_grid(by_task).to_markdown()}"
     results.mkdir(parents=True, exist_ok=True)
     write_json(results / "result.json", result)
     (results / "table.md").write_text(tables, "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(table), "utf-8")
+    (results / "success.svg").write_text(success_bars_svg(of_test), "utf-8")
     (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=level), "utf-8")
     write_report(
         store,
         out / "report.html",
+        replace(test, agents=None),
+        Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None),
         title="Best-of-Q",
-        runs=[TEST],
-        baseline=BASELINE,
-        curve=curve,
-        curve_baseline=base,
-        diagnostics={agent: recall(agent, steps).split for agent, steps in rated.items() if steps},
     )
-    console.print(table.to_rich("Held-out test tasks"))
-    console.print(cost_table(store, runs=[TEST], agents=AGENTS).to_rich("Costs"))
+    console.print(success_table(of_test).titled("Held-out test tasks"))
+    console.print(cost_table(costs))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
 
 

@@ -5,30 +5,30 @@ For each stored step: was a right action among the candidates, and was it taken?
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
 
-from bestofq.core.actions import action_text
+from bestofq.core.actions import identity
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError, InputError
 from bestofq.envs.webshop.suite import Suite
-from bestofq.envs.webshop.urls import from_url
+from bestofq.envs.webshop.views import from_url
 from bestofq.recipes.parts import Parts
-from bestofq.reports.folder import gather, write_folder
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.folder import write_folder
 from bestofq.reports.origin import origins
-from bestofq.reports.recall import rated_counts, recall, recall_sheet
-from bestofq.reports.rows import read_rows
-from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.recall import rated_counts, recall, recall_table
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.table import Column, Row, Table
 from bestofq.rollouts.episode import state_at
 from bestofq.store.store import Store
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
 from experiments.oracles.webshop import Oracle, is_right
-
-RATER = "the suite's oracle"
 
 
 class OracleStep(NamedTuple):
@@ -106,7 +106,7 @@ def _webshop(episodes: Iterable[Episode], suite: Suite) -> Iterator[OracleStep]:
 
 
 def _miniwob(episodes: Iterable[Episode]) -> Iterator[OracleStep]:
-    """Right is what the solver advises, compared by label. Left out are tasks without a solver and states in which it
+    """Right is the action that the solver advises. Left out are tasks without a solver and states in which it
     knows nothing to do. Some solvers count past actions, so that after a needless one what they advise can be wrong;
     another right action is counted as wrong."""
     for episode in episodes:
@@ -118,8 +118,8 @@ def _miniwob(episodes: Iterable[Episode]) -> Iterator[OracleStep]:
                 advice = advise(state_at(episode.task, episode.steps[:index], step.observation))
             except Unsolved:
                 continue
-            label = action_text(advice.action, step.observation.elements)
-            yield _rated(name, episode, step.decision, [c.label == label for c in step.decision.candidates])
+            right = [identity(c.action) == identity(advice.action) for c in step.decision.candidates]
+            yield _rated(name, episode, step.decision, right)
 
 
 def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:
@@ -127,43 +127,41 @@ def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool
     return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
 
 
-def print_ranking(
-    parts: Parts, console: Console, *, store: Path, run: str, agents: Sequence[str] | None, html: Path | None
-) -> None:
-    """Each agent's table by kind of page, then recall and regret of all; in `html` every table and figure of the run.
+def print_ranking(parts: Parts, console: Console, *, store: Path, selection: Selection, html: Path | None) -> None:
+    """Each agent's table by kind of page, then recall and regret of all; in `html` every table and figure.
 
     InputError where no oracle knows what is right in any step.
     """
     with Store.open(store, read_only=True) as opened:
-        rows, finished = read_rows(opened, runs=[run])
+        rows, finished = read_rows(opened, selection)
+        asked = selection.agents
         rated = {
             name: list(oracle_steps(parts, (opened.episode(e.id) for e in finished if e.agent == name)))
             for name in dict.fromkeys(e.agent for e in finished)
-            if agents is None or any(name in rows.of(asked) for asked in agents)
+            if asked is None or any(name in rows.of(one) for one in asked)
         }
         if not any(rated.values()):
-            raise InputError(
-                f"no oracle knows what is right in the steps of {', '.join(agents or ['any agent'])} in {run} on "
-                f"{parts.settings.suite.name}"
-            )
-        made = origins(opened, finished)
+            raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")
         for name, steps in rated.items():
-            console.print(ranking_sheet(f"{name} in {run}: shares of steps, %", by_kind(steps)).to_rich())
-        console.print(recall_sheet([recall(*row) for row in rated.items()], made, rater=RATER).to_rich())
+            console.print(ranking_table(f"{name}: shares of steps", by_kind(steps)))
+        made = origins(opened, finished)
+        console.print(recall_table([recall(*row) for row in rated.items()], made, rater="the suite's oracle"))
         if html is not None:
-            found = gather(opened, runs=[run], agents=agents, rated=rated)
+            found = gather(opened, replace(selection, baseline=rows.baseline()), Options(rated=rated))
             console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")
 
 
-def ranking_sheet(title: str, rows: Mapping[str, Ranking]) -> Sheet:
+def ranking_table(title: str, rows: Mapping[str, Ranking]) -> Table:
+    """A row a kind of page or task."""
     shares = ("right proposed", "right chosen", "first right", "chance")
-    of_contested = ("contested: chosen", "first", "chance")
-    return Sheet(
+    contested = tuple(f"contested: {name}" for name in ("steps", "right chosen", "first right", "chance"))
+    return Table(
         name="ranking",
         title=title,
         columns=(
-            *(Column(name="page"), Column(name="steps"), *(Column(name=name, percent=True) for name in shares)),
-            *(Column(name="contested"), *(Column(name=name, percent=True) for name in of_contested)),
+            *(Column(name=name) for name in ("page", "steps")),
+            *(Column(name=name, percent=True) for name in shares),
+            *(Column(name=name, percent=name != "contested: steps") for name in contested),
         ),
         rows=tuple(
             Row(

@@ -22,7 +22,7 @@ LONG = (  # the files that take half a minute and more
     "test_ablation.py",
     "test_clicking.py",
     "test_preferences.py",
-    "test_restoring.py",
+    "test_env.py",
     "test_demo_agent_q.py",
     "test_endpoint.py",
     "test_search_command.py",

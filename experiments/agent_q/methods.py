@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import get_args
 
 from markupsafe import Markup
-from rich.table import Table
 
 from bestofq.core.decision import Role
 from bestofq.core.errors import DataError
@@ -16,7 +15,7 @@ from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
 from bestofq.reports.svg import Plot, axis, dot, line, svg, text
-from bestofq.reports.table import pipe_row, plus_minus
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.store import Store
 from experiments.agent_q import over_models
 
@@ -58,35 +57,12 @@ class MethodRow(Noun):
     passes: tuple[tuple[int, str, str], ...]
 
 
-class MethodTable(Noun):
+class Methods(Noun):
     """All methods, in the order asked for."""
 
     rows: tuple[MethodRow, ...]
     baseline: str
     at_once: int
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        names = ("method", "success %", f"against {self.baseline} (95 %)", "models × tasks", "steps")
-        return (*names, "model calls", "of these to rank", "tokens written", "seconds")
-
-    def cells(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(
-            (
-                row.agent,
-                f"{plus_minus(row.success, scale=100)} [{100 * row.interval.low:.1f}, {100 * row.interval.high:.1f}]",
-                "–"
-                if (d := row.difference) is None
-                else f"{100 * d.mean:+.1f} [{100 * d.low:+.1f}, {100 * d.high:+.1f}]",
-                f"{row.success.runs} × {row.tasks}",
-                _within(row.steps, 1),
-                _within(row.all_calls, 1),
-                f"{row.calls.get('critic', 0.0):.1f}",
-                _within(row.tokens_out, 0),
-                _within(row.seconds, 0),
-            )
-            for row in self.rows
-        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -116,27 +92,6 @@ class MethodTable(Noun):
             f"Seconds are those an episode took among up to {self.at_once} at once: compare, do not quote.",
         )
 
-    def to_rich(self, title: str | None = None) -> Table:
-        """For the terminal."""
-        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
-        for name in self.columns:
-            table.add_column(name, justify="left" if name == "method" else "right")
-        for cells in self.cells():
-            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
-        return table
-
-    def to_markdown(self) -> str:
-        """A GitHub table, its notes below; ends with a line break."""
-        lines = [pipe_row(self.columns), pipe_row(["---", *["--:"] * (len(self.columns) - 1)])]
-        lines += [pipe_row(cells) for cells in self.cells()]
-        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
-
-
-def _within(measure: Measure, digits: int) -> str:
-    value, bounds = measure.value, measure.interval
-    within = "" if bounds is None else f" [{bounds.low:,.{digits}f}, {bounds.high:,.{digits}f}]"
-    return f"{value:,.{digits}f}{within}"
-
 
 def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodEpisode]:
     """Those of each method's passes whose outcome tells how it did, in the order asked for. DataError where a method
@@ -155,9 +110,8 @@ def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) 
     for episode in store.episodes(run=run, agent=agent, status="finished"):
         if (summary := told.get(episode.id)) is None:
             continue
-        usage = [used for step in episode.steps for used in step.decision.usage]
         calls: Counter[Role] = Counter()
-        for used in usage:
+        for used in episode.usage:
             calls[used.role] += used.calls
         yield MethodEpisode(
             method=method,
@@ -168,14 +122,14 @@ def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) 
             success=summary.success,
             steps=summary.steps,
             seconds=round(summary.seconds or 0.0, 2),
-            tokens_out=sum(used.tokens_out for used in usage),
+            tokens_out=sum(used.tokens_out for used in episode.usage),
             calls=calls,
         )
 
 
-def method_table(
+def method_results(
     episodes: Sequence[MethodEpisode], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
-) -> MethodTable:
+) -> Methods:
     """A row for each method, the episodes of all its models taken together. DataError where the baseline has none."""
     found: dict[str, list[MethodEpisode]] = {}
     for episode in episodes:
@@ -183,7 +137,7 @@ def method_table(
     if baseline not in found:
         raise DataError(f"no episode of {baseline!r}, to which the others are compared")
     against = _attempts(found[baseline])
-    return MethodTable(
+    return Methods(
         rows=tuple(
             _row(
                 name,
@@ -196,6 +150,43 @@ def method_table(
         baseline=baseline,
         at_once=at_once,
     )
+
+
+def method_table(found: Methods) -> Table:
+    """A row a method."""
+    digits = {"tokens written": 0, "seconds": 0}
+    return Table(
+        name="methods",
+        title="Methods (Agent Q, Figs. 3 and 6)",
+        columns=(
+            Column(name="method"),
+            Column(name="success", percent=True),
+            Column(name=f"against {found.baseline}", percent=True, signed=True),
+            *(Column(name=name) for name in ("models", "tasks")),
+            *(
+                Column(name=name, digits=digits.get(name, 1))
+                for name in ("steps", "model calls", "of these to rank", "tokens written", "seconds")
+            ),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    row.agent,
+                    Measure(value=row.success.mean, interval=row.interval, error=row.success.error),
+                    *(row.difference, row.success.runs, row.tasks),
+                    *map(_without_error, (row.steps, row.all_calls)),
+                    row.calls.get("critic", 0.0),
+                    *map(_without_error, (row.tokens_out, row.seconds)),
+                )
+            )
+            for row in found.rows
+        ),
+        notes=found.notes,
+    )
+
+
+def _without_error(measure: Measure) -> Measure:
+    return measure.model_copy(update={"error": None})
 
 
 def _attempts(episodes: Sequence[MethodEpisode]) -> list[stats.Attempt]:
@@ -266,7 +257,7 @@ def read_method_episodes(path: Path) -> list[MethodEpisode]:
         raise DataError(f"{path} holds no episodes of methods: {str(error).partition(chr(10))[0]}") from error
 
 
-def calls_svg(table: MethodTable, *, standalone: bool = True) -> Markup:
+def calls_svg(table: Methods, *, standalone: bool = True) -> Markup:
     """Success against model calls an episode, on a logarithmic axis, with whiskers as in brackets in the table."""
     floor, ceiling, gap = axis([row.interval.high for row in table.rows])
     calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]

@@ -12,7 +12,7 @@ from bestofq.core.errors import InputError
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.figures import success_bars_svg
-from bestofq.reports.searches import search_table
+from bestofq.reports.searches import search_rows
 from bestofq.store.configuration import agree
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import ORDER, ZERO, compare_methods
@@ -21,6 +21,7 @@ from experiments.agent_q.methods import (
     MethodEpisode,
     calls_svg,
     method_episodes,
+    method_results,
     method_table,
     read_method_episodes,
     write_method_episodes,
@@ -46,27 +47,28 @@ async def run_agent_q(
     with Store.open(out) as store:
         passes = await compare_methods(parts, store, out, console, tasks=tasks, seeds=seeds)
         chosen, runs = parts.settings.agent_q, [run.name for run in store.runs()]
-        searches = search_table(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+        searches = search_rows(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
         episodes = method_episodes(store, passes)
     before, kept = _earlier(results, made)  # once more: another call may have added its models since
     episodes += kept
     episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
-    table = method_table(episodes, baseline=ZERO, at_once=parts.settings.suite.at_once)
-    rows = [json.loads(row.model_dump_json()) for row in searches.rows]
+    methods = method_results(episodes, baseline=ZERO, at_once=parts.settings.suite.at_once)
+    rows = [row.model_dump(mode="json") for row in searches]
     searched = {row["run"]: row for old in before for row in old["searches"]} | {row["run"]: row for row in rows}
     results.mkdir(parents=True, exist_ok=True)
     result = {
         **made,
         "searches": list(searched.values()),
-        "test": json.loads(table.model_dump_json()),
+        "test": methods.model_dump(mode="json"),
         "earlier": [{name: old[name] for name in _WHERE} for old in before],
     }
     write_method_episodes(results / "episodes.csv", episodes)
     write_json(results / "result.json", result)
+    table = method_table(methods)
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(table, over=OVER), "utf-8")
-    (results / "calls.svg").write_text(calls_svg(table), "utf-8")
-    console.print(table.to_rich(f"{parts.settings.suite.name}: held-out test tasks"))
+    (results / "success.svg").write_text(success_bars_svg(methods, over=OVER), "utf-8")
+    (results / "calls.svg").write_text(calls_svg(methods), "utf-8")
+    console.print(table.titled(f"{parts.settings.suite.name}: held-out test tasks"))
     console.print(f"written: {results / 'result.json'}")
 
 

@@ -10,11 +10,13 @@ from bestofq.core.actions import Action, AskUser, Click, Submit, Write
 from bestofq.core.observation import Observation
 from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.suite import Suite
-from bestofq.envs.booking.text import TextEnv
-from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, Visited
-from bestofq.envs.booking.web import BookingEnv
+from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, View, Visited
+from bestofq.envs.booking.visits import Visit
 from bestofq.envs.booking.writing import clock, long_day, people, short_day
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.web import LocalWebEnv
 
+Playing = TextEnv[Visit, View | None] | LocalWebEnv[Visit, View | None]
 QUESTION = "Which seating do you prefer?"
 
 
@@ -34,7 +36,7 @@ class BookingOracle:
         self.restaurant = suite.restaurants[self.goal.restaurant_id]
         self.times = suite.tables.nearest(self.restaurant, self.goal.plan)  # the right ones, the best first
 
-    def advise(self, env: TextEnv | BookingEnv, observation: Observation) -> Advice:
+    def advise(self, env: Playing, observation: Observation) -> Advice:
         """What to do where the environment is. ValueError after the end."""
         name, city = self.restaurant.name, self.restaurant.city
         match env.view:

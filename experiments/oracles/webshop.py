@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from bestofq.core.actions import Action, Click, GoBack, Write
 from bestofq.core.observation import Observation
-from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Bought, Detail, Item, Results, Shop, Start, View
+from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Shop
 from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import Suite
+from bestofq.envs.webshop.views import Bought, Detail, Item, Results, Start, View
 
 
 class Advice(NamedTuple):
@@ -59,7 +60,7 @@ class Oracle:
         self._winners[product.id] = found
         return found
 
-    def advise(self, shop: Shop, view: View, observation: Observation) -> Advice:
+    def advise(self, shop: Shop, view: View | None, observation: Observation) -> Advice:
         """What to do at `view`; ValueError after the end."""
         match view:
             case Start():
@@ -70,7 +71,7 @@ class Oracle:
                 return self._at_item(shop, view, observation)
             case Detail():
                 return Advice("back to the item", _click(observation, "< Prev"))
-            case Bought():
+            case Bought() | None:
                 raise ValueError("the episode has ended: there is nothing to advise")
 
     def good_results(self, shop: Shop, view: Results) -> list[Winner]:

@@ -20,11 +20,11 @@ from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.booking import goals as booking_goals
 from bestofq.envs.booking.suite import Suite as Booking
-from bestofq.envs.booking.text import TextEnv as BookingText
-from bestofq.envs.webshop.pages import Detail, Item, Results, Shop, Start, View
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.webshop.pages import Shop
 from bestofq.envs.webshop.products import Goal
 from bestofq.envs.webshop.suite import Suite
-from bestofq.envs.webshop.text import TextEnv
+from bestofq.envs.webshop.views import Detail, Item, Results, Start, View
 from experiments.oracles import booking as booking_oracle
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.examples import Example, Turn, after, picking
@@ -56,7 +56,7 @@ def walk_shop(
     config: CompositeDemonstrations, suite: Suite, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the shop."""
-    env, goal = TextEnv(suite, shop=shop), suite.goal(task.id)
+    env, goal = TextEnv(suite, server=shop), suite.goal(task.id)
     oracle = Oracle(suite, goal)
 
     def expert(seen: Observation) -> Advice:
@@ -69,7 +69,7 @@ def walk_shop(
         return expert(seen) if action is None else Advice("this one will do", action, "go on")
 
     def wander(seen: Observation) -> Action:
-        return _typed(seen, stray(shop, env, oracle, seen, rng))
+        return _typed(seen, stray(shop, env.view, oracle, seen, rng))
 
     return _walk(
         config, env, task, plan_of(goal), _first_of(config, oracle.type, expert, novice, rng), expert, wander, rng
@@ -80,7 +80,7 @@ def walk_booking(
     config: CompositeDemonstrations, suite: Booking, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the booking site."""
-    env, goal = BookingText(suite), suite.goal(task.id)
+    env, goal = TextEnv(suite), suite.goal(task.id)
     oracle = booking_oracle.BookingOracle(suite, task.id)
 
     def expert(seen: Observation) -> Advice:
@@ -183,7 +183,7 @@ def _typed(observation: Observation, action: Action) -> Action:
     return Write(mark=action.mark, text=action.text)
 
 
-def _explanation(view: View, action: Action, observation: Observation) -> str:
+def _explanation(view: View | None, action: Action, observation: Observation) -> str:
     match view, action:
         case Start(), Write(text=text):
             return f"type {text}"

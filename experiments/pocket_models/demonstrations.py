@@ -21,10 +21,11 @@ from bestofq.core.noun import Noun
 from bestofq.core.observation import Task
 from bestofq.envs.booking.restaurants import BookingConfig
 from bestofq.envs.booking.suite import Suite as Booking
-from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, View, buy_name, choose
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.webshop.pages import BUY, Shop, buy_name
 from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.text import TextEnv
+from bestofq.envs.webshop.views import Item, Results, View, choose
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
 from experiments.pocket_models.examples import Example, after, candidate, looking_up, picking, proposing, reviewing
@@ -100,7 +101,7 @@ def _booking(seed: int) -> Booking:
 async def _walk(
     config: DemonstrationConfig, suite: Suite, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
-    env = TextEnv(suite, shop=shop)
+    env = TextEnv(suite, server=shop)
     oracle = Oracle(suite, suite.goal(task.id))
     state = State(task=task, observation=await env.reset(task, seed=0))
     for _ in range(config.max_steps):
@@ -109,7 +110,7 @@ async def _walk(
         if isinstance(env.view, Results | Item) or rng.random() < config.easy_share:
             yield proposing(state, best, named=config.named)
             if rng.random() < config.pick_share:
-                listed = _some_candidates(state, [best], shop, env, oracle, rng, count=3)
+                listed = _some_candidates(state, [best], shop, env.view, oracle, rng, count=3)
                 yield picking(state, listed, best)
             if config.lookup_share and rng.random() < config.lookup_share:
                 marks = [element.mark for element in state.observation.elements]
@@ -117,11 +118,13 @@ async def _walk(
                     yield drill
             if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
                 telling = _telling(shop, env.view, state, oracle, rng)
-                others = _some_candidates(state, [best], shop, env, oracle, rng, count=config.reviews - len(telling))
+                others = _some_candidates(
+                    state, [best], shop, env.view, oracle, rng, count=config.reviews - len(telling)
+                )
                 reviewed = [*telling, *((env.view, c) for c in others)]
                 rng.shuffle(reviewed)
                 yield reviewing(state, [(c, review(oracle, shop, view, state, c)) for view, c in reviewed])
-        action = stray(shop, env, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
+        action = stray(shop, env.view, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
         result = await env.step(action)
         if result.terminated:
             return
@@ -132,7 +135,7 @@ def _some_candidates(
     state: State,
     known: Sequence[Candidate],
     shop: Shop,
-    env: TextEnv,
+    view: View | None,
     oracle: Oracle,
     rng: random.Random,
     *,
@@ -142,7 +145,7 @@ def _some_candidates(
     found = {c.label: c for c in known}
     for _ in range(8):
         if len(found) < count:
-            other = candidate(stray(shop, env, oracle, state.observation, rng, ending=True), state.observation)
+            other = candidate(stray(shop, view, oracle, state.observation, rng, ending=True), state.observation)
             found.setdefault(other.label, other)
     return rng.sample(list(found.values()), len(found))
 

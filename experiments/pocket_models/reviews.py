@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
-from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, View, link_name
+from bestofq.envs.webshop.pages import BUY, Shop, link_name
 from bestofq.envs.webshop.products import Product
+from bestofq.envs.webshop.views import Item, Results, View
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.examples import verdict
 

@@ -8,16 +8,15 @@ from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation
 from bestofq.envs.booking.goals import Goal
 from bestofq.envs.booking.pages import COMPLETE, DETAILS
-from bestofq.envs.webshop.pages import BUY, Item, Results, Shop, Start, View, link_name
-from bestofq.envs.webshop.text import TextEnv
+from bestofq.envs.webshop.pages import BUY, Shop, link_name
+from bestofq.envs.webshop.views import Item, Results, Start, View
 from experiments.oracles.webshop import Oracle
 
 
 def stray(
-    shop: Shop, env: TextEnv, oracle: Oracle, observation: Observation, rng: random.Random, *, ending: bool = False
+    shop: Shop, view: View | None, oracle: Oracle, observation: Observation, rng: random.Random, *, ending: bool = False
 ) -> Action:
     """Something plausible but unadvised: another product, another option, a weaker query, a wrong turn."""
-    view = env.view
     if isinstance(view, Start):
         words = oracle.query.split()
         kept = [w for w in words if rng.random() < 0.6] or words[-1:]
@@ -33,7 +32,7 @@ def stray(
     return Click(mark=rng.choice(links).mark)
 
 
-def hasty(view: View, observation: Observation) -> Action | None:
+def hasty(view: View | None, observation: Observation) -> Action | None:
     """What somebody does who reads nothing: open the first result, buy without choosing; None elsewhere."""
     match view:
         case Results():

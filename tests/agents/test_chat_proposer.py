@@ -25,9 +25,9 @@ from bestofq.core.decision import Candidate, Decision, Provenance, State, StepRe
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.protocols import Env
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import Fault, FaultServer
 from bestofq.models.images import Picture, PictureLimits
@@ -93,6 +93,7 @@ async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op
         offered = await asked.propose(STATE, 1)
     assert (offered.candidates[0].label, asked.no_ops, offered.usage[0].calls) == ("wait 1", 1, 3)
     assert "no JSON object" in offered.candidates[0].thought
+    assert offered.candidates[0].reply == "what?"
 
 
 @pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "truncated", "refusal"])

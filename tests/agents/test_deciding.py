@@ -98,7 +98,7 @@ async def test_words_become_a_point_for_the_chosen_one_only() -> None:
         name="l", proposer=Describer(), scorer=ConstantScorer(), selector=GreedySelector(), localizer=Finder()
     )
     decision = await agent.decide(STATE, rng())
-    assert decision.candidate.action == Click(point=Point(14.0, 7.0))
+    assert decision.candidate.action == Click(target="the red kettle", point=Point(14.0, 7.0))
     assert decision.candidate.label == "click the red kettle"
     assert decision.candidates[1].action == Click(target="the blue one")
     assert decision.usage == (Usage(role="localizer", calls=1, tokens_in=9),)

@@ -14,7 +14,7 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.core.decision import Proposal, State
+from bestofq.core.decision import Proposal, State, Usage
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ModelError, ReplyError
 from bestofq.core.protocols import Prepares, Scorer
@@ -107,8 +107,8 @@ async def test_what_two_episodes_want_at_once_is_embedded_once_and_survives_the_
 
 async def test_a_proposer_s_error_stops_the_preparation_and_is_the_step_s() -> None:
     slow = Slow(0.05)
-    with pytest.raises(ReplyError, match="said nothing"):
-        await agent(Thinker(0, ReplyError("said nothing")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
+    with pytest.raises(ModelError, match="no reply"):
+        await agent(Thinker(0, ModelError("no reply")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
     assert not [task for task in asyncio.all_tasks() if "prepare" in repr(task.get_coro())]
 
 
@@ -141,3 +141,13 @@ async def test_an_error_is_not_remembered() -> None:
         await slow.embed([EmbedItem(text="a")])
     slow.broken = ""
     assert (await slow.embed([EmbedItem(text="a")]))[1] == 1
+
+
+async def test_what_was_embedded_for_a_proposal_without_an_action_is_paid_for() -> None:
+    slow = Slow(0.05)
+    failed = Thinker(0, ReplyError("said nothing", usage=(Usage(role="proposer", calls=1, tokens_in=9),)))
+    with pytest.raises(ReplyError) as error:
+        await agent(failed, QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
+    embedded = sum(len(text) for call in slow.calls for text in call)
+    assert [(used.role, used.tokens_in) for used in error.value.usage] == [("proposer", 9), ("embedder", embedded)]
+    assert embedded > 0

@@ -34,3 +34,10 @@ def test_what_cannot_go_well_is_said_at_once(words: list[str], said: str, tmp_pa
     with pytest.raises(BestOfQError, match=said):
         CliRunner().invoke(app, ["agent-q", "--store", str(tmp_path / "store"), *words], catch_exceptions=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_replayed_pairs_alone_are_refused(tmp_path: Path) -> None:
+    words = ["tune", "--out", str(tmp_path / "out"), "--replay", "earlier.parquet"]
+    with pytest.raises(BestOfQError, match="--pairs"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert not list(tmp_path.iterdir())

@@ -19,10 +19,10 @@ from bestofq.core.actions import Write, action_text
 from bestofq.core.decision import Provenance, State
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env
-from bestofq.envs.booking.site import serve
 from bestofq.envs.booking.suite import Suite
-from bestofq.envs.booking.text import TextEnv
-from bestofq.envs.booking.web import BookingEnv
+from bestofq.envs.local_site.server import serve
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.models.faults import FaultServer
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import run_many
@@ -59,7 +59,7 @@ async def reserved(folder: Path) -> None:
     async with serve(suite) as site, Browser.launch() as browser:
 
         async def make_env() -> Env:
-            return BookingEnv(site, browser, screenshots=True)
+            return LocalWebEnv(site, browser, screenshots=True)
 
         with Store.open(folder) as store:
             await store.begin_run("tables", {}, Provenance(version="test"))

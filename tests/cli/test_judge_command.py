@@ -16,9 +16,9 @@ from bestofq.cli.commands import app
 from bestofq.core.decision import Provenance, State
 from bestofq.core.errors import BestOfQError
 from bestofq.core.protocols import Env
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.text import TextEnv
 from bestofq.models.faults import FaultServer
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import run_many

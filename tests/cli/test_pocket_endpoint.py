@@ -94,7 +94,7 @@ async def test_whole_episodes_through_transformers_serve(tmp_path: Path) -> None
 
 
 async def test_all_agents_decide_the_same_through_our_own_server(tmp_path: Path) -> None:
-    agents: list[AgentKind] = ["picker", "best-of-q"]
+    agents: list[AgentKind] = ["picker", "verifier", "best-of-q"]
     parts = Parts(BestOfQSettings(model=MODEL))
     async with serve_app(model_app(parts.model)) as url:
         chat = ChatConfig(model="pocket", base_url=f"{url}/v1")

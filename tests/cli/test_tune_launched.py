@@ -59,7 +59,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def arguments(work: Path, out: str, *more: str) -> list[str]:
     learning = {
         "lr": 1e-3,
-        "batch_pairs": BATCH,
+        "batch_size": BATCH,
         "precision": "float32",
         "checkpoint_every": 10,
     }

@@ -8,7 +8,7 @@ from scripted_shop import Scripted, parts_with
 from bestofq.learning.networks import NetworkConfig
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import AGENT_Q, AGENT_Q_MCTS, MCTS, ZERO, compare_methods
-from experiments.agent_q.methods import calls_svg, method_episodes, method_table
+from experiments.agent_q.methods import calls_svg, method_episodes, method_results, method_table
 
 QUIET = Console(quiet=True)
 
@@ -29,7 +29,7 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
         again = await compare_methods(parts, store, tmp_path, QUIET, tasks=5, seeds=range(2))
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
-        table = method_table(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
+        table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]
     assert passes == again
     assert [len(passes[method]) for method in (ZERO, AGENT_Q, MCTS)] == [1, 2, 1]
@@ -42,5 +42,5 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     assert rows[AGENT_Q].success.error is not None
     assert rows[ZERO].difference is None
     assert calls_svg(table).count("<circle") == len(table.rows)
-    assert f"| {ZERO} |" in table.to_markdown()
+    assert f"| {ZERO} |" in method_table(table).to_markdown()
     assert any("see the environment's reward" in note and AGENT_Q_MCTS in note for note in table.notes)

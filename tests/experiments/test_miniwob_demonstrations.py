@@ -146,7 +146,8 @@ def test_a_review_is_told_by_goal_history_and_label(
 
 def test_ranking_counts_what_the_oracle_advises() -> None:
     task = Task(id="enter-text/1", suite="miniwob", goal=TEXT, start_url="/")
-    right, wrong = candidate(Write(mark=1, text="Ann"), FORM), candidate(Click(mark=2), FORM)
+    right = candidate(Write(mark=1, text="Ann"), FORM)
+    wrong = candidate(Write(mark=3, text="Ann"), FORM).model_copy(update={"label": right.label})  # another field
     step = Step(index=0, observation=FORM, decision=Decision(candidates=(wrong, right), scores=(0.0, 1.0), chosen=1))
     episode = Episode(
         id="e",

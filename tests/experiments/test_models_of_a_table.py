@@ -13,7 +13,13 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import BestOfQSettings
 from experiments.agent_q import results as results_module
 from experiments.agent_q.comparison import AGENT_Q, ZERO
-from experiments.agent_q.methods import MethodEpisode, method_table, read_method_episodes, write_method_episodes
+from experiments.agent_q.methods import (
+    MethodEpisode,
+    method_results,
+    method_table,
+    read_method_episodes,
+    write_method_episodes,
+)
 
 CALLS: dict[Role, int] = {"proposer": 6, "embedder": 12}
 
@@ -123,8 +129,9 @@ async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monk
 def test_a_table_says_whose_calls_are_counted() -> None:
     zero = [_episode(ZERO, 0, task, success=True) for task in range(4)]
     learned = [_episode(AGENT_Q, 0, task, success=True).model_copy(update={"calls": CALLS}) for task in range(4)]
-    table = method_table(zero + learned, baseline=ZERO, at_once=1)
-    assert table.cells()[1][5] == "18.0"
+    table = method_results(zero + learned, baseline=ZERO, at_once=1)
+    shown = method_table(table)
+    assert shown.texts()[1][shown.heads.index("model calls")] == "18.0"
     assert any(f"; {AGENT_Q}: 6.0 proposer + 12.0 embedder." in note for note in table.notes)
 
 

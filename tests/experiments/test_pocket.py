@@ -18,12 +18,12 @@ from bestofq.core.actions import Click, Goto
 from bestofq.core.decision import State
 from bestofq.core.errors import CheckpointError
 from bestofq.core.observation import Element, Observation, Task
-from bestofq.envs.webshop.pages import BUY, Item, Results
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.text import TextEnv
-from bestofq.envs.webshop.urls import to_url
+from bestofq.envs.webshop.views import Item, Results, to_url
 from bestofq.models.local import SHIPPED, LocalModel, Request
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate

@@ -10,12 +10,13 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.preferences import DPOConfig, PreferenceProgress, train_on_preferences
+from bestofq.learning.objectives import PairMeans
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.learning.tuning import DPOConfig, TuningProgress, train_on_preferences
 
 CONFIG = DPOConfig(
     lr=3e-3,
-    batch_pairs=4,
+    batch_size=4,
     micro_batch_tokens=64,
     epochs=2,
     checkpoint_every=2,
@@ -64,8 +65,8 @@ def trajectory_pairs(count: int = 3) -> list[PreferencePair]:
 
 
 def main(out: Path, die_after: int) -> None:
-    def report(progress: PreferenceProgress) -> None:
-        sys.stdout.write(f"{progress.step} {progress.pairs.loss}\n")
+    def report(progress: TuningProgress[PairMeans]) -> None:
+        sys.stdout.write(f"{progress.step} {progress.means.loss}\n")
         sys.stdout.flush()
         if progress.step == die_after:
             os.kill(os.getpid(), signal.SIGKILL)

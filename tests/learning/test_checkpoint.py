@@ -40,7 +40,7 @@ def test_resuming_is_bit_for_bit(
             save_training(tmp_path, iql, embed=embed, train_n=3)
 
     config = config.model_copy(update={"precision": precision})
-    through = train_iql(data, config, on_checkpoint=at_100, checkpoint_every=100)
+    through = train_iql(data, config, on_step=at_100)
     loaded = load_training(tmp_path, embed=embed)
     assert loaded.step == 100
     resumed = train_iql(data, config, resume=loaded)

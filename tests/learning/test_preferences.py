@@ -1,3 +1,4 @@
+import math
 import os
 import signal
 import subprocess
@@ -15,22 +16,19 @@ from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.adapters import LoRAConfig
 from bestofq.learning.distributed import Group
-from bestofq.learning.preference_batches import Batches, Terms, nodes_of, units
-from bestofq.learning.preferences import (
-    DPOConfig,
-    PreferenceProgress,
-    schedule,
-    train_on_preferences,
-)
+from bestofq.learning.objectives import PairMeans, preferences
+from bestofq.learning.tuning import DPOConfig, TuningProgress, schedule, train_on_preferences
+from bestofq.learning.tuning_batches import Batches, nodes_of, units
 
+TURNS = preferences(CONFIG.beta).turns
 SCRIPT = Path(__file__).with_name("preference_run.py")
 
 
 def trained(
     out: Path, pairs: list[PreferencePair], model: Any = None, **changes: Any
-) -> tuple[dict[str, torch.Tensor], list[PreferenceProgress]]:
+) -> tuple[dict[str, torch.Tensor], list[TuningProgress[PairMeans]]]:
     """Weights and progress of a run of the tiny model."""
-    rows: list[PreferenceProgress] = []
+    rows: list[TuningProgress[PairMeans]] = []
     config = CONFIG.model_copy(update=changes)
     folder = train_on_preferences(tiny_model() if model is None else model, pairs, config, rows.append, out=out)
     return load_file(folder / "model.safetensors"), rows
@@ -44,13 +42,13 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
 
 def test_it_learns_to_prefer_what_is_preferred(tmp_path: Path) -> None:
     _, rows = trained(tmp_path, step_pairs(), epochs=8, lr=1e-2)
-    assert rows[0].pairs.loss == pytest.approx(
+    assert rows[0].means.loss == pytest.approx(
         0.6931, abs=1e-4
     )  # log 2: the policy is where the likelihoods were stored
-    assert abs(rows[0].pairs.chosen_reward) < 1e-4
-    assert rows[-1].pairs.loss < 0.5
-    assert rows[-1].pairs.accuracy == 1.0
-    assert rows[-1].pairs.margin > 0.3
+    assert abs(rows[0].means.chosen_reward) < 1e-4
+    assert rows[-1].means.loss < 0.5
+    assert rows[-1].means.accuracy == 1.0
+    assert rows[-1].means.margin > 0.3
     assert rows[-1].step == rows[-1].steps == 24
 
 
@@ -58,7 +56,7 @@ def test_shared_prompts_change_nothing(tmp_path: Path) -> None:
     shared, rows = trained(tmp_path / "shared", step_pairs())
     plain, other = trained(tmp_path / "plain", step_pairs(), share_prompts=False)
     assert_same(shared, plain)
-    assert [row.pairs.loss for row in rows] == pytest.approx([row.pairs.loss for row in other], abs=1e-5)
+    assert [row.means.loss for row in rows] == pytest.approx([row.means.loss for row in other], abs=1e-5)
     assert [row.tokens for row in rows] == [row.tokens for row in other]
 
 
@@ -72,8 +70,8 @@ def test_a_trajectory_longer_than_a_micro_batch_learns_the_same(tmp_path: Path) 
     whole, rows = trained(tmp_path / "whole", trajectory_pairs(), micro_batch_tokens=10_000)
     split, other = trained(tmp_path / "split", trajectory_pairs(), micro_batch_tokens=12)
     assert_same(split, whole)
-    assert rows[0].pairs.loss == pytest.approx(0.6931, abs=1e-4)
-    assert [row.pairs.margin for row in rows] == pytest.approx([row.pairs.margin for row in other], abs=1e-5)
+    assert rows[0].means.loss == pytest.approx(0.6931, abs=1e-4)
+    assert [row.means.margin for row in rows] == pytest.approx([row.means.margin for row in other], abs=1e-5)
 
 
 @pytest.mark.parametrize("pairs", [step_pairs(), trajectory_pairs()], ids=["Eq. 5", "Eq. 6"])
@@ -96,16 +94,32 @@ def test_the_first_gradient_is_that_of_the_equation_by_the_plain_model(
     summed: dict[str, torch.Tensor] = {}
     for name, weight in ours.named_parameters():  # before they are clipped
         weight.register_post_accumulate_grad_hook(lambda w, name=name: summed.update({name: w.grad.clone()}))
-    trained(tmp_path, pairs, ours, batch_pairs=len(pairs), epochs=1)
+    trained(tmp_path, pairs, ours, batch_size=len(pairs), epochs=1)
     for name, weight in plain.named_parameters():
         assert weight.grad is not None
         assert weight.grad.abs().max() > 0
         torch.testing.assert_close(summed[name], weight.grad, rtol=1e-4, atol=1e-6)
 
 
+def test_replayed_pairs_are_held_against_the_policy_that_drew_them(tmp_path: Path) -> None:
+    """Two pairs of the same turns: one drawn by the policy itself, whose loss is log 2, and one by an earlier policy
+    that gave the chosen turn e² times less and the rejected one e times more: a margin of β · (2 - -1)."""
+    own = step_pairs(1)[0]
+    (chosen,), (rejected,) = own.chosen, own.rejected
+    earlier = own.model_copy(
+        update={
+            "chosen": (chosen.model_copy(update={"log_prob": chosen.log_prob - 2}),),
+            "rejected": (rejected.model_copy(update={"log_prob": rejected.log_prob + 1}),),
+        }
+    )
+    _, rows = trained(tmp_path, [earlier, own], epochs=1, beta=0.1)
+    assert rows[0].pairs.loss == pytest.approx((math.log1p(math.exp(-0.3)) + math.log(2)) / 2, abs=1e-5)
+    assert rows[0].pairs.margin == pytest.approx(0.3 / 2, abs=1e-5)
+
+
 def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:
     weights, rows = trained(tmp_path, step_pairs(), lora=LoRAConfig(rank=4, alpha=8), epochs=8, lr=1e-2)
-    assert rows[-1].pairs.loss < rows[0].pairs.loss
+    assert rows[-1].means.loss < rows[0].means.loss
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
     before = tiny_model().state_dict()
     assert (tmp_path / "adapter" / "adapter_model.safetensors").exists()
@@ -119,7 +133,7 @@ def test_adapters_are_resumed_too(tmp_path: Path) -> None:
     adapters = {"lora": LoRAConfig(rank=4, alpha=8)}
     expected, through = trained(tmp_path / "through", step_pairs(), **adapters)
 
-    def stop(progress: PreferenceProgress) -> None:
+    def stop(progress: TuningProgress[PairMeans]) -> None:
         if progress.step == 5:
             raise KeyboardInterrupt
 
@@ -133,7 +147,7 @@ def test_adapters_are_resumed_too(tmp_path: Path) -> None:
 
 def test_matrix_products_in_bfloat16_learn_as_well(tmp_path: Path) -> None:
     weights, rows = trained(tmp_path, step_pairs(), epochs=8, lr=1e-2, precision="bfloat16")
-    assert rows[-1].pairs.loss < 0.5
+    assert rows[-1].means.loss < 0.5
     assert {value.dtype for value in weights.values()} == {torch.float32}
 
 
@@ -169,30 +183,31 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path) -> None:
 
 def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:
     pairs = step_pairs() + trajectory_pairs()
-    settings = {"batch_pairs": 5, "micro_batch_tokens": 20, "epochs": 2, "seed": 0, "share": True}
-    ranks = [Batches(pairs, **settings, group=Group(rank, 3)) for rank in range(3)]
+    settings = {"batch_size": 5, "micro_batch_tokens": 20, "epochs": 2, "seed": 0, "share": True}
+    ranks = [Batches(pairs, TURNS, **settings, group=Group(rank, 3)) for rank in range(3)]
     seen = []
     for step in range(len(ranks[0])):
         shares = [batches[step] for batches in ranks]
         shapes = {tuple(len(round_.micro_batches) for round_ in share.rounds) for share in shares}
         assert len(shapes) == 1
-        mine = [pair for share in shares for round_ in share.rounds for pair in round_.pairs]
-        assert len(mine) == shares[0].pairs
+        mine = [pair for share in shares for round_ in share.rounds for pair in round_.items]
+        assert sorted(mine, key=str) == sorted(shares[0].items, key=str)
         seen += mine
     assert sorted(seen, key=str) == sorted(pairs * 2, key=str)
 
 
 def test_a_process_without_pairs_adds_nothing() -> None:
-    terms = Terms((), nodes_of(step_pairs(1)), torch.device("cpu"))
-    slopes, outcome = terms.slopes(torch.tensor([-1.0, -2.0, -3.0]), beta=0.1)
+    nodes = nodes_of(turn for pair in step_pairs(1) for turn in TURNS(pair))
+    slopes, sums = preferences(0.1).terms((), nodes, torch.device("cpu")).slopes(torch.tensor([-1.0, -2.0, -3.0]))
     assert slopes.tolist() == [0, 0, 0]
-    assert outcome.loss.sum() == 0
+    assert sums.tolist() == [0] * 5
 
 
 def test_pairs_of_one_node_share_its_prompt_and_its_turns() -> None:
     pairs = step_pairs(2)
-    assert [len(unit) for unit in units(pairs)] == [2, 2]
-    (node,) = nodes_of(units(pairs)[0])
+    together = units(pairs, TURNS)
+    assert [len(unit) for unit in together] == [2, 2]
+    (node,) = nodes_of(turn for pair in together[0] for turn in TURNS(pair))
     assert len(node.replies) == 3  # the chosen one once
 
 

@@ -1,10 +1,10 @@
-import shutil
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 import torch
-import transformers
+import trl
 from preference_run import drawn_turns, tiny_model
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -13,13 +13,12 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from bestofq.core.errors import DataError
 from bestofq.core.preferences import Turn
 from bestofq.learning.adapters import LoRAConfig
-from bestofq.learning.rft import RFTConfig, RFTProgress, train_on_successes
+from bestofq.learning.objectives import TurnMeans, successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.learning.tuning import RFTConfig, TuningProgress, train_on_successes
+from bestofq.learning.tuning_batches import nodes_of
 
-
-def words() -> Any:
-    tokenizer = Tokenizer(WordLevel({f"w{n}": n for n in range(32)}, unk_token="w0"))
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w2", pad_token="w0")
+CONFIG = RFTConfig(lr=1e-2, batch_size=4, micro_batch_tokens=64, precision="float32", device="cpu")
 
 
 def log_probs(model: Any, turns: list[Turn]) -> torch.Tensor:
@@ -30,56 +29,89 @@ def log_probs(model: Any, turns: list[Turn]) -> torch.Tensor:
 
 def test_the_loss_is_of_the_replies_alone_and_falls(tmp_path: Path) -> None:
     turns = [turn for node in drawn_turns(4, 1) for turn in node]
-    rows: list[RFTProgress] = []
-    config = RFTConfig(lr=1e-2, epochs=12, batch_turns=4, cpu=True)
-    folder = train_on_successes(tiny_model(), turns, config, rows.append, tokenizer=words(), out=tmp_path)
+    rows: list[TuningProgress[TurnMeans]] = []
+    folder = train_on_successes(
+        tiny_model(), turns, CONFIG.model_copy(update={"epochs": 12}), rows.append, out=tmp_path
+    )
     tokens = sum(len(turn.reply_ids) for turn in turns)
-    assert rows[0].loss == pytest.approx(-sum(turn.log_prob for turn in turns) / tokens, abs=1e-4)
-    assert rows[-1].loss < 0.8 * rows[0].loss
+    assert rows[0].means.loss == pytest.approx(-sum(turn.log_prob for turn in turns) / tokens, abs=1e-4)
+    assert rows[-1].means.loss < 0.8 * rows[0].means.loss
     assert (rows[-1].step, rows[-1].steps) == (12, 12)
     after = AutoModelForCausalLM.from_pretrained(folder)
     assert log_probs(after, turns).sum() > sum(turn.log_prob for turn in turns)
 
 
-class KilledError(Exception):
-    """Ends a run in the middle."""
+def test_a_turn_of_two_trajectories_weighs_twice() -> None:
+    (one, other), *_ = drawn_turns(1, 2)
+    nodes = nodes_of([one, other])
+    slopes, sums = successes().terms([one, other, one], nodes, torch.device("cpu")).slopes(torch.tensor([-1.0, -3.0]))
+    assert slopes.tolist() == [-2, -1]
+    assert sums.tolist() == [5]
 
 
-def trained(out: Path, lora: LoRAConfig | None, die_after: int = 0) -> dict[str, torch.Tensor]:
-    """The weights that ten steps end in; KilledError after step `die_after`. Each second one is kept."""
-    turns = [turn for node in drawn_turns(5, 2) for turn in node]
-    config = RFTConfig(lr=1e-2, epochs=2, batch_turns=2, checkpoint_every=2, lora=lora, cpu=True)
-
-    def report(row: RFTProgress) -> None:
-        if row.step == die_after:
-            raise KilledError
-
-    folder = train_on_successes(tiny_model(), turns, config, report, tokenizer=words(), out=out)
-    return dict(AutoModelForCausalLM.from_pretrained(folder).state_dict())
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.* is deprecated:FutureWarning")
+def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
+    """The same turns in one batch a step: losses, learning rates and weights of TRL's SFTTrainer."""
+    turns = [turn for node in drawn_turns(4, 1) for turn in node]
+    config = CONFIG.model_copy(update={"lr": 1e-3, "epochs": 5})
+    rows: list[TuningProgress[TurnMeans]] = []
+    ours = AutoModelForCausalLM.from_pretrained(
+        train_on_successes(tiny_model(), turns, config, rows.append, out=tmp_path / "ours")
+    )
+    theirs = tiny_model()
+    tokenizer = Tokenizer(WordLevel({f"w{n}": n for n in range(32)}, unk_token="w0"))
+    data = {
+        "input_ids": [[*turn.prompt_ids, *turn.reply_ids] for turn in turns],
+        "labels": [[-100] * len(turn.prompt_ids) + list(turn.reply_ids) for turn in turns],
+    }
+    arguments = trl.SFTConfig(
+        output_dir=str(tmp_path / "theirs"),
+        learning_rate=config.lr,
+        num_train_epochs=config.epochs,
+        per_device_train_batch_size=len(turns),
+        bf16=False,
+        use_cpu=True,
+        logging_steps=1,
+        max_length=None,
+        report_to=[],
+        disable_tqdm=True,
+    )
+    trainer = trl.SFTTrainer(
+        model=theirs,
+        args=arguments,
+        train_dataset=datasets.Dataset.from_dict(data),
+        processing_class=PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w2", pad_token="w0"),
+    )
+    trainer.train()
+    logged = [row for row in trainer.state.log_history if "loss" in row]
+    assert [row.means.loss for row in rows] == pytest.approx([row["loss"] for row in logged], abs=1e-3)
+    assert [row.lr for row in rows] == pytest.approx([row["learning_rate"] for row in logged])
+    for (name, weight), reference in zip(ours.state_dict().items(), theirs.state_dict().values(), strict=True):
+        torch.testing.assert_close(weight, reference, rtol=1e-3, atol=2e-5, msg=name)
 
 
 @pytest.mark.parametrize("lora", [None, LoRAConfig(rank=4)], ids=["all weights", "adapters"])
-def test_killed_at_any_moment_it_goes_on_bit_for_bit(
-    lora: LoRAConfig | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    transformers.utils.logging.enable_propagation()  # to caplog
-    whole = trained(tmp_path / "whole", lora)
-    before = tiny_model().state_dict()
-    assert any((weight - before[name]).abs().max() > 1e-3 for name, weight in whole.items())
-    with pytest.raises(KilledError):
-        trained(tmp_path / "between", lora, die_after=7)
-    for name in ("no state", "half a state"):  # killed while it wrote the next one: the state comes last
-        broken = shutil.copytree(tmp_path / "between", tmp_path / name) / "checkpoints" / "checkpoint-8"
-        state = shutil.copytree(broken.with_name("checkpoint-6"), broken) / "trainer_state.json"
-        state.write_bytes(state.read_bytes()[:300])
-        if name == "no state":
-            state.unlink()
-    for killed in ("between", "no state", "half a state"):
-        torch.testing.assert_close(trained(tmp_path / killed, lora), whole, rtol=0, atol=0)
-    assert "missing keys" not in caplog.text  # of output weights that are the input's
-    torch.testing.assert_close(trained(tmp_path / "whole", lora, die_after=10), whole, rtol=0, atol=0)
+def test_stopped_in_the_middle_it_ends_with_the_same_weights(lora: LoRAConfig | None, tmp_path: Path) -> None:
+    turns = [turn for node in drawn_turns(5, 2) for turn in node]
+    config = CONFIG.model_copy(update={"epochs": 2, "batch_size": 2, "checkpoint_every": 2, "lora": lora})
+
+    def trained(name: str, stop_after: int = 0) -> dict[str, torch.Tensor]:
+        def report(row: TuningProgress[TurnMeans]) -> None:
+            if row.step == stop_after:
+                raise KeyboardInterrupt
+
+        folder = train_on_successes(tiny_model(), turns, config, report, out=tmp_path / name)
+        return dict(AutoModelForCausalLM.from_pretrained(folder).state_dict())
+
+    whole = trained("whole")
+    with pytest.raises(KeyboardInterrupt):
+        trained("stopped", stop_after=7)
+    torch.testing.assert_close(trained("stopped"), whole, rtol=0, atol=0)
+    changed = (tmp_path / "whole" / "model" / "model.safetensors").stat().st_mtime_ns
+    trained("whole", stop_after=1)  # finished: nothing is trained again
+    assert (tmp_path / "whole" / "model" / "model.safetensors").stat().st_mtime_ns == changed
 
 
-def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
+def test_nothing_to_learn_from_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="0 turns"):
-        train_on_successes(tiny_model(), [], RFTConfig(), print, tokenizer=words(), out=tmp_path)
+        train_on_successes(tiny_model(), [], RFTConfig(), print, out=tmp_path)

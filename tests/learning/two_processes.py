@@ -14,13 +14,15 @@ def main(data: str, out: str, config: str) -> None:
     rows: list[IQLRow] = []
 
     def save(iql: IQL) -> None:
+        if iql.step < iql.config.steps:
+            return
         weights = {f"q.{name}": value for name, value in iql.q.state_dict().items()}
         weights |= {f"v.{name}": value for name, value in iql.v.state_dict().items()}
         save_file(weights, out, metadata={"q_loss": str(rows[-1].q_loss)})
 
     torch.set_num_threads(1)
     transitions = Transitions(**np.load(data))
-    train_iql(transitions, IQLConfig.model_validate_json(config), on_row=rows.append, on_checkpoint=save)
+    train_iql(transitions, IQLConfig.model_validate_json(config), on_row=rows.append, on_step=save)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,10 @@
 """A pooling endpoint against the model in this process, over real HTTP on loopback."""
 
-import base64
-import hashlib
-import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
-import jinja2
 import numpy as np
 import pytest
+from pooling_server import served
 from tiny_vision import picture, save_tiny_vision
 from typer.testing import CliRunner
 
@@ -20,7 +12,6 @@ from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.commands import app
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
-from bestofq.core.observation import Screenshot
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_vision import VisionEmbedder
 
@@ -30,7 +21,6 @@ ITEMS = [
     EmbedItem(text="buy the red one\nnow"),
     EmbedItem(text="page: red", screenshots=(picture(100, 60), picture(60, 100, 1))),
 ]
-FRAME = "<|vision_start|><|image_pad|><|vision_end|>"
 
 
 @pytest.fixture(scope="module")
@@ -41,54 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def local(folder: Path) -> VisionEmbedder:
     return VisionEmbedder.load(folder, device="cpu", precision="float32", pixels=PIXELS)
-
-
-def read(request: dict[str, Any]) -> EmbedItem:
-    """The item of a request, as vLLM makes it: the chat's template gives the prompt, one mark a picture."""
-    if "input" in request:
-        return EmbedItem(text=request["input"])
-    parts = request["messages"][0]["content"]
-    prompt = jinja2.Template(request["chat_template"]).render(messages=request["messages"])
-    shots = []
-    for part in (part for part in parts if part["type"] == "image_url"):
-        data = base64.b64decode(part["image_url"]["url"].partition("base64,")[2])
-        # A server sees no size but the bytes' own.
-        shots.append(
-            Screenshot(sha256=hashlib.sha256(data).hexdigest(), media_type="image/png", width=99, height=99, data=data)
-        )
-    assert prompt.startswith(FRAME * len(shots))
-    return EmbedItem(text=prompt.removeprefix(FRAME * len(shots)), screenshots=tuple(shots))
-
-
-@contextmanager
-def served(vector: Callable[[EmbedItem], np.ndarray], status: int = 200) -> Iterator[PoolingEndpoint]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            data = [{"object": "embedding", "index": 0, "embedding": vector(read(request)).tolist()}]
-            usage = {"prompt_tokens": 7, "total_tokens": 7}
-            reply = {"object": "list", "model": request["model"], "data": data, "usage": usage}
-            body = json.dumps(reply if status == 200 else {"error": {"message": "no such model"}}).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    config = PoolingConfig(model="tiny", base_url=f"http://127.0.0.1:{server.server_port}/v1", attempts=1)
-    endpoint = PoolingEndpoint(config)
-    try:
-        yield endpoint
-    finally:
-        endpoint.close()
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 async def test_an_endpoint_that_agrees_may_be_used(local: VisionEmbedder) -> None:

@@ -2,7 +2,10 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from io import StringIO
 from pathlib import Path
 
@@ -14,8 +17,11 @@ from scripted_shop import Scripted, answering, parts_with, shopper
 
 from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
-from bestofq.models.local import Request
+from bestofq.models.local import Generation, Request, TextModel
+from bestofq.models.scripted import ScriptedModel
+from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.agent_q import (
     agent_q,
     need_pairs,
@@ -29,6 +35,7 @@ from bestofq.recipes.agent_q import (
     tune,
 )
 from bestofq.recipes.best_of_q import begin, collect
+from bestofq.recipes.parts import Parts
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
@@ -55,6 +62,25 @@ async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_
         once = await searched(store, 8)
     assert [tree.visits[0] for tree in once] == [8] * 12
     assert [columns(tree) for tree in twice] == [columns(tree) for tree in once]
+
+
+async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
+    drawn: dict[str, set[int]] = {"search-1": set(), "search-2": set()}
+    with Store.open(tmp_path) as store:
+        for run, seeds in drawn.items():
+
+            def noting(request: Request, seeds: set[int] = seeds) -> Sequence[str]:
+                if not request.prompt.endswith("best:"):  # picks are greedy
+                    seeds.add(request.seed)
+                return shopper(request)
+
+            parts = answering(noting)(parts_with(1).settings)
+            async with open_world(parts) as world:
+                await begin(parts, store, run, "train", searcher="trees")
+                trees = await search_tasks(parts, world, store, run, await world.tasks("train", 2), QUIET)
+                assert [tree.task for tree in trees] == list(await world.tasks("train", 2))  # whatever is drawn
+    assert len(drawn["search-1"]) > 2  # another at each step of each task
+    assert not drawn["search-1"] & drawn["search-2"]
 
 
 def columns(tree: SearchTree) -> object:
@@ -187,6 +213,41 @@ async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_
     assert not searched_tasks[0] & searched_tasks[1]
     assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
     assert first.model.revision != parts.model.revision
+
+
+@pytest.mark.parametrize(
+    ("replay", "of_rounds"), [(None, [(1,), (1, 2), (1, 2, 3)]), (1, [(1,), (1, 2), (2, 3)]), (0, [(1,), (2,), (3,)])]
+)
+async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_likelihoods(
+    tmp_path: Path, weights: str, monkeypatch: pytest.MonkeyPatch, replay: int | None, of_rounds: list[tuple[int, ...]]
+) -> None:
+    """Each round's policy says what it drew with by its likelihoods: e^-1 in the first, e^-2 in the second, …"""
+    trained: list[Sequence[PreferencePair]] = []
+
+    class Drawing(Scripted):
+        @cached_property
+        def prompted(self) -> TextModel:
+            class Likely(ScriptedModel):
+                async def generate(self, request: Request) -> Generation:
+                    found = await super().generate(request)
+                    return replace(found, replies=tuple(replace(r, log_prob=-number) for r in found.replies))
+
+            number = len(trained) + 1.0
+            return Likely(shopper)
+
+    def tuned(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
+        trained.append(pairs)
+        return Path(weights)
+
+    monkeypatch.setattr(recipe, "tune", tuned)
+    settings = parts_with(6, model=weights).settings
+    rounds = settings.agent_q.model_copy(update={"rounds": 3, "tasks": 4, "replay": replay})
+    with Store.open(tmp_path / "store") as store:
+        await agent_q(Drawing(settings.model_copy(update={"agent_q": rounds})), store, tmp_path, QUIET)
+        own = [len(list(step_pairs(Drawing(settings), store.trees.all(f"search-{n}")))) for n in (1, 2, 3)]
+    drawn = [Counter(-turn.log_prob for pair in pairs for turn in (*pair.chosen, *pair.rejected)) for pairs in trained]
+    assert min(own) > 0
+    assert drawn == [{float(n): 2 * own[n - 1] for n in numbers} for numbers in of_rounds]
 
 
 async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """The recipe, small, with the shipped pocket model: it runs, resumes, and refuses what does not fit."""
 
 import contextlib
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from bestofq.core.errors import CheckpointError, ConfigError, DataError, InputError
+from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.learning.iql import IQLConfig
@@ -17,7 +18,9 @@ from bestofq.recipes.best_of_q import best_of_q, collect, train
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
 from bestofq.recipes.worlds import World, open_world
+from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve
+from bestofq.reports.rows import Selection
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
@@ -48,6 +51,10 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             (point,) = dev_curve(store)  # of the first Q-function, measured where it was put to use
             used = store.summaries(run="cycle-1")
             assert (point.episodes, point.success) == (8, sum(e.success for e in used) / 8)
+            same = train(parts, store, ["seed"], tmp_path / "q" / "q0", console)
+            await collect(parts, world, store, "cycle-2", "best-of-q", console, repeats=1, values=same, limit=3)
+            first_cycle, again = offered(store, "cycle-1"), offered(store, "cycle-2")  # the same tasks, the same Q
+            assert all(first_cycle[task] != steps for task, steps in again.items())
             await compare(parts, world, store, "test", console, values=values, split="test", tasks=4, runs=1)
             episodes = list(store.episodes(run="test", agent="best-of-q"))
     assert {episode.task.split for episode in episodes} == {"test"}
@@ -56,6 +63,26 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             decision = step.decision
             assert decision.state_value is not None
             assert decision.scores[decision.chosen] == max(decision.scores)
+
+
+def offered(store: Store, run: str) -> dict[str, list[list[str]]]:
+    return {e.task.id: [[c.label for c in s.decision.candidates] for s in e.steps] for e in store.episodes(run=run)}
+
+
+async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_what_to_change(tmp_path: Path) -> None:
+    parts = Parts(SMALL.model_copy(update={"model": ModelSettings(path="pocket-agentq")}))  # asked in another format
+    said = Console(file=StringIO(), width=1000)
+    async with open_world(parts) as world:
+        with Store.open(tmp_path / "store") as store:
+            done = await collect(parts, world, store, "eval", "prompting", said, repeats=1, limit=3)
+            table = agent_costs(store, Selection(runs=["eval"]))
+    (row,) = table.rows
+    assert row.roles["proposer"].calls == sum(episode.steps + 1 for episode in done) >= 3
+    printed = said.file.getvalue()
+    assert "3 of 3 episodes of prompting in eval" in printed
+    (replies,) = {episode.replies[0][:20] for episode in done[-1:] if episode.replies}
+    assert repr(replies)[1:-1] in printed
+    assert "--model pocket" in printed
 
 
 def test_parts_read_as_a_q_function_does() -> None:
@@ -87,7 +114,7 @@ async def test_another_n_warns_and_another_embedding_is_refused_by_name(
             assert "N = 5" in caplog.text
             assert "N = 3" in caplog.text
             other = Parts(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
-            with pytest.raises(CheckpointError, match="layer"):
+            with pytest.raises(DataError, match="embed_layer"):
                 train(other, store, ["seed"], tmp_path / "q" / "q0", console)
 
 

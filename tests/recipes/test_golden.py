@@ -153,3 +153,16 @@ async def test_an_endpoint_that_fails_ends_the_analysis(store: Store) -> None:
     async with FaultServer(judge, {"500": 1.0}) as server, model(server) as chat:
         with pytest.raises(ModelError):
             await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak")
+
+
+async def test_of_candidates_with_the_same_words_the_same_action_is_the_golden_one() -> None:
+    words = "click button Add to cart"
+    both = [Candidate(action=Click(mark=mark), label=words) for mark in (3, 8)]
+    async with FaultServer(judge) as server, model(server) as chat:
+        matcher = GoldenMatcher(model=chat)
+        assert (await matcher.match("a mug", both[1], both)).index == 1
+        assert (await matcher.match("a mug", both[1], both[:1])).index == 0  # alone with its words: another page
+        assert not server.requests
+        neither = Candidate(action=Click(mark=5), label=words)
+        await matcher.match("a mug", neither, both)
+        assert len(server.requests) == 1  # words do not tell which

@@ -54,6 +54,8 @@ async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], sea
             "agent_q.search.stop_at_success=true, and this has false",
         ),
         (("epsilon=0.25",), (), None, "epsilon=0.25, and this has 0.5"),
+        (("suite.search_fields=upstream",), (), None, "suite.search_fields=upstream, and this has all"),
+        (("suite.spacy=en_core_web_lg",), (), None, "suite.spacy=en_core_web_lg, and this has none"),
         (("suite.step_limit=7",), (), None, "suite.step_limit=7, and this has 15"),
         ((*CHAT, "chat_screenshots=0"), CHAT, None, "chat_screenshots=0, and this has 1"),
         (

@@ -14,11 +14,10 @@ from bestofq.browser.browser import Browser
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.core.tree import SearchTree
-from bestofq.envs.booking import site as booking
 from bestofq.envs.booking.pages import COMPLETE, DETAILS
 from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.local_site.server import serve
 from bestofq.envs.web import WebEnv
-from bestofq.envs.webshop import site as webshop
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
@@ -66,16 +65,16 @@ class Scripted(Parts):
 @asynccontextmanager
 async def shop() -> AsyncIterator[tuple[Task, Ordered]]:
     suite = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
-    async with webshop.serve(suite) as site:
+    async with serve(suite) as site:
         task = suite.tasks("train")[0]
-        url, visit = site.open_visit(task)
-        yield task.model_copy(update={"start_url": url}), lambda: visit.bought is not None
+        root = site.open_visit(task)
+        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visit(root).bought is not None
 
 
 @asynccontextmanager
 async def tables() -> AsyncIterator[tuple[Task, Ordered]]:
     suite = Booking()
-    async with booking.serve(suite) as site:
+    async with serve(suite) as site:
         task = suite.tasks("train", 1)[0]
         root = site.open_visit(task)
         yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visit(root).reservation is not None
@@ -113,16 +112,16 @@ async def test_no_order_is_placed_though_ordering_is_weighed(
     async with served() as (task, ordered):  # type: ignore[attr-defined]
         tree = await searched(task, browser, tmp_path / "open", sandboxed=False)
         assert not ordered()
-    held = [node for node, ending in enumerate(tree.ending) if ending == "held" and tree.visits[node]]
-    assert held
-    for node in held:
+    unsafe = [node for node, ending in enumerate(tree.ending) if ending == "unsafe" and tree.visits[node]]
+    assert unsafe
+    for node in unsafe:
         candidate = tree.candidate[node]
         assert candidate is not None
         assert BUY in candidate.label or COMPLETE in candidate.label
         assert tree.page[node] == -1
         assert tree.value[node] == tree.prior[node]
-    assert max(tree.value[node] for node in held) > 0
+    assert max(tree.value[node] for node in unsafe) > 0
     async with served() as (task, ordered):  # type: ignore[attr-defined]
         tree = await searched(task, browser, tmp_path / "sandbox", sandboxed=True)
         assert ordered()
-    assert "held" not in tree.ending
+    assert "unsafe" not in tree.ending

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bestofq.reports.ablation import ablation_sheet, results_of
+from bestofq.reports.ablation import ablation_table, results_of
 from bestofq.store.records import EpisodeSummary
 
 
@@ -40,7 +40,7 @@ def test_right_choices_over_seeds_and_their_difference_to_the_first_arm() -> Non
     assert other.right_difference.mean == pytest.approx(4 / 6 - 3 / 6)
     assert other.right_difference.tasks == base.contested == 3
     assert (base.first, base.chance, base.right_difference) == (0.0, 0.5, None)
-    assert ablation_sheet("T", [base, other]).texts()[1][-1].startswith("+16.7 [")
+    assert ablation_table("T", [base, other]).texts()[1][-1].startswith("+16.7 [")
 
 
 def test_choices_that_are_all_alike_are_not_certain() -> None:

@@ -84,3 +84,16 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(tmp_path: 
     assert value(whole.tokens) == 225.0
     priced = spending(read, "a", prices={"embedder": (1000.0, 0.0)})
     assert value(priced[-1].usd) == round(0.02 + 0.075, 6)
+
+
+async def test_another_button_with_the_same_words_is_no_repetition(tmp_path: Path) -> None:
+    both = tuple(Candidate(action=Click(mark=mark), label="click button Add to cart") for mark in (1, 2))
+    steps = [
+        Step(index=at, observation=page(0), decision=Decision(candidates=both, scores=(0.0, 0.0), chosen=chosen))
+        for at, chosen in enumerate((0, 1, 0))
+    ]
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        await record(store, "a", task("t"), 0, steps, "failure")
+        found = behaviour(list(store.episodes()), "a")
+    assert value(found.repeated) == round(1 / 3, 6)

@@ -4,9 +4,11 @@ from typing import NamedTuple
 import pytest
 from report_nouns import PROVENANCE, decision, page, record, task
 
-from bestofq.core.decision import Step
+from bestofq.core.actions import Action, Click
+from bestofq.core.decision import Candidate, Decision, Step
+from bestofq.core.observation import Point
 from bestofq.reports.differences import compared, differences
-from bestofq.reports.recall import recall, recall_sheet, sibling_steps
+from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.store.store import Store
 
 
@@ -36,7 +38,7 @@ def test_recall_and_regret_by_hand() -> None:
     assert found.saved.interval is not None
     assert (found.saved.interval.low, found.saved.interval.high) == (0.0, 1.0)  # t twice, u twice
     assert (found.split.not_proposed, found.split.not_chosen, found.split.chosen) == (1, 1, 3)
-    (texts,) = recall_sheet([found], {}, rater="hand").texts()
+    (texts,) = recall_table([found], {}, rater="hand").texts()
     assert texts[:3] == ("a", "9", "5")
     assert texts[-1].startswith("+33.3 [")
 
@@ -91,3 +93,27 @@ async def test_siblings_rate_steps_on_their_own_pages(tmp_path: Path) -> None:
         (False, False, True),
         (False, True, False),  # but an episode is no sibling of itself
     ]
+
+
+async def test_siblings_did_the_same_action_not_one_with_the_same_words(tmp_path: Path) -> None:
+    words = "click link the mug"
+    actions = (Click(mark=1), Click(mark=2), Click(target="the mug"))
+    weighed = tuple(Candidate(action=action, label=words) for action in actions)
+
+    def step(chosen: int, action: Action | None = None) -> Step:
+        candidates = list(weighed)
+        if action is not None:
+            candidates[chosen] = weighed[chosen].model_copy(update={"action": action})
+        taken = Decision(candidates=tuple(candidates), scores=(0.0,) * 3, chosen=chosen)
+        return Step(index=0, observation=page(0), decision=taken)
+
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        await record(store, "strong", task("t"), 0, [step(1)], "success")
+        found = Click(target="the mug", point=Point(4, 5))  # as a localizer leaves it
+        await record(store, "strong", task("u"), 0, [step(2, found)], "success")
+        await record(store, "weak", task("t"), 0, [step(0)], "failure")
+        await record(store, "weak", task("u"), 0, [step(0)], "failure")
+        read = list(store.episodes())
+    rated, _ = sibling_steps(read, "weak", read)
+    assert [r.good for r in rated] == [(False, True, False), (False, False, True)]

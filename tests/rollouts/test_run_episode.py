@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from line_world import LineEnv, line_agent, line_task
 
@@ -9,7 +8,9 @@ from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action
 from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, State, StepResult, Verdict
 from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, ModelError
-from bestofq.rollouts.episode import episode_seed, run_episode
+from bestofq.core.seeds import episode_seed
+from bestofq.reports.costs import cost_table
+from bestofq.rollouts.episode import run_episode
 from bestofq.store.store import Store
 
 ON = [["click [2]", "click [1]"]] * 30
@@ -51,7 +52,7 @@ async def test_success_is_the_environments_reward(store: Store) -> None:
     assert [len(step.decision.candidates) for step in episode.steps] == [2, 2, 2]
     assert episode.final is not None
     assert episode.final.title == "Page 3"
-    assert episode.provenance.seed == episode_seed(0, "t", 0)
+    assert episode.provenance.seed == episode_seed(0, "r", "walker", line_task("t", 3), 0)
     assert store.summaries()[0].success
 
 
@@ -89,6 +90,23 @@ async def test_an_agent_without_a_valid_action_has_failed(store: Store) -> None:
     assert episode.verdict.outcome == "failure"
     assert "names mark 9" in episode.verdict.reason
     assert len(episode.steps) == 1
+
+
+async def test_a_proposal_without_a_valid_action_is_kept_and_paid_for(store: Store) -> None:
+    def never(_state: State, _n: int) -> list[str]:
+        return ["fly", "click [9]"]
+
+    for repeat in range(5):
+        episode = await run(store, LineEnv(), never, repeat=repeat)
+        assert episode.verdict.replies == ("fly", "click [9]")
+        assert [(used.role, used.calls) for used in episode.usage] == [("proposer", 1)]
+    (row,) = cost_table(store).rows
+    assert (row.tasks, row.roles["proposer"].calls) == (5, 5)
+    summary = store.summaries()[0]
+    assert (summary.steps, summary.replies, summary.judging) == (0, ("fly", "click [9]"), ())
+    assert sum(used.calls for used in summary.unstepped) == 1
+    walked = await run(store, LineEnv(), repeat=9)
+    assert (walked.verdict.replies, walked.verdict.unstepped) == (None, ())
 
 
 async def test_an_impossible_action_is_an_error_in_the_next_observation(store: Store) -> None:
@@ -170,9 +188,3 @@ async def test_an_agent_sees_its_past_and_never_a_reward(store: Store) -> None:
     assert [len(decisions) for decisions in seen] == [0, 1, 2]
     assert seen[2] == tuple(step.decision for step in episode.steps[:2])
     assert "reward" not in State.model_fields
-
-
-def test_seeds_differ_by_task_and_repeat() -> None:
-    seeds = {episode_seed(seed, task, repeat) for seed in (0, 1) for task in ("a", "b") for repeat in range(50)}
-    assert len(seeds) == 200
-    assert all(np.iinfo(np.int64).max >= seed >= 0 for seed in seeds)

@@ -9,7 +9,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.store.pairs import PairSource, read_pairs, read_source, write_pairs
 
-SOURCE = PairSource(model="pocket", revision="abc", prompt="0123")
+SOURCE = PairSource(model="pocket", revision="abc", prompt="0123", tokens="45")
 
 
 def turn(prompt: int, *reply: int, log_prob: float = -1.5) -> Turn:
@@ -61,6 +61,15 @@ def test_pairs_of_another_model_are_refused(tmp_path: Path) -> None:
     other = SOURCE.model_copy(update={"revision": "def"})
     with pytest.raises(DataError, match="revision 'abc', not 'def'"):
         read_pairs(path, source=other)
+
+
+def test_pairs_of_an_earlier_round_keep_their_likelihoods(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE)
+    tuned = SOURCE.model_copy(update={"model": "policy-1", "revision": "def"})
+    assert read_pairs(path, source=tuned, replayed=True) == [STEP]
+    for name in ("prompt", "tokens"):
+        with pytest.raises(DataError, match=f"{name} '{getattr(SOURCE, name)}', not 'else'"):
+            read_pairs(path, source=tuned.model_copy(update={name: "else"}), replayed=True)
 
 
 @pytest.mark.parametrize("log_prob", [math.nan, -math.inf, 2.0])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,7 @@ from sqlalchemy import update
 from starlette.testclient import TestClient
 from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task
 
+from bestofq.agents.scripted import ScriptedProposer
 from bestofq.cli.viewing import view
 from bestofq.core.errors import DataError, InputError
 from bestofq.rollouts.episode import run_episode
@@ -287,3 +289,16 @@ def _seconds(browser: TestClient, path: str) -> float:
     began = time.process_time()  # not the wall's: others may be at work on this machine
     assert browser.get(path).status_code == 200
     return time.process_time() - began
+
+
+async def test_an_episode_without_a_valid_action_shows_the_raw_replies_and_their_cost(tmp_path: Path) -> None:
+    agent = replace(shop_agent(), proposer=ScriptedProposer(lambda state, n: ["<fly>", "click [9]"]))
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        played = await run_episode(ShopEnv(), agent, shop_task("kettles--0"), store=store, run="eval")
+    with Store.open(tmp_path, read_only=True) as opened:
+        browser = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK)
+        page = browser.get(f"/episode/{played.id}?step=end").text
+    assert "<pre>&lt;fly&gt;</pre>" in page
+    assert "<pre>click [9]</pre>" in page
+    assert "<span>1 calls</span>" in page

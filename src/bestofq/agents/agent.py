@@ -26,10 +26,12 @@ class Agent:
     localizer: Localizer | None = None
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
-        """Weigh the state's candidates and take one. ReplyError when none was offered, ModelError on a NaN score."""
+        """Weigh the state's candidates and take one. ReplyError, with what was used, when none was offered; ModelError
+        on a NaN score."""
         proposal, prepared = await _meanwhile(self.proposer.propose(state, self.n_candidates), self.scorer, state)
         if not proposal.candidates:
-            raise ReplyError(f"the proposer of {self.name} offered no action")
+            used = merge_usage((*proposal.usage, *prepared))
+            raise ReplyError(f"the proposer of {self.name} offered no action", usage=used)
         scores = await self.scorer.score(state, proposal.candidates)
         values = np.asarray(scores.values, dtype=np.float32)  # [N]
         if np.isnan(values).any():
@@ -54,12 +56,18 @@ async def _meanwhile(
     proposing: Coroutine[Any, Any, Proposal], scorer: Scorer, state: State
 ) -> tuple[Proposal, tuple[Usage, ...]]:
     """The proposal, and what the scorer used while it waited for it: the embedding of a state hides behind the model's
-    latency. Where one of the two fails, the other is stopped, and the step fails with that error."""
+    latency. Where one of the two fails, the other is stopped, and the step fails with that error; but where there is no
+    valid action the scorer ends what it began, and the ReplyError has what that used, too."""
     if not isinstance(scorer, Prepares):
         return await proposing, ()
     thinking, preparing = asyncio.ensure_future(proposing), asyncio.ensure_future(scorer.prepare(state))
     try:
         return await asyncio.gather(thinking, preparing)
+    except ReplyError as error:
+        (used,) = await asyncio.gather(preparing, return_exceptions=True)
+        if not isinstance(used, BaseException):
+            error.usage = merge_usage((*error.usage, *used))
+        raise
     finally:
         for task in (thinking, preparing):
             task.cancel()
@@ -67,7 +75,7 @@ async def _meanwhile(
 
 
 async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:
-    """The decision with its chosen target in words turned into a point (A.1); its label keeps the words.
+    """The decision with its chosen target in words given a point (A.1).
 
     What the localizer used is the decision's. What it refuses stays in words with the refusal, which is the browser's
     answer to it: the agent reads it as the error of its next observation.
@@ -76,7 +84,7 @@ async def _localized(decision: Decision, state: State, localizer: Localizer) -> 
     if not isinstance(action, Targeted) or action.target is None:
         return decision
     found = await localizer.locate(state.observation, action.target)
-    placed = {"refusal": found.refusal} if found.point is None else {"target": None, "point": found.point}
+    placed = {"refusal": found.refusal} if found.point is None else {"point": found.point}
     candidates = list(decision.candidates)
     candidates[decision.chosen] = decision.candidate.model_copy(update={"action": action.model_copy(update=placed)})
     usage = merge_usage((*decision.usage, *found.usage))

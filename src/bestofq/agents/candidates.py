@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from bestofq.agents.prompting import By
 from bestofq.core.actions import ACTION, Action, Targeted, action_text
-from bestofq.core.decision import Candidate
+from bestofq.core.decision import Candidate, distinct
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation, Point
 from bestofq.models.images import Picture
@@ -64,13 +64,13 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def parse_candidates(
     data: Any, observation: Observation, n: int, by: By, picture: Picture | None = None
-) -> list[Candidate]:
+) -> Sequence[Candidate]:
     """The valid candidates of a reply, the first n with distinct actions; points are on `picture`. ReplyError with
     every complaint when there is none, in words that help the model mend it."""
     listed = data.get("candidates") if isinstance(data, dict) else data
     if not isinstance(listed, list) or not listed:
         raise ReplyError('expected an object with a list "candidates" of at least one candidate')
-    found: dict[str, Candidate] = {}
+    found: list[Candidate] = []
     complaints = []
     for number, entry in enumerate(listed, 1):
         try:
@@ -78,10 +78,10 @@ def parse_candidates(
         except ReplyError as error:
             complaints.append(f"candidate {number}: {error}")
         else:
-            found.setdefault(candidate.action.model_dump_json(), candidate)
+            found.append(candidate)
     if not found:
         raise ReplyError("; ".join(complaints))
-    return list(found.values())[:n]
+    return distinct(found)[:n]
 
 
 def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | None) -> Candidate:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bestofq.agents.parse import parse_reply
-from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Usage, Verdict
+from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Usage, Verdict, distinct
 from bestofq.core.errors import ReplyError
 
 Replies = Sequence[str]
@@ -26,19 +26,20 @@ class ScriptedProposer:
     async def propose(self, state: State, n: int) -> Proposal:
         """ReplyError when the list has no entry for this step, or no reply is valid."""
         await asyncio.sleep(self.seconds)
-        candidates: dict[str, Candidate] = {}
-        problem = "it is empty"
-        for reply in self._script(state, n)[:n]:
+        candidates: list[Candidate] = []
+        problem, replies = "it is empty", self._script(state, n)[:n]
+        for reply in replies:
             try:
                 candidate = parse_reply(reply, state.observation)
             except ReplyError as error:
                 problem = str(error)
             else:
-                candidates.setdefault(candidate.action.model_dump_json(), candidate)
+                candidates.append(candidate)
+        usage = (Usage(role="proposer", calls=1, seconds=self.seconds),)
         if not candidates:
-            raise ReplyError(f"the script has no valid reply at step {len(state.decisions)}: {problem}")
-        usage = Usage(role="proposer", calls=1, seconds=self.seconds)
-        return Proposal(candidates=tuple(candidates.values()), usage=(usage,))
+            said = f"the script has no valid reply at step {len(state.decisions)}: {problem}"
+            raise ReplyError(said, usage=usage, replies=replies)
+        return Proposal(candidates=distinct(candidates), usage=usage)
 
     def _script(self, state: State, n: int) -> Replies:
         if callable(self.replies):

@@ -14,7 +14,7 @@ from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker
 from bestofq.recipes.ablation_config import Ablation, Arm, ArmConfig, Data
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.settings import BestOfQSettings
-from bestofq.reports.ablation import ablation_pictures, ablation_sheet, results_of
+from bestofq.reports.ablation import ablation_pictures, ablation_table, results_of
 
 File = Annotated[Path, typer.Argument(help="TOML file of an ablation.")]
 Out = Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")]
@@ -38,7 +38,7 @@ def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | Non
 
     console.print(f"{asked.title}: about {asked.minutes} minutes on two cores")
     found = results_of(asyncio.run(measure()))
-    sheet = ablation_sheet(asked.title, found)
+    table = ablation_table(asked.title, found)
     folder = results or file.parent
     folder.mkdir(parents=True, exist_ok=True)
     result = {
@@ -47,10 +47,10 @@ def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | Non
         "arms": [row.model_dump(mode="json") for row in found],
     }
     write_json(folder / "result.json", result)
-    (folder / "table.md").write_text(sheet.to_markdown(), "utf-8")
+    (folder / "table.md").write_text(table.to_markdown(), "utf-8")
     for name, picture in ablation_pictures(asked.title, found).items():
         (folder / name).write_text(picture, "utf-8")
-    console.print(sheet.to_rich())
+    console.print(table)
     console.print(f"written: {folder / 'result.json'}")
 
 

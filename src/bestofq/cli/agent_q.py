@@ -10,13 +10,14 @@ from rich.console import Console
 
 from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
 from bestofq.cli.spending import spending_by_role
+from bestofq.core.errors import InputError
 from bestofq.core.tree import SearchTree, Way
 from bestofq.learning.distributed import is_first_process
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.searches import SearchTable, search_row, search_table
+from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
 
@@ -50,17 +51,17 @@ def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
     chosen = parts.settings.agent_q
     runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
 
-    async def work() -> tuple[Parts, SearchTable]:
+    async def work() -> tuple[Parts, list[SearchRow]]:
         recipe.check(parts)
         async with open_world(parts) as world:
             await recipe.training_tasks(parts, world, chosen.rounds)
         with Store.open(store) as opened:
             policy = await recipe.agent_q(parts, opened, out, console)
-            return policy, search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+            return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
     policy, searches = asyncio.run(work())
-    console.print(searches.to_rich(f"{parts.settings.suite.name}, train"))
-    for said in spending_by_role(used for row in searches.rows for used in row.usage):
+    console.print(search_table(searches).titled(f"{parts.settings.suite.name}, train"))
+    for said in spending_by_role(used for row in searches for used in row.usage):
         console.print(said)
     folder = Path(policy.settings.model.path)
     console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
@@ -92,7 +93,7 @@ def search(
     chosen = parts.settings.agent_q
     trees = asyncio.run(work())
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
-    console.print(SearchTable(rows=(row,)).to_rich(f"{parts.settings.suite.name}, {split}"))
+    console.print(search_table([row]).titled(f"{parts.settings.suite.name}, {split}"))
     console.print(_ways_back(trees))
     for said in spending_by_role(row.usage):
         console.print(said)
@@ -123,6 +124,9 @@ def pairs(
 def tune(
     out: Annotated[Path, typer.Option(help="Folder for the tuned model.")],
     pairs: Annotated[Path | None, typer.Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    replay: Annotated[
+        list[Path] | None, typer.Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
+    ] = None,
     config: Config = None,
     set_: Set = None,
     store: Folder = SEARCHES,
@@ -134,8 +138,12 @@ def tune(
     On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
     """
     parts = parts_of(config, set_, model)
+    if replay and pairs is None:
+        raise InputError("--replay adds to the pairs that this model drew: give these by --pairs")
     if pairs is not None:
-        folder = recipe.tune(parts, read_pairs(pairs, source=recipe.source(parts)), out, console)
+        source = recipe.source(parts)
+        earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
+        folder = recipe.tune(parts, [*earlier, *read_pairs(pairs, source=source)], out, console)
     else:
         with Store.open(store, read_only=True) as opened:
             trees = recipe.searched_trees(parts, opened, run)

@@ -1,7 +1,6 @@
 """The commands: one per recipe."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -44,12 +43,15 @@ from bestofq.core.errors import ConfigError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
-from bestofq.recipes.parts import shipped_q
+from bestofq.recipes.parts import proposer_name, shipped_q
 from bestofq.recipes.provenance import this_command
+from bestofq.recipes.q_training import TrainingSet, learn
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.costs import cost_table
-from bestofq.reports.domains import domain_table
-from bestofq.reports.table import result_table
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.domains import domain_grid, domain_results
+from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.rows import Selection
+from bestofq.reports.success import agent_results, success_table
 from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
@@ -141,7 +143,7 @@ def collect(
                     repeats=repeats or parts.settings.seed_runs,
                     values=values,
                 )
-                console.print(cost_table(opened, runs=[run], agents=[kind]).to_rich("Costs"))
+                console.print(cost_table(agent_costs(opened, Selection(runs=[run], agents=[kind]))))
 
     asyncio.run(work())
 
@@ -153,10 +155,20 @@ def train(
     set_: Set = None,
     store: Folder = RUNS,
     run: Annotated[list[str] | None, typer.Option(help="Runs to learn from; may be given again.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Replace another Q-function in --out.")] = False,
 ) -> None:
-    """Learn Q and V by IQL from stored episodes."""
-    with Store.open(store) as opened:
-        recipe.train(parts_of(config, set_), opened, run or [SEED_RUN], out, console)
+    """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
+
+    The first steps tell the time it takes: iql.steps and iql.network.hidden change it. On several devices:
+    torchrun --nproc-per-node N -m bestofq.cli.main train …
+    """
+    parts, runs = parts_of(config, set_), run or [SEED_RUN]
+
+    def read() -> TrainingSet | None:
+        with Store.open(store) as opened:
+            return recipe.training_set(parts, opened, runs, out, console, again=again)
+
+    learn(read, parts.settings.iql, out, console)
 
 
 @app.command()
@@ -178,7 +190,7 @@ def improve(
             with Store.open(store) as opened:
                 await recipe.best_of_q(parts, world, opened, out, console)
                 runs = [SEED_RUN, *map(cycle_run, range(1, parts.settings.cycles + 1))]
-                console.print(cost_table(opened, runs=runs).to_rich("Costs"))
+                console.print(cost_table(agent_costs(opened, Selection(runs=runs))))
 
     asyncio.run(work())
 
@@ -211,17 +223,25 @@ def evaluate(
     more += [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
     parts = parts_of(config, set_, model, base_url, *more, data=data)
     name = parts.settings.suite.name
-    given = (
-        agents.split(",")
-        if agents
-        else [kind for kind in AGENTS if q or shipped_q(parts.settings) or not parts.settings.reads_q(kind)]
-    )
-    kinds = [kind_of(kind.strip()) for kind in given]
+    kinds = [kind_of(kind.strip()) for kind in agents.split(",")] if agents else [*AGENTS]
+    if not agents and not q and not shipped_q(parts.settings):
+        learned = [kind for kind in kinds if parts.settings.reads_q(kind)]
+        kinds = [kind for kind in kinds if kind not in learned]
+        model = proposer_name(parts.settings)
+        console.print(
+            f"{' and '.join(learned)} are left out: no Q-function ships for {model} on {name}, and --q gives none."
+        )
     parts, values = with_values(parts, q, kinds)
     say_stale(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
+            if "prior" in kinds and not await parts.gives_log_probs():
+                sentence = f"{proposer_name(parts.settings)} gives no log-probabilities, which the agent prior needs"
+                if agents:
+                    raise ConfigError(f"{sentence}: leave prior out of --agents")
+                kinds.remove("prior")
+                console.print(f"prior is left out: {sentence}.")
             with Store.open(store) as opened:
                 await compare(
                     parts,
@@ -239,21 +259,22 @@ def evaluate(
                 show(opened)
 
     def show(opened: Store) -> None:
-        baseline = kinds[0] if len(kinds) > 1 else None
-        table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
-        costs = cost_table(opened, runs=[run], agents=kinds, split=split)
+        baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
+        chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)
+        results, costs = agent_results(opened, chosen), agent_costs(opened, chosen)
         parted = name in ("miniwob", "webvoyager")
-        domains = domain_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline) if parted else None
+        domains = domain_results(opened, chosen) if parted else None
         if domains is not None:
-            console.print(domains.to_rich(f"{name}, {split}, by {'task' if name == 'miniwob' else 'domain'}"))
-        console.print(table.to_rich(f"{name}, {split}"))
-        console.print(costs.to_rich("Costs"))
+            by = "task" if name == "miniwob" else "domain"
+            console.print(domain_grid(domains).titled(f"{name}, {split}, by {by}"))
+        console.print(success_table(results).titled(f"{name}, {split}"))
+        console.print(cost_table(costs))
         if out is not None:
             result = {
                 "command": this_command(),
-                "table": json.loads(table.to_json()),
-                "costs": json.loads(costs.to_json()),
-                **({} if domains is None else {"domains": json.loads(domains.to_json())}),
+                "table": results.model_dump(mode="json"),
+                "costs": costs.model_dump(mode="json"),
+                **({} if domains is None else {"domains": domains.model_dump(mode="json")}),
             }
             out.parent.mkdir(parents=True, exist_ok=True)
             write_json(out, result)

@@ -13,15 +13,18 @@ from bestofq.cli.config import load_config
 from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
 from bestofq.recipes.settings import BestOfQSettings
-from bestofq.reports.by_setting import by_setting, setting_sheet
+from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.curve import dev_base, dev_curve
-from bestofq.reports.folder import gather, write_folder
-from bestofq.reports.grid import grid_sheet
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.folder import write_folder
+from bestofq.reports.grid import grid_table
 from bestofq.reports.html import write_report
 from bestofq.reports.judged import JudgeError, judge_error
-from bestofq.reports.sheet import write_sheets
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.stats import Measure
+from bestofq.reports.table import write_tables
 from bestofq.store.store import Store
 
 console = Console()
@@ -47,7 +50,9 @@ def report(
     run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="Agents or rows to show; none: all.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="The agent or row others are compared with.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The agent or row others are compared with; none: prompting, else the first.")
+    ] = None,
     discount: Annotated[
         float | None, typer.Option(min=0, max=1, help="Of the outcome Q is compared with; none: Q's own, if known.")
     ] = None,
@@ -76,55 +81,37 @@ def report(
             "--discount": discount,
         },
     )
-    prices = dict(map(_price, price or ()))
     searching = load_config(BestOfQSettings, config, set_ or ()).agent_q
     with Store.open(folder, read_only=True) as opened:
-        curve, level = dev_curve(opened), dev_base(opened)
-        if out is not None or not diagnosed:
-            written = write_report(
-                opened,
-                out or folder / "report.html",
-                title="Best-of-Q",
-                runs=run,
-                agents=agent,
-                split=split,
-                baseline=baseline,
-                curve=curve,
-                curve_baseline=level,
-                prices=prices,
-                alpha=searching.alpha,
-                threshold=searching.threshold,
-            )
-            console.print(f"written: {written}")
-        if not diagnosed:
-            return
-        error = None if judge is None else _judge_error(opened, judge_store, judge_run, judge)
-        found = gather(
-            opened,
-            runs=run,
-            agents=agent,
-            split=split,
-            baseline=baseline,
-            curve=curve,
-            curve_baseline=level,
-            prices=prices,
+        baseline = baseline or read_rows(opened, Selection(runs=run, split=split))[0].baseline()
+        selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
+        options = Options(
+            curve=dev_curve(opened),
+            curve_baseline=dev_base(opened),
+            prices=dict(map(_price, price or ())) or None,
             discount=discount,
-            error=error,
+            error=None if judge is None else _judge_error(opened, judge_store, judge_run, judge),
             shown=episode or (),
             alpha=searching.alpha,
             threshold=searching.threshold,
         )
+        if out is not None or not diagnosed:
+            written = write_report(opened, out or folder / "report.html", selection, options, title="Best-of-Q")
+            console.print(f"written: {written}")
+        if not diagnosed:
+            return
+        found = gather(opened, selection, options)
         if html is not None:
             console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")
-    names = [sheet.name for sheet in found.sheets]
+    names = [one.name for one in found.tables]
     if unknown := [name for name in table or () if name not in (*names, "all")]:
         raise InputError(f"there is no table {unknown[0]!r} of these runs: there are {', '.join(names)}")
-    for sheet in found.sheets:
-        if table and (sheet.name in table or "all" in table):
-            console.print(sheet.to_rich())
+    for one in found.tables:
+        if table and (one.name in table or "all" in table):
+            console.print(one)
     for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex")):
         if to is not None:
-            console.print(f"written: {len(write_sheets(found.sheets, to, [ending]))} tables in {to}")
+            console.print(f"written: {len(write_tables(found.tables, to, [ending]))} tables in {to}")
 
 
 def compare(
@@ -139,7 +126,7 @@ def compare(
     agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Row to compare with: 'test, prompting'; none: the first.")
+        str | None, typer.Option(help="Row to compare with: 'test, prompting'; none: prompting, else the first.")
     ] = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=PERCENT, a line in the picture: human=50.")] = None,
     svg: Annotated[Path | None, typer.Option(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
@@ -164,13 +151,13 @@ def compare(
         for one in opened.values():
             one.close()
     keys = rows[0].keys  # and `agent`, where there are several
-    sheets = [setting_sheet(rows), *([grid_sheet(rows, *keys)] if len(keys) == 2 else [])]
-    for sheet in sheets:
-        console.print(sheet.to_rich())
+    tables = [setting_table(rows), *([grid_table(rows, *keys)] if len(keys) == 2 else [])]
+    for table in tables:
+        console.print(table)
     if svg is not None:
         drawn = bars_svg(
             [(row.name, Measure(value=row.success.mean, interval=row.interval)) for row in rows],
-            title=sheets[0].title,
+            title=tables[0].title,
             references=list(map(_reference, reference or ())),
         )
         svg.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +165,7 @@ def compare(
         console.print(f"written: {svg}")
     for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex"), (markdown, "md")):
         if to is not None:
-            for path in write_sheets(sheets, to, [ending]):
+            for path in write_tables(tables, to, [ending]):
                 console.print(f"written: {path}")
 
 

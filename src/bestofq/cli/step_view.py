@@ -9,7 +9,7 @@ from rich.status import Status
 from rich.text import Text
 
 from bestofq.cli.spending import spending_by_role
-from bestofq.core.decision import Decision, State, Step, Usage
+from bestofq.core.decision import Decision, Episode, State, Step, Usage
 from bestofq.core.observation import Observation
 from bestofq.core.usage import merge_usage
 
@@ -84,6 +84,10 @@ class StepView:
         self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))
         self._since = now
         self._wait("thinking")
+
+    def ended(self, episode: Episode) -> None:
+        """After the last step: a proposal that led to none has its cost too."""
+        self._usage = merge_usage((*self._usage, *episode.verdict.unstepped))
 
     def happened(self, seen: Observation) -> None:
         """What came of the action before, beside the page itself."""

@@ -15,7 +15,7 @@ from bestofq.core.observation import Element, Point
 
 
 class Targeted(Noun):
-    """An action on one element: give exactly one of `mark`, `point`, `target`."""
+    """An action on one element: give exactly one of `mark`, `point`, `target`. A localizer adds a point to a target."""
 
     mark: int | None = Field(default=None, ge=1, description="number of an element of the current observation")
     point: Point | None = Field(default=None, description="CSS pixels from the viewport's top left corner")
@@ -25,7 +25,7 @@ class Targeted(Noun):
     @model_validator(mode="after")
     def _one_target(self) -> Self:
         given = [name for name in ("mark", "point", "target") if getattr(self, name) is not None]
-        if len(given) != 1:
+        if len(given) != 1 and given != ["point", "target"]:
             raise ValueError(f"give exactly one of mark, point, target; got {given or 'none'}")
         return self
 
@@ -103,6 +103,16 @@ Action = Annotated[
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 
+def identity(action: Action) -> Action:
+    """Equal for two actions on one page if and only if they are the same action.
+
+    What a localizer adds to a target in words (its point, or why it found none) makes no other action.
+    """
+    if isinstance(action, Targeted) and action.target is not None:
+        return action.model_copy(update={"point": None, "refusal": None})
+    return action
+
+
 def action_text(action: Action, elements: Sequence[Element] | None = None) -> str:
     """One line for the action. With `elements`, a mark is replaced by what it names, so that the line still means
     something on another page (histories, embeddings); without, it is the command a model writes: `click [7]`."""
@@ -141,6 +151,7 @@ def _target(action: Targeted, elements: Sequence[Element] | None) -> str:
     if action.mark is not None:
         named = next((e for e in elements or () if e.mark == action.mark), None)
         return f"[{action.mark}]" if named is None else " ".join((named.role, named.name, *_states(named)))
-    if action.point is not None:
-        return f"({action.point.x:g}, {action.point.y:g})"
-    return f"<{action.target}>"
+    if action.target is not None:
+        return f"<{action.target}>"
+    assert action.point is not None
+    return f"({action.point.x:g}, {action.point.y:g})"

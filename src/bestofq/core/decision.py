@@ -1,12 +1,14 @@
 """What the agent weighs (`Candidate`, `Decision`) and what comes of it (`Step`, `Verdict`, `Episode`)."""
 
+from collections.abc import Iterable
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from bestofq.core.actions import Action
+from bestofq.core.actions import Action, identity
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Screenshot, Task
+from bestofq.core.seeds import step_seed
 
 Role = Literal["proposer", "localizer", "embedder", "critic", "judge"]
 Outcome = Literal["success", "failure", "blocked", "impossible", "unparseable", "unjudged", "infra_error"]
@@ -47,6 +49,14 @@ class Candidate(Noun):
     reply_ids: tuple[int, ...] | None = Field(
         default=None, description="the reply's tokens as drawn, its end included: what log_prob is the likelihood of"
     )
+
+
+def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates in their order, the first of each action: two buttons with the same words are two actions."""
+    found: dict[Action, Candidate] = {}
+    for candidate in candidates:
+        found.setdefault(identity(candidate.action), candidate)
+    return tuple(found.values())
 
 
 class Proposal(Noun):
@@ -118,6 +128,12 @@ class State(Noun):
     decisions: tuple[Decision, ...] = ()
     observation: Observation
     screenshots: tuple[Screenshot, ...] = Field(default=(), description="of earlier steps, oldest first")
+    seed: int = Field(default=0, description="of the episode's draws: `episode_seed`")
+
+    @property
+    def step_seed(self) -> int:
+        """The seed of what is drawn at this step."""
+        return step_seed(self.seed, len(self.decisions))
 
 
 class StepResult(Noun):
@@ -147,7 +163,17 @@ class Verdict(Noun):
     outcome: Outcome
     reason: str = ""
     judge: str = Field(default="", description="name of the judge who gave it; empty: the environment or the rollout")
-    usage: tuple[Usage, ...] = Field(default=(), description="what the judge used")
+    usage: tuple[Usage, ...] = Field(
+        default=(), description="what the judge used, or a last proposal that held no valid action"
+    )
+    replies: tuple[str, ...] | None = Field(
+        default=None, description="the raw replies of a last proposal that held no valid action; None: there was none"
+    )
+
+    @property
+    def unstepped(self) -> tuple[Usage, ...]:
+        """What the agent used for a proposal that led to no step."""
+        return () if self.replies is None else self.usage
 
 
 class Provenance(Noun):
@@ -157,7 +183,7 @@ class Provenance(Noun):
     commit: str | None = None
     config_hash: str = ""
     prompt_hash: str = ""
-    seed: int = 0
+    seed: int = Field(default=0, description="of a run: the settings'; of an episode: that of its draws")
     started_at: str = Field(default="", description="ISO 8601, UTC")
     command: str = Field(default="", description="what was typed to begin it; empty: not known")
 
@@ -173,3 +199,8 @@ class Episode(Noun):
     final: Observation | None = None
     verdict: Verdict
     provenance: Provenance
+
+    @property
+    def usage(self) -> tuple[Usage, ...]:
+        """What the agent used: at its steps, and for a last proposal that held no valid action. Not the judge's."""
+        return (*(used for step in self.steps for used in step.decision.usage), *self.verdict.unstepped)

@@ -15,6 +15,10 @@ BestOfQError                   one clear sentence: what, which value, which limi
 An action that cannot be carried out is none of these: it is `Observation.error`, data for the agent.
 """
 
+from collections.abc import Sequence
+
+from bestofq.core.decision import Usage
+
 
 class BestOfQError(Exception):
     """Base of all; its message is a sentence fit for the terminal."""
@@ -63,4 +67,8 @@ class ContextError(ModelError):
 
 
 class ReplyError(BestOfQError):
-    """A model's reply holds no valid action."""
+    """A model's reply holds no valid action. `usage`: what asking for it took; `replies`: all that came, as written."""
+
+    def __init__(self, message: str, *, usage: Sequence[Usage] = (), replies: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.usage, self.replies = tuple(usage), tuple(replies)

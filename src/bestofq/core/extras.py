@@ -5,7 +5,7 @@ from typing import Any
 
 from bestofq.core.errors import SetupError
 
-EXTRAS = {"accelerate": "agentq", "datasets": "agentq", "peft": "agentq", "pyarrow": "agentq", "trl": "agentq"}
+EXTRAS = {"accelerate": "agentq", "peft": "agentq", "pyarrow": "agentq"}
 
 
 def extra(module: str) -> Any:

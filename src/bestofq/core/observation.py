@@ -32,7 +32,7 @@ class Task(Noun):
     suite: str
     goal: str = Field(description="what the user wants, in words")
     start_url: str
-    seed: int = 0
+    seed: int = Field(default=0, description="of what its pages hold: the same in every run")
     split: Split = "test"
     allowed_hosts: tuple[str, ...] = Field(default=(), description="hosts the browser may reach; empty: any")
 

@@ -16,7 +16,9 @@ from bestofq.core.transitions import Floats
 class Env(Protocol):
     """A world of tasks. One instance runs one episode at a time and may be reset again."""
 
-    async def reset(self, task: Task, *, seed: int) -> Observation: ...
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        """Begin the task; `seed` is its own (`Task.seed`), so that each run begins on the same page."""
+        ...
 
     async def step(self, action: Action) -> StepResult: ...
 
@@ -24,7 +26,7 @@ class Env(Protocol):
 
 
 @runtime_checkable
-class Restores(Protocol):
+class Checkpointable(Protocol):
     """An environment that can be put back to where it was, and played on from there another way (Agent Q, 5.1.2)."""
 
     async def save(self) -> object:
@@ -40,6 +42,14 @@ class Proposer(Protocol):
     """Offers 1 to n candidates, the first its greedy choice, all with distinct actions."""
 
     async def propose(self, state: State, n: int) -> Proposal: ...
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """A proposer that can draw one action from its policy, by the task's seed, as rollouts of a search do (Agent Q,
+    5.1.2). One that cannot is asked for its first choice."""
+
+    async def sample(self, state: State) -> Proposal: ...
 
 
 class Scorer(Protocol):

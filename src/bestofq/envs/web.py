@@ -12,7 +12,8 @@ from bestofq.core.errors import BrowserError
 from bestofq.core.irreversible import element_of, irreversible
 from bestofq.core.observation import Observation, Task
 
-User = Callable[[str], Awaitable[str]]
+User = Callable[[str], Awaitable[str | None]]
+"""A question → the reply, or None where nobody is there to reply."""
 Approve = Callable[[str], Awaitable[bool]]
 """What seems irreversible, in one sentence → whether it may be done."""
 Evaluator = Callable[[Task, Action, Observation], Awaitable[tuple[float, bool]]]

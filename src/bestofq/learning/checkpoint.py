@@ -26,6 +26,13 @@ from bestofq.learning.value import ValueModel
 CARD = "checkpoint.json"
 
 
+class EpisodeSet(Noun):
+    """The episodes that a Q-function is learned from."""
+
+    count: int = Field(ge=0)
+    fingerprint: str = Field(description="16 hex digits over their ids, verdicts and numbers of steps, in order")
+
+
 class Card(Noun):
     """What `checkpoint.json` holds: all that the weights do not tell."""
 
@@ -38,14 +45,18 @@ class Card(Noun):
     network: NetworkConfig = Field(description="shape of the stored weights; `project` None where it was folded away")
     config: IQLConfig
     data: str = Field(description="fingerprint of the transitions")
+    episodes: EpisodeSet | None = Field(default=None, description="that the transitions come from; None: unknown")
 
 
-def save_training(directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int) -> Path:
+def save_training(
+    directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
+) -> Path:
     """All that going on takes: Q, V, the target, both optimizers. Written atomically; returns `directory`.
 
     Raises CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was.
     """
-    return _write(directory, _training_tensors(iql), _card("training", iql, iql.config.network, embed, train_n))
+    card = _card("training", iql, iql.config.network, embed, train_n, episodes)
+    return _write(directory, training_tensors(iql), card)
 
 
 def load_training(directory: Path, *, embed: EmbedSpec, device: str | None = None) -> IQL:
@@ -54,10 +65,7 @@ def load_training(directory: Path, *, embed: EmbedSpec, device: str | None = Non
     iql = IQL(card.embed.dim, card.config if device is None else card.config.model_copy(update={"device": device}))
     tensors = _read_tensors(directory, card)
     try:
-        for prefix, network in (("q", iql.q), ("v", iql.v), ("q_target", iql.q_target)):
-            network.load_state_dict(_below(prefix, tensors))
-        for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
-            _load_adam(adam, _below(prefix, tensors))
+        put_training_tensors(iql, tensors)
     except (RuntimeError, KeyError) as error:
         raise CheckpointError(f"The weights in {directory} do not fit the networks of its {CARD}: {error}") from error
     iql.step, iql.data = card.step, card.data
@@ -70,6 +78,7 @@ def export_value(
     *,
     embed: EmbedSpec,
     train_n: int,
+    episodes: EpisodeSet | None = None,
     dtype: torch.dtype = torch.float16,
     fold: bool = True,
 ) -> Path:
@@ -78,7 +87,7 @@ def export_value(
     q, v = (folded(iql.q), folded(iql.v)) if fold else (iql.q, iql.v)
     tensors = {f"q.{name}": value.to(dtype) for name, value in q.state_dict().items()}
     tensors |= {f"v.{name}": value.to(dtype) for name, value in v.state_dict().items()}
-    return _write(directory, tensors, _card("value", iql, q.config, embed, train_n))
+    return _write(directory, tensors, _card("value", iql, q.config, embed, train_n, episodes))
 
 
 def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> ValueModel:
@@ -123,7 +132,14 @@ def read_card(directory: Path) -> Card:
         raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
 
 
-def _card(kind: Literal["training", "value"], iql: IQL, network: NetworkConfig, embed: EmbedSpec, n: int) -> Card:
+def _card(
+    kind: Literal["training", "value"],
+    iql: IQL,
+    network: NetworkConfig,
+    embed: EmbedSpec,
+    n: int,
+    episodes: EpisodeSet | None,
+) -> Card:
     if embed.dim != iql.dim:
         raise CheckpointError(f"The EmbedSpec says vectors of {embed.dim} numbers, Q and V read {iql.dim}.")
     return Card(
@@ -135,6 +151,7 @@ def _card(kind: Literal["training", "value"], iql: IQL, network: NetworkConfig, 
         network=network,
         config=iql.config,
         data=iql.data,
+        episodes=episodes,
     )
 
 
@@ -149,13 +166,22 @@ def _fitting_card(directory: Path, kind: Literal["training", "value"] | None, em
     return card
 
 
-def _training_tensors(iql: IQL) -> dict[str, Tensor]:
+def training_tensors(iql: IQL) -> dict[str, Tensor]:
+    """Q, V, the target and both optimizers, by name."""
     networks = {"q": iql.q, "v": iql.v, "q_target": iql.q_target}
     tensors = {f"{p}.{name}": value for p, network in networks.items() for name, value in network.state_dict().items()}
     for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
         for index, state in adam.state_dict()["state"].items():
             tensors |= {f"{prefix}.{index}.{name}": value for name, value in state.items()}
     return tensors
+
+
+def put_training_tensors(iql: IQL, tensors: Mapping[str, Tensor]) -> None:
+    """The way back of `training_tensors`. RuntimeError or KeyError where they are of other networks."""
+    for prefix, network in (("q", iql.q), ("v", iql.v), ("q_target", iql.q_target)):
+        network.load_state_dict(_below(prefix, tensors))
+    for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
+        _load_adam(adam, _below(prefix, tensors))
 
 
 def _load_adam(adam: torch.optim.Adam, tensors: Mapping[str, Tensor]) -> None:

@@ -1,9 +1,10 @@
 """One process or many: the device of this process, and the averages over all of them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 from torch import Tensor, distributed
@@ -48,6 +49,29 @@ class Group:
 
     rank: int = 0
     size: int = 1
+    patient: distributed.ProcessGroup | None = None
+    """The same processes over gloo, which wait for days: `share` takes as long as the first process reads."""
+
+    def share(self, make: Callable[[], Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        """The tensors that `make` gives in the first process, on the CPU of every process. The others wait; where
+        `make` raises, they get none."""
+        if self.size == 1:
+            return dict(make())
+        try:
+            tensors = {name: t.cpu().contiguous() for name, t in make().items()} if self.rank == 0 else {}
+        except BaseException:
+            self._send({})
+            raise
+        return self._send(tensors)
+
+    def _send(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        shapes = [{name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}]
+        distributed.broadcast_object_list(shapes, src=0, group=self.patient)
+        if self.rank > 0:
+            tensors = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in shapes[0].items()}
+        for tensor in tensors.values():
+            distributed.broadcast(tensor.view(-1).view(torch.uint8), src=0, group=self.patient)
+        return tensors
 
     def average_(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes, in one exchange."""
@@ -75,7 +99,8 @@ def process_group(device: torch.device) -> Iterator[Group]:
             torch.cuda.set_device(device)
         distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
         try:
-            yield Group(distributed.get_rank(), distributed.get_world_size())
+            patient = distributed.new_group(backend="gloo", timeout=timedelta(days=7))
+            yield Group(distributed.get_rank(), distributed.get_world_size(), patient)
         finally:
             distributed.destroy_process_group()
     else:

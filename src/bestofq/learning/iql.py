@@ -4,7 +4,8 @@ import copy
 import math
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from contextlib import nullcontext
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from bestofq.core.errors import CheckpointError, ConfigError
+from bestofq.core.identity import FREE, differences, identity_of
 from bestofq.core.noun import Noun
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
@@ -33,11 +35,14 @@ class IQLConfig(Noun):
     steps: PositiveInt = Field(default=50_000, description="gradient steps; B.1 says 50,000 epochs and no data size")
     network: NetworkConfig = NetworkConfig()
     seed: int = Field(default=0, ge=0)
-    device: str = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
+    device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"
     )
-    log_every: PositiveInt = Field(default=100, description="steps per row of metrics")
+    log_every: Annotated[PositiveInt, FREE] = Field(default=100, description="steps per row of metrics")
+    checkpoint_seconds: Annotated[float, FREE] = Field(
+        default=60, ge=0, description="between checkpoints of an unfinished training; 0: after each step"
+    )
 
 
 class IQLRow(Noun):
@@ -70,6 +75,7 @@ class IQL:
     """
 
     def __init__(self, dim: int, config: IQLConfig) -> None:
+        config = _sized(config, dim)
         self.dim, self.config, self.step, self.data = dim, config, 0, ""
         self.device = choose_device(config.device)
         bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bfloat16(self.device))
@@ -144,21 +150,22 @@ def train_iql(
     resume: IQL | None = None,
     start: tuple[QNetwork, VNetwork] | None = None,
     on_row: Callable[[IQLRow], Any] | None = None,
-    on_checkpoint: Callable[[IQL], Any] | None = None,
-    checkpoint_every: int = 1000,
+    on_step: Callable[[IQL], Any] | None = None,
+    group: Group | None = None,
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
     `resume` goes on with a loaded checkpoint (same data, same config); `start` begins a new run from given weights.
-    Under torchrun each process calls this with the same arguments, and the batch is split among them; `on_row` and
-    `on_checkpoint` (every `checkpoint_every` steps and at the end) are called in the first process only.
+    Under torchrun each process calls this with the same arguments, and the batch is split among them (`group`, None:
+    all that torchrun began); `on_row`, and `on_step` after each step, are called in the first process only.
     Raises DataError, ConfigError, CheckpointError.
     """
     iql = resume or IQL(data.dim, config or IQLConfig())
     _claim(iql, data, config)
     if start is not None:
         _begin_from(iql, *start)
-    with process_group(iql.device) as group, torch.random.fork_rng(devices=_gpus(iql.device)):
+    joined = process_group(iql.device) if group is None else nullcontext(group)
+    with joined as group, torch.random.fork_rng(devices=_gpus(iql.device)):
         if iql.config.batch_size % group.size:
             raise ConfigError(f"batch_size {iql.config.batch_size} is not a multiple of the {group.size} processes.")
         batches = Batches(
@@ -172,14 +179,13 @@ def train_iql(
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
             sums += iql.update(batches[iql.step], group)
-            last = iql.step == iql.config.steps
-            if last or iql.step % iql.config.log_every == 0:
+            if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
                 group.average_([sums])
                 if on_row is not None and group.rank == 0:
                     on_row(_row(iql, (sums / (iql.step - since)).tolist(), time.perf_counter() - began))
                 sums, since = torch.zeros_like(sums), iql.step
-            if on_checkpoint is not None and group.rank == 0 and (last or iql.step % checkpoint_every == 0):
-                on_checkpoint(iql)
+            if on_step is not None and group.rank == 0:
+                on_step(iql)
     return iql
 
 
@@ -200,11 +206,11 @@ def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
     """Tie a learner to its data; refuse other data or another configuration than it began with."""
     if data.dim != iql.dim:
         raise CheckpointError(f"The data has vectors of {data.dim} numbers, the checkpoint is for {iql.dim}.")
-    for name in IQLConfig.model_fields if config is not None else ():
-        began, now = getattr(iql.config, name), getattr(config, name)
-        if began != now and name not in ("device", "log_every"):
+    if config is not None:
+        config = _sized(config, iql.dim)
+        for name, began, now in differences(identity_of(iql.config), identity_of(config)):
             raise ConfigError(f"A resumed run keeps its configuration: it began with {name} {began}, this says {now}.")
-    iql.config = config or iql.config
+        iql.config = config
     found = fingerprint(data)
     if iql.data not in ("", found):
         raise CheckpointError(
@@ -212,6 +218,11 @@ def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
             "or start a new run from its weights."
         )
     iql.data = found
+
+
+def _sized(config: IQLConfig, dim: int) -> IQLConfig:
+    """With the widths that its networks have for vectors of `dim` numbers."""
+    return config.model_copy(update={"network": config.network.at(dim)})
 
 
 def _begin_from(iql: IQL, q: QNetwork, v: VNetwork) -> None:

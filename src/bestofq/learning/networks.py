@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Collection
 from itertools import islice, pairwise
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import torch
 from pydantic import Field, PositiveInt
@@ -14,18 +14,47 @@ from bestofq.core.noun import Noun
 Input = Literal["state", "action", "task"]
 
 
-class NetworkConfig(Noun):
-    """The shape both networks share. At D = 2048 the defaults give Q 11.19 M and V 8.04 M parameters."""
+PAPER_DIM = 2048
+"""D of the embeddings that B.2's widths are for."""
+PAPER_PROJECT = 1024
+PAPER_HIDDEN = (1024, 1024, 512, 256, 128, 64)
+LEAST_WIDTH = 16
 
-    project: PositiveInt | None = Field(
-        default=1024, description="width each embedding is projected to (B.2); None: concatenated as they are"
+
+class NetworkConfig(Noun):
+    """The shape both networks share. At D = 2048 the defaults are B.2's: Q has 11.19 M parameters, V 8.04 M."""
+
+    project: PositiveInt | Literal["auto"] | None = Field(
+        default="auto",
+        description="width each embedding is projected to, 1024 in B.2; None: concatenated as they are; auto: B.2's "
+        "where D is above it, else None (a wider projection without an activation is no other function)",
     )
-    hidden: tuple[PositiveInt, ...] = Field(
-        default=(1024, 1024, 512, 256, 128, 64), min_length=1, description="widths of the hidden layers (B.2)"
+    hidden: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | Literal["auto", "paper"] = Field(
+        default="auto",
+        description="widths of the hidden layers; paper: 1024, 1024, 512, 256, 128, 64 (B.2); auto: these × D / 2048, "
+        "each at least 16 and at most B.2's",
     )
     dropout: float = Field(default=0.1, ge=0, lt=1, description="after each hidden layer; the paper gives no rate")
     q_without: tuple[Input, ...] = Field(default=(), description="inputs that Q does not see, zeros for it: ablations")
     v_without: tuple[Input, ...] = Field(default=(), description="inputs that V does not see")
+
+    def at(self, dim: int) -> "NetworkConfig":
+        """The same with the widths that it has for vectors of `dim` numbers."""
+        return self.model_copy(update={"project": self.projected(dim), "hidden": self.widths(dim)})
+
+    def projected(self, dim: int) -> int | None:
+        """The width each embedding is projected to."""
+        if self.project == "auto":
+            return PAPER_PROJECT if dim > PAPER_PROJECT else None
+        return self.project
+
+    def widths(self, dim: int) -> tuple[int, ...]:
+        """The widths of the hidden layers."""
+        if self.hidden == "paper":
+            return PAPER_HIDDEN
+        if self.hidden == "auto":
+            return tuple(min(width, max(LEAST_WIDTH, width * dim // PAPER_DIM)) for width in PAPER_HIDDEN)
+        return self.hidden
 
 
 class EmbeddingMLP(nn.Module):
@@ -33,14 +62,15 @@ class EmbeddingMLP(nn.Module):
 
     def __init__(self, dim: int, inputs: tuple[Input, ...], without: Collection[Input], config: NetworkConfig) -> None:
         super().__init__()
-        self.dim, self.config = dim, config
+        self.dim, self.config = dim, config.at(dim)
         self.seen = tuple(name not in without for name in inputs)
-        width = config.project or dim
-        self.project = nn.ModuleList(nn.Linear(dim, width) if config.project else nn.Identity() for _ in inputs)
+        project, hidden = config.projected(dim), config.widths(dim)
+        width = self.width = project or dim
+        self.project = nn.ModuleList(nn.Linear(dim, width) if project else nn.Identity() for _ in inputs)
         self.body = nn.Sequential()
-        for before, after in pairwise((len(inputs) * width, *config.hidden)):
+        for before, after in pairwise((len(inputs) * width, *hidden)):
             self.body.extend((nn.Linear(before, after), nn.ReLU(), nn.Dropout(config.dropout)))
-        self.out = nn.Linear(config.hidden[-1], 1)
+        self.out = nn.Linear(hidden[-1], 1)
 
     def _value(self, *parts: Tensor) -> Tensor:
         projected = [
@@ -57,8 +87,7 @@ class EmbeddingMLP(nn.Module):
     def part(self, index: int, vectors: Tensor) -> Tensor:
         """What one embedding [..., D] adds to the first hidden layer [..., H]. No activation stands before it, so that
         the parts add up, and one that comes again need not be computed again."""
-        width = self.config.project or self.dim
-        columns = slice(index * width, (index + 1) * width)
+        columns = slice(index * self.width, (index + 1) * self.width)
         projected = self.project[index](vectors if self.seen[index] else torch.zeros_like(vectors))
         return nn.functional.linear(projected, self._first.weight[:, columns])
 
@@ -103,6 +132,14 @@ class VNetwork(EmbeddingMLP):
 
 
 Network = TypeVar("Network", QNetwork, VNetwork)
+
+
+def parameter_counts(dim: int, config: NetworkConfig) -> tuple[int, int]:
+    """Of Q and of V for vectors of `dim` numbers."""
+    with torch.device("meta"):
+        networks = QNetwork(dim, config), VNetwork(dim, config)
+    q, v = (sum(p.numel() for p in network.parameters()) for network in networks)
+    return q, v
 
 
 @torch.no_grad()

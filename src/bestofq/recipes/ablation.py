@@ -18,12 +18,13 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
 from bestofq.core.transitions import Transitions
-from bestofq.learning.checkpoint import CARD, load_value
+from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation_config import Ablation, ArmConfig
 from bestofq.recipes.ablation_data import Sources, choose
-from bestofq.recipes.best_of_q import collect, learn, transitions_of
+from bestofq.recipes.best_of_q import collect, transitions_of
 from bestofq.recipes.parts import Parts
+from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn
 from bestofq.recipes.run_config import run_config, search_settings
 from bestofq.recipes.worlds import open_world
 from bestofq.store.records import EpisodeSummary
@@ -107,20 +108,24 @@ class AblationRunner:
         self, parts: Parts, source: Store, learned: Sequence[EpisodeSummary], seed: int
     ) -> tuple[ValueModel, str]:
         """The Q-function of a seed, and the name of its folder."""
-        iql, spec = parts.settings.iql.model_copy(update={"seed": seed}), parts.embedder.spec
-        ids = [episode.id for episode in learned]
-        kept = iql.model_dump(mode="json", exclude={"device", "log_every"})
-        key = key_of({"episodes": ids, "embed": spec.hash, "iql": kept, "n": parts.settings.n_candidates})
+        config, spec = parts.settings.iql.model_copy(update={"seed": seed}), parts.embedder.spec
+        origin = Origin.of(parts, learned, config)
+        key = key_of(origin.identity)
         out = self.out / "q" / key
-        if (out / CARD).exists():
-            return load_value(out, embed=spec), key
-        data = key_of({"episodes": ids, "embed": spec.hash})
-        if self._last is None or self._last[0] != data:
-            wanted = set(ids)
-            runs = dict.fromkeys(episode.run for episode in learned)
-            episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
-            self._last = data, transitions_of(parts, episodes, source, self.sources.vectors(spec), self.console)
-        return learn(parts, self._last[1], out, self.console, iql=iql), key
+
+        def read() -> TrainingSet | None:
+            if is_learned(out, origin, self.console):
+                return None
+            data = key_of({"episodes": origin.identity["episodes"], "embed": spec.hash})
+            if self._last is None or self._last[0] != data:
+                wanted = {episode.id for episode in learned}
+                runs = dict.fromkeys(episode.run for episode in learned)
+                episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
+                self._last = data, transitions_of(parts, episodes, source, self.sources.vectors(spec), self.console)
+            return TrainingSet(origin, self._last[1])
+
+        learn(read, config, out, self.console)
+        return load_value(out, embed=spec), key
 
     async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""

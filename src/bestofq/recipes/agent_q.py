@@ -1,7 +1,10 @@
 """Agent Q (arXiv 2408.07199, Algorithm 1): search each task's tree → preference pairs → DPO → the next round."""
 
 import asyncio
+import hashlib
+import json
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +17,12 @@ from bestofq.core.errors import ConfigError, DataError, InfraError, InputError
 from bestofq.core.extras import extra
 from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.learning.distributed import group_left, is_first_process
-from bestofq.learning.preferences import PreferenceProgress, train_on_preferences
-from bestofq.learning.rft import RFTProgress, train_on_successes
+from bestofq.learning.objectives import PairMeans, TurnMeans
+from bestofq.learning.tuning import TuningProgress, train_on_preferences, train_on_successes
 from bestofq.learning.value import ValueModel
 from bestofq.models.local import SHIPPED, LocalModel
 from bestofq.recipes.bars import bar
@@ -27,11 +31,10 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.run_config import check_searched
 from bestofq.recipes.searching import ranker, search_config
 from bestofq.recipes.worlds import World, open_world
-from bestofq.rollouts.episode import episode_seed
+from bestofq.search.backtracking import EnvPool, same_page
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.pairs import node_pairs, rollouts
-from bestofq.search.returning import Places, same_page
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import MutableTree
 from bestofq.store.pairs import PairSource
 from bestofq.store.store import Store
 
@@ -48,15 +51,18 @@ async def agent_q(parts: Parts, store: Store, out: Path, console: Console) -> Pa
     settings = parts.settings.agent_q
     check(parts)
     policy = parts
+    buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
     for number in range(1, settings.rounds + 1):
         run = round_run(number)
         async with open_world(policy) as world:
             trees = await search_training(policy, world, store, run, console, part=number - 1, of=settings.rounds)
-        pairs = list(step_pairs(policy, trees))
-        need_pairs(pairs, len(trees))
-        folder = tune(policy, pairs, out / f"policy-{number}", console)
+        buffer.append(list(step_pairs(policy, trees)))
+        need_pairs(buffer[-1], len(trees))
+        replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
+        folder = tune(policy, [*replayed, *buffer[-1]], out / f"policy-{number}", console)
         console.print(
-            f"round {number} of {settings.rounds}: {len(pairs):,} pairs of {len(trees)} trees; the policy: {folder}"
+            f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
+            f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
         )
         policy = policy.playing(folder)
     return policy
@@ -164,43 +170,42 @@ async def _search(
     values: ValueModel | None,
     advance: Callable[[], None],
 ) -> SearchTree:
-    seeded = task.model_copy(update={"seed": episode_seed(parts.settings.seed, task.id, 0)})
     config = search_config(parts, world)
-    places = Places(world.make_env, seeded, limit=config.parallel)
+    envs = EnvPool(world.make_env, task, config, world.irreversible)
     try:
-        root = await places.start(())
+        root = await envs.start()
         kept = store.trees.load(run, task.suite, task.id)
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
             kept = None
-        tree = GrowingTree(seeded, root) if kept is None else GrowingTree.thawed(kept)
-        state = State(task=seeded, observation=root)
+        tree = MutableTree(task, root) if kept is None else MutableTree.from_tree(kept)
+        seed = episode_seed(parts.settings.seed, run, "search", task, 0)
+        state = State(task=task, observation=root, seed=seed)
         search = Search(
             tree,
             state,
-            places,
+            envs,
             proposer=parts.proposer(),
             ranker=ranker(parts, values),
             config=config,
-            irreversible=world.irreversible,
             judge=world.judge,
         )
         if kept is not None:
             search.usage += kept.usage
             for before in kept.back:
-                places.costs.add(before.way, before.count, before.seconds)
+                envs.costs.add(before.way, before.count, before.seconds)
         for _ in range(tree.visits[0]):
             advance()
 
         async def keep(_: float) -> None:
             advance()
             search.usage[:] = merge_usage(search.usage)
-            await store.trees.save(run, tree.frozen(search.usage, places.costs.frozen()))
+            await store.trees.save(run, tree.to_tree(search.usage, envs.costs.to_tuple()))
 
         await search.run(config.iterations - tree.visits[0], keep)
-        return tree.frozen(search.usage, places.costs.frozen())
+        return tree.to_tree(search.usage, envs.costs.to_tuple())
     finally:
-        await places.close()
+        await envs.close()
 
 
 # ---- what is learned from
@@ -270,26 +275,31 @@ def _turn(parts: Parts, tree: SearchTree, node: int) -> Turn:
 
 
 def source(parts: Parts) -> PairSource:
-    """What drew the turns: pairs of another model, weights or prompt are not learned from."""
-    return PairSource(model=parts.model.name, revision=parts.model.revision, prompt=parts.prompts)
+    """What drew the turns, and what can learn from them."""
+    tokens = json.dumps(parts.model.tokenizer.get_vocab(), sort_keys=True)
+    return PairSource(
+        model=parts.model.name,
+        revision=parts.model.revision,
+        prompt=parts.prompts,
+        tokens=hashlib.sha256(tokens.encode()).hexdigest()[:16],
+    )
 
 
 # ---- learning
 
 
 def tune(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
-    """DPO (Eq. 5 or 6) from the model that drew the pairs; the folder of the tuned one. On all processes launched."""
+    """DPO (Eq. 5 or 6) from the model that drew the pairs, or the last of them; the folder of the tuned one. On all
+    processes launched."""
     config = parts.settings.agent_q.dpo
     with _bar("DPO", console) as show:
 
-        def report(row: PreferenceProgress) -> None:
-            show(row.step, row.steps, f"loss {row.pairs.loss:.3f}, {100 * row.pairs.accuracy:.0f} % right way round")
+        def report(row: TuningProgress[PairMeans]) -> None:
+            show(row.step, row.steps, f"loss {row.means.loss:.3f}, {100 * row.means.accuracy:.0f} % right way round")
 
         with group_left():
             folder = train_on_preferences(_weights(parts, config.lora is not None), pairs, config, report, out=out)
-    if is_first_process():
-        parts.model.tokenizer.save_pretrained(folder)
-    return folder
+    return _with_tokenizer(parts, folder)
 
 
 def reinforce(parts: Parts, trees: Iterable[SearchTree], out: Path, console: Console) -> Path:
@@ -298,12 +308,18 @@ def reinforce(parts: Parts, trees: Iterable[SearchTree], out: Path, console: Con
     turns = [turn for turns in successful_turns(parts, trees) for turn in turns]
     with _bar("RFT", console) as show:
 
-        def report(row: RFTProgress) -> None:
-            show(row.step, row.steps, f"loss {row.loss:.3f}")
+        def report(row: TuningProgress[TurnMeans]) -> None:
+            show(row.step, row.steps, f"loss {row.means.loss:.3f}")
 
-        model = _weights(parts, config.lora is not None)
         with group_left():
-            return train_on_successes(model, turns, config, report, tokenizer=parts.model.tokenizer, out=out)
+            folder = train_on_successes(_weights(parts, config.lora is not None), turns, config, report, out=out)
+    return _with_tokenizer(parts, folder)
+
+
+def _with_tokenizer(parts: Parts, folder: Path) -> Path:
+    if is_first_process():
+        parts.model.tokenizer.save_pretrained(folder)
+    return folder
 
 
 def _weights(parts: Parts, adapters: bool) -> Any:

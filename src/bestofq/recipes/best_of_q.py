@@ -1,7 +1,7 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,17 +11,26 @@ from rich.console import Console
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.embedding import EmbedItem
-from bestofq.core.errors import InfraError, InputError
+from bestofq.core.errors import DataError, InfraError, InputError
 from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import CARD, export_value, load_value
-from bestofq.learning.iql import IQL, IQLConfig, train_iql
+from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
-from bestofq.recipes.parts import Parts
+from bestofq.recipes.parts import SHIPPED_FOR, Parts
 from bestofq.recipes.provenance import current_provenance
-from bestofq.recipes.run_config import Q, Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
+from bestofq.recipes.q_training import Origin, TrainingSet, concerns_episodes, described, is_learned, learn
+from bestofq.recipes.run_config import (
+    Q,
+    Searcher,
+    agent_settings,
+    check_unkept,
+    endpoint_of,
+    refusal,
+    run_config,
+    search_settings,
+)
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
@@ -34,6 +43,8 @@ from bestofq.store.records import EpisodeSummary
 from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
+EXAMPLE = 120  # characters of a reply that is shown as an example
+
 
 async def best_of_q(
     parts: Parts,
@@ -44,14 +55,53 @@ async def best_of_q(
 ) -> ValueModel:
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = parts.settings
+    check_played(parts, store, out)
+    if settings.chat is not None:
+        parts.check_embedder(settings.chat.model)
     await collect(parts, world, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
-    values = train(parts, store, [SEED_RUN], out / "q0", console)
+    values = train_cycle(parts, store, 0, out, console)
     for cycle in range(1, settings.cycles + 1):
         run = cycle_run(cycle)
         await collect(parts, world, store, run, "best-of-q", console, repeats=settings.runs_per_cycle, values=values)
-        runs = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))]
-        values = train(parts, store, runs, out / f"q{cycle}", console)
+        values = train_cycle(parts, store, cycle, out, console)
     return values
+
+
+def check_played(parts: Parts, store: Store, out: Path) -> None:
+    """DataError where a Q-function in `out` has played a cycle and was trained with other settings than these."""
+    for cycle in range(parts.settings.cycles):
+        folder, run = out / f"q{cycle}", cycle_run(cycle + 1)
+        if not _has_played(store, cycle):
+            continue
+        found = Origin.of(parts, ()).differences(folder)
+        if settings := [one for one in found if not concerns_episodes(one)]:
+            raise DataError(
+                f"{folder} holds a Q-function trained with {described(settings)}, and {run} was played with it: give "
+                "--store and --out other folders, or learn from the runs by `bestofq train --out` another folder"
+            )
+
+
+def train_cycle(parts: Parts, store: Store, cycle: int, out: Path, console: Console) -> ValueModel:
+    """The Q-function of a cycle, learned from all episodes so far.
+
+    Where another one lies in its place, it is trained again; but one that has played the next cycle stays as it played.
+    """
+    runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
+    found = Origin.of(parts, summaries(store, runs)).differences(folder)
+    if found and _has_played(store, cycle):
+        console.print(
+            f"{folder} holds a Q-function trained with {described(found)}: it stays, as {cycle_run(cycle + 1)} was "
+            "played with it; later ones learn from the episodes as they are now"
+        )
+        return load_value(folder, embed=parts.embedder.spec)
+    if found:
+        console.print(f"{folder} holds a Q-function trained with {described(found)}: it is trained again")
+    return train(parts, store, runs, folder, console, again=bool(found))
+
+
+def _has_played(store: Store, cycle: int) -> bool:
+    """Whether a cycle's Q-function has begun to play the next one."""
+    return store.catalogue.count(Wanted(run=cycle_run(cycle + 1))) > 0
 
 
 async def collect(
@@ -72,16 +122,18 @@ async def collect(
 ) -> list[EpisodeSummary]:
     """`repeats` passes of one agent over the tasks of a split; resumes what was begun.
 
-    The episodes are stored under `name`, none: the kind of agent. A searching agent searches in `simulator`, whose
+    The episodes are stored under `name`, none: the kind of agent. On training tasks the vectors that it computes are
+    stored too. A searching agent searches in `simulator`, whose
     pages must be those of `world`; none: in the world itself. InfraError, with what cut one, where every episode was
-    cut.
+    cut. Where half of them or more ended for want of a valid action, the console says so, and what to change.
     """
     settings = parts.settings
     searcher: Searcher | None = "mcts" if kind == "mcts" else None
     playing = Playing(kind, name or kind, n)
     provenance = await begin(parts, store, run, split, searcher=searcher, agent=playing, values=values)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
-    with LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
+    kept = parts.keeping(kind, store.vectors) if split == "train" else nullcontext()
+    with kept, LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
         async with _agent(parts, simulator or world, kind, values, n) as agent:
             done = await run_many(
                 tasks,
@@ -102,7 +154,22 @@ async def collect(
             f"no episode of {name or kind} in {run} came to its end: all were cut, one by {cut[-1].reason!r}; "
             "mend that and run the same command again"
         )
+    ended = [episode for episode in done if episode.replies is not None]
+    if ended and 2 * len(ended) >= len(done):
+        console.print(_without_action(parts, ended, len(done)), style="yellow", markup=False)
     return done
+
+
+def _without_action(parts: Parts, ended: Sequence[EpisodeSummary], of: int) -> str:
+    """Why these episodes ended: their model's replies were no valid actions."""
+    last = ended[-1]
+    example = next((reply for reply in last.replies or () if reply.strip()), "")
+    taught = SHIPPED_FOR.get(parts.settings.suite.name)
+    advice = f"--model {taught}" if taught and taught != parts.settings.model.path else "another --model"
+    return (
+        f"{len(ended)} of {of} episodes of {last.agent} in {last.run} ended because the model replied no valid action, "
+        f"for example {example[:EXAMPLE]!r} ({last.reason}): try {advice}."
+    )
 
 
 @asynccontextmanager
@@ -159,25 +226,39 @@ def _plays_unkept(store: Store, run: str, agent: str) -> bool:
     return not (isinstance(kept, dict) and agent in kept) and store.catalogue.count(Wanted(run=run, agent=agent)) > 0
 
 
-def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:
-    """Q and V by IQL on the episodes of `runs`; kept in `out`, and read from there when it is there."""
-    if (out / CARD).exists():
-        return load_value(out, embed=parts.embedder.spec)
-    return learn(parts, transitions(parts, store, runs, console), out, console)
+def train(
+    parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
+) -> ValueModel:
+    """Q and V by IQL on the episodes of `runs`, kept in `out`.
+
+    Where they lie there already they are read. DataError where a Q-function of other settings or episodes does;
+    `again`: it is replaced.
+    """
+    learn(lambda: training_set(parts, store, runs, out, console, again=again), parts.settings.iql, out, console)
+    return load_value(out, embed=parts.embedder.spec)
 
 
-def learn(parts: Parts, data: Transitions, out: Path, console: Console, *, iql: IQLConfig | None = None) -> ValueModel:
-    """Q and V by IQL on these transitions, `iql` none: as the settings say; kept in `out`."""
-    config, spec = iql or parts.settings.iql, parts.embedder.spec
-    with _bar("training Q and V", config.steps, console) as advance:
-        trained: IQL = train_iql(data, config, on_row=lambda row: advance(row.step))
-    export_value(out, trained, embed=spec, train_n=parts.settings.n_candidates)
-    console.print(f"Q and V learned from {len(data):,} transitions: {out}")
-    return load_value(out, embed=spec)
+def training_set(
+    parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
+) -> TrainingSet | None:
+    """What Q and V of `out` learn from; None where they have. DataError as in `train`."""
+    origin = Origin.of(parts, summaries(store, runs))
+    if is_learned(out, origin, console, again=again):
+        return None
+    return TrainingSet(origin, transitions(parts, store, runs, console))
+
+
+def summaries(store: Store, runs: Sequence[str]) -> list[EpisodeSummary]:
+    """The finished episodes of `runs`, in the order of `transitions`."""
+    return [summary for run in runs for summary in store.summaries(run=run, status="finished")]
 
 
 def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Console) -> Transitions:
-    """The training set of the finished episodes of `runs`."""
+    """The training set of the finished episodes of `runs`. ConfigError where an endpoint proposed in one of them and no
+    model is named that embeds."""
+    for record in store.runs():
+        if record.name in runs and (proposer := endpoint_of(record.config)):
+            parts.check_embedder(proposer)
     episodes = (episode for run in runs for episode in store.episodes(run=run, status="finished"))
     return transitions_of(parts, episodes, store, store.vectors(parts.embedder.spec), console)
 

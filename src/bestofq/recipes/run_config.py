@@ -3,16 +3,17 @@
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
+from bestofq.core.identity import Difference
 from bestofq.core.observation import Split
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
-from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES, Difference
+from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES
 from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
@@ -42,7 +43,10 @@ def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     }
     suite = parts.settings.suite
     kept["suite"] = {
-        **suite.model_dump(mode="json", include={"name", "data", "seed", "env", "splits", "holdout", "hosts"}),
+        **suite.model_dump(
+            mode="json",
+            include={"name", "data", "seed", "env", "splits", "search_fields", "spacy", "holdout", "hosts"},
+        ),
         "step_limit": suite.steps,
     }
     if parts.settings.chat is not None:
@@ -58,6 +62,14 @@ def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
         judge = parts.settings.judge.model_dump(mode="json", include={"model", "base_url"})
         kept["judge"] = {**judge, "screenshots": parts.settings.judge_screenshots}
     return {**kept, "split": split}
+
+
+def endpoint_of(config: Mapping[str, JsonValue]) -> str | None:
+    """The model behind an endpoint that proposed in a run of this configuration, where there was one."""
+    for kept in (config.get("chat"), config.get("model")):  # of `run_config`, of a goal on any page
+        if isinstance(kept, dict) and "base_url" in kept:
+            return str(kept["model"])
+    return None
 
 
 def search_settings(parts: Parts, searcher: Searcher) -> dict[str, JsonValue]:

@@ -14,11 +14,11 @@ from bestofq.envs.booking import suite as booking
 from bestofq.envs.miniwob import suite as miniwob
 from bestofq.envs.miniwob.suite import Families
 from bestofq.envs.webshop import suite as webshop
+from bestofq.envs.webshop.search import SearchFields
 from bestofq.envs.webshop.splits import Splits
 from bestofq.envs.webvoyager import suite as webvoyager
 from bestofq.learning.iql import IQLConfig
-from bestofq.learning.preferences import DPOConfig
-from bestofq.learning.rft import RFTConfig
+from bestofq.learning.tuning import DPOConfig, RFTConfig
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 from bestofq.search.config import SearchConfig
@@ -31,7 +31,7 @@ STEP_LIMITS: Mapping[SuiteName, int] = {
     "webvoyager": webvoyager.STEP_LIMIT,
 }
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
-AgentKind = Literal["prompting", "random", "explore", "picker", "best-of-q", "prior", "beam", "mcts"]
+AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "best-of-q", "prior", "beam", "mcts"]
 
 
 class ModelSettings(Noun):
@@ -59,7 +59,7 @@ class ModelSettings(Noun):
         default=None, description="file of `bestofq embed --check`: embed by that endpoint"
     )
     embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
-    embed_pooling: Pooling = Field(default="mean", description="mean over a text's tokens (A.3), or its last token")
+    embed_pooling: Pooling = Field(default="mean", description="mean over a text's own tokens (A.3), or the last")
     embed_context: Context = Field(default="alone", description="texts alone (A.3), or see `EmbeddingTexts`")
 
     @property
@@ -86,6 +86,16 @@ class SuiteSettings(Noun):
         default=None,
         description="webshop's real files: by product, as webshop (by goal), as agent-q; none: the last with the full "
         "files, else the second",
+    )
+    search_fields: SearchFields = Field(
+        default="all",
+        description="webshop: what its search reads of a product: all its texts, or as upstream name, description, "
+        "first bullet and options",
+    )
+    spacy: str | None = Field(
+        default=None,
+        description="webshop: spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as "
+        "published; none: our own rule",
     )
     holdout: bool = Field(default=False, description="webvoyager: split by task; the paper uses all for all (4.1)")
     hosts: tuple[str, ...] = Field(default=(), description="webvoyager: allowed besides each task's own")
@@ -129,6 +139,12 @@ class AgentQSettings(Noun):
     threshold: float = Field(default=0.2, ge=0, le=1, description="least difference in Q of a pair (Algorithm 1)")
     rounds: int = Field(default=1, ge=1, description="N of Algorithm 1: search, pairs, DPO")
     tasks: int = Field(default=100, ge=1, description="B of Algorithm 1: training tasks searched a round")
+    replay: int | None = Field(
+        default=None,
+        ge=0,
+        description="earlier rounds whose pairs are trained on again, against the likelihoods they were drawn with "
+        "(3.2.2); none: all",
+    )
     reference: Literal["base", "rft"] = Field(
         default="base",
         description="what DPO begins from in comparison and demo: the base model (4.1, shop), or RFT's (6.2, booking)",

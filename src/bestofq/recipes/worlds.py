@@ -12,17 +12,15 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, Judge
-from bestofq.envs.booking.site import serve as serve_booking
 from bestofq.envs.booking.suite import Suite as Booking
-from bestofq.envs.booking.text import TextEnv as BookingText
-from bestofq.envs.booking.web import BookingEnv
+from bestofq.envs.local_site.server import serve
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.text import TextEnv as BookingText
+from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.suite import VIEWPORT, MiniWob
 from bestofq.envs.web import WebEnv
-from bestofq.envs.webshop.site import serve
 from bestofq.envs.webshop.suite import Suite as WebShop
-from bestofq.envs.webshop.text import TextEnv
-from bestofq.envs.webshop.web import WebShopEnv
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import SuiteSettings
@@ -86,17 +84,17 @@ async def _webshop(parts: Parts, browser: Browser) -> AsyncIterator[World]:
     async with serve(parts.suite) as site:
 
         async def make_env() -> Env:
-            return WebShopEnv(site, browser, screenshots=parts.settings.suite.pictured)
+            return LocalWebEnv(site, browser, screenshots=parts.settings.suite.pictured)
 
         yield _own(parts, parts.suite, make_env)
 
 
 @asynccontextmanager
 async def _booking(parts: Parts, browser: Browser) -> AsyncIterator[World]:
-    async with serve_booking(parts.booking) as site:
+    async with serve(parts.booking) as site:
 
         async def make_env() -> Env:
-            return BookingEnv(site, browser, screenshots=parts.settings.suite.pictured)
+            return LocalWebEnv(site, browser, screenshots=parts.settings.suite.pictured)
 
         yield _own(parts, parts.booking, make_env)
 

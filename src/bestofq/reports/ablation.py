@@ -10,9 +10,9 @@ from bestofq.reports import stats
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.figures import CurvePoint, learning_curve_svg
 from bestofq.reports.recall import recall, right_tally
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
-from bestofq.reports.table import attempts_of
+from bestofq.reports.success import attempts_of
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import EpisodeSummary
 
 
@@ -129,7 +129,7 @@ def _kept(regret: Measure) -> float | None:
     return None if regret.value is None else 1 - regret.value
 
 
-def ablation_sheet(title: str, rows: Sequence[ArmRow]) -> Sheet:
+def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:
     """A row an arm. What no arm has, or all have alike, is no column; the latter is said in the notes."""
     columns = (
         Column(name="arm"),
@@ -158,7 +158,7 @@ def ablation_sheet(title: str, rows: Sequence[ArmRow]) -> Sheet:
     shown = [
         i for i, column in enumerate(columns) if column.name not in alike and any(row[i] is not None for row in cells)
     ]
-    return Sheet(
+    return Table(
         name="ablation",
         title=title,
         columns=tuple(columns[i] for i in shown),

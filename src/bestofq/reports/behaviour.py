@@ -2,13 +2,14 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from bestofq.core.actions import identity
 from bestofq.core.decision import Episode, Step
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Measure, Tally
+from bestofq.reports.table import Column, Row, Table
 
 
 class Behaviour(Noun):
@@ -18,7 +19,7 @@ class Behaviour(Noun):
     episodes: int
     candidates: Measure  # a step
     short: Measure  # share of steps with fewer candidates than the agent's most
-    duplicates: Measure  # share of candidates that say the same as an earlier one of their step
+    duplicates: Measure  # share of candidates that have the same words as an earlier one of their step
     explored: Measure  # share of steps
     repeated: Measure  # share of steps that do again what was done on the same page
     returned: Measure  # share of steps on a page that was left before
@@ -73,14 +74,14 @@ def habits(episodes: Iterable[Episode], agent: str) -> dict[str, Tally]:
     return dict(tallies)
 
 
-def behaviour_sheet(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Sheet:
+def behaviour_table(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Table:
     """A row an agent."""
     names = ("candidates", *SHARES, "steps")
     heads = (
         *("candidates / step", "short", "duplicates", "explored"),
         *("same step again", "page again", "failed actions", "episodes in a loop", "steps / episode"),
     )
-    return Sheet(
+    return Table(
         name="behaviour",
         title="Candidates, repetitions and loops",
         columns=(
@@ -110,7 +111,7 @@ def _again(episode: Episode) -> tuple[int, int, int]:
     for step in episode.steps:
         page = page_key(step.observation)
         returns += page in seen and page != last
-        what = (page, step.decision.candidate.label)
+        what = (page, identity(step.decision.candidate.action))
         repeats += what in done
         done[what] = done.get(what, 0) + 1
         seen.add(page)

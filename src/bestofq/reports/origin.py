@@ -20,7 +20,7 @@ class Origin(Noun):
     runs: tuple[str, ...]
     commits: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = ()  # the settings' seed: with a task's id and the repeat it gives the episode's
+    seeds: tuple[int, ...] = ()  # the settings' seed
     repeats: int  # passes over the tasks, all runs together
     n: int | None  # candidates asked for at a step, see `wanted`
     checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored

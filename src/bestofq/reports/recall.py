@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
+from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Rated
@@ -18,8 +19,8 @@ from bestofq.reports import stats
 from bestofq.reports.behaviour import page_key
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
+from bestofq.reports.table import Column, Row, Table
 
 
 class RatedStep(Noun):
@@ -57,14 +58,14 @@ def sibling_steps(
     """The agent's steps on pages from which a successful reference went on, and how many steps it has in all.
 
     References are other episodes of the same task, of other agents only unless `own`: an agent without chance repeats
-    itself. Pages are the same when address and text are, actions when they say the same.
+    itself. Pages are the same when address and text are, actions by `identity`.
     """
-    known: dict[Hashable, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
+    known: dict[Hashable, dict[Action, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
     for reference in references:
         if reference.verdict.outcome == "success" and (own or reference.agent != agent):
             for step in reference.steps:
                 page = (reference.task.suite, reference.task.id, page_key(step.observation))
-                known[page][step.decision.candidate.label].add(reference.id)
+                known[page][identity(step.decision.candidate.action)].add(reference.id)
     rated, total = [], 0
     for episode in episodes:
         if episode.agent != agent:
@@ -73,9 +74,9 @@ def sibling_steps(
         for step in episode.steps:
             total += 1
             did = known.get((*task, page_key(step.observation)), {})
-            good = {label for label, who in did.items() if who - {episode.id}}
+            good = {action for action, who in did.items() if who - {episode.id}}
             if good:
-                held = tuple(candidate.label in good for candidate in step.decision.candidates)
+                held = tuple(identity(candidate.action) in good for candidate in step.decision.candidates)
                 rated.append(RatedStep(task=task, good=held, chosen=step.decision.chosen))
     return rated, total
 
@@ -149,7 +150,7 @@ def _split_intervals(
     return Interval(low=1 - found.high, high=1 - found.low), missed, taken
 
 
-def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Sheet:
+def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Table:
     """A row an agent; `rater` says in words who rated."""
     heads = (
         "recall",
@@ -161,7 +162,7 @@ def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: s
         "regret by chance",
         "saved by ranking",
     )
-    return Sheet(
+    return Table(
         name="recall",
         title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
         columns=(

@@ -1,6 +1,5 @@
 """One episode: state → decide → act → step, committed before the next begins."""
 
-import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from bestofq.core.decision import Decision, Episode, Provenance, State, Step, St
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Judge
+from bestofq.core.seeds import episode_seed
 from bestofq.store.store import Store
 
 STEP_LIMIT = 30  # Best-of-Q, appendix K
@@ -20,20 +20,16 @@ STEP_LIMIT = 30  # Best-of-Q, appendix K
 log = logging.getLogger(__name__)
 
 
-def episode_seed(seed: int, task: str, repeat: int) -> int:
-    """The seed of one episode, 63 bits: the same whatever ran before it or beside it."""
-    digest = hashlib.sha256(f"{seed}\x1f{task}\x1f{repeat}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
-
-
-def state_at(task: Task, before: Sequence[Step], observation: Observation) -> State:
-    """What an agent sees after the steps `before`: in an episode, and again when one is read back."""
+def state_at(task: Task, before: Sequence[Step], observation: Observation, *, seed: int = 0) -> State:
+    """What an agent sees after the steps `before`: in an episode, and again when one is read back. `seed` is needed
+    only where something will be drawn."""
     pictures = (step.observation.screenshot for step in before)
     return State(
         task=task,
         decisions=tuple(step.decision for step in before),
         observation=observation,
         screenshots=tuple(picture for picture in pictures if picture is not None),
+        seed=seed,
     )
 
 
@@ -63,7 +59,7 @@ async def run_episode(
     Raises: SetupError, InputError, CheckpointError: what the user must mend; the episode then stays without a verdict,
     or unjudged where it was the judge's fault.
     """
-    own = episode_seed(seed, task.id, repeat)
+    own = episode_seed(seed, run, agent.name, task, repeat)
     provenance = (provenance or Provenance(version=__version__)).model_copy(
         update={"seed": own, "started_at": datetime.now(UTC).isoformat()}
     )
@@ -118,18 +114,16 @@ class _Play:
         self.final: Observation | None = None
 
     async def out(self, seed: int) -> Verdict:
-        """Play to the end; the environment's verdict."""
-        rng = np.random.default_rng(seed)
-        task = self._task.model_copy(update={"seed": seed})  # so that a sampling proposer differs from run to run
+        """Play to the end, with draws from `seed`; the environment's verdict."""
         try:
-            observation = await self._env.reset(task, seed=seed)
+            observation = await self._env.reset(self._task, seed=self._task.seed)
         except Exception as error:
             return _verdict_of(error)
         self.final = observation
         while len(self.steps) < self._step_limit:
-            state = state_at(task, self.steps, observation)
+            state = state_at(self._task, self.steps, observation, seed=seed)
             try:
-                decision = await self._agent.decide(state, rng)
+                decision = await self._agent.decide(state, np.random.default_rng(state.step_seed))
             except Exception as error:
                 return _verdict_of(error)
             if self._on_decision is not None:
@@ -189,7 +183,8 @@ def _verdict_of(error: Exception) -> Verdict:
     raised again. Anything else is a fault in the code of a part: a cut episode, with the traceback in the log.
     """
     if isinstance(error, ReplyError):
-        return Verdict(reward=0.0, outcome="failure", reason=str(error))
+        usage = error.usage
+        return Verdict(reward=0.0, outcome="failure", reason=str(error), usage=usage, replies=error.replies)
     if isinstance(error, BestOfQError) and not isinstance(error, InfraError):
         raise error
     if not isinstance(error, InfraError):

@@ -71,6 +71,7 @@ class LiveProgress:
         self._refresh()
 
     def episode(self, episode: Episode) -> None:
+        self._tokens += sum(usage.tokens_in + usage.tokens_out for usage in episode.verdict.unstepped)
         if episode.verdict.outcome == "infra_error":
             self._cut += 1
         else:

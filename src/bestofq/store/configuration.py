@@ -1,25 +1,17 @@
 """What a run was begun with, and where another configuration differs from it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
+from bestofq.core.identity import Difference, differences, flat
 
 SEARCHES, AGENTS = "searches", "agents"
 DISCOUNT = "discount"
 """Among an agent's settings: that its Q-function was trained with."""
 Owned = Mapping[str, Mapping[str, JsonValue]]
 """Settings of the searches made in a run, by who searches; or of its agents, by the kind of agent."""
-
-
-class Difference(NamedTuple):
-    """A setting, by its dotted name, in which two configurations differ; None where one of them has none."""
-
-    name: str
-    before: JsonValue
-    now: JsonValue
 
 
 class OtherConfigurationError(DataError):
@@ -43,14 +35,15 @@ def going_on(
     it. All else must be the same: OtherConfigurationError.
     """
     owned: dict[str, Owned] = {SEARCHES: searches, AGENTS: agents}
-    known = _flat({part: before.get(part, {}) for part in owned})
-    new = _flat({part: {who: dict(settings) for who, settings in own.items()} for part, own in owned.items()})
-    theirs = _flat({name: value for name, value in before.items() if name not in owned})
-    ours = _flat(config)
-    both = [Difference(name, theirs.get(name), ours.get(name)) for name in theirs | ours]
-    both += [Difference(name, known[name], value) for name, value in new.items() if name in known]
-    if differences := sorted((one for one in both if one.before != one.now), key=lambda one: one.name):
-        raise OtherConfigurationError(run, differences)
+    known: dict[str, JsonValue] = {part: before.get(part, {}) for part in owned}
+    new: dict[str, JsonValue] = {
+        part: {who: dict(settings) for who, settings in own.items()} for part, own in owned.items()
+    }
+    in_both = flat(known).keys() & flat(new).keys()
+    found = differences({name: value for name, value in before.items() if name not in owned}, config)
+    found += [one for one in differences(known, new) if one.name in in_both]
+    if found:
+        raise OtherConfigurationError(run, sorted(found))
     after = dict(before)
     for part, own in owned.items():
         kept = _table(before.get(part))
@@ -68,16 +61,3 @@ def agree(stored: JsonValue, wanted: JsonValue) -> bool:
 
 def _table(value: JsonValue) -> dict[str, JsonValue]:
     return value if isinstance(value, dict) else {}
-
-
-def _flat(value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """By dotted names."""
-
-    def leaves(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                yield from leaves(inner, f"{name}.{key}" if name else key)
-        else:
-            yield name, value
-
-    return dict(leaves(dict(value), ""))

@@ -38,6 +38,7 @@ class PairSource(Noun):
     model: str = Field(description="name of the model that drew them")
     revision: str = Field(description="of its weights")
     prompt: str = Field(description="hash of the prompt's template")
+    tokens: str = Field(description="hash of the vocabulary")
 
 
 class _Card(Noun):
@@ -79,19 +80,21 @@ def write_pairs(
     return path
 
 
-def read_pairs(path: Path, *, source: PairSource | None = None) -> list[PreferencePair]:
-    """The pairs of a file that `write_pairs` wrote.
+def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool = False) -> list[PreferencePair]:
+    """The pairs of a file that `write_pairs` wrote. `replayed`: they may be of an earlier round, which another policy
+    drew, with its likelihoods (Agent Q, 3.2.2).
 
     Raises DataError when it is missing or no such file, holds no pairs or no likelihoods, or when `source` is given and
-    they are of another model, revision or prompt.
+    they are of another prompt or vocabulary, or, unless replayed, of another model or revision.
     """
     table, card = _read(path)
-    if source is not None and source != card.source:
-        names = [(name, getattr(card.source, name), getattr(source, name)) for name in PairSource.model_fields]
-        said = ", ".join(f"{name} {theirs!r}, not {ours!r}" for name, theirs, ours in names if theirs != ours)
+    names = ("prompt", "tokens") if replayed else tuple(PairSource.model_fields)
+    theirs, ours = card.source, source or card.source
+    both = ((name, getattr(theirs, name), getattr(ours, name)) for name in names)
+    if differing := [f"{name} {before!r}, not {now!r}" for name, before, now in both if before != now]:
         raise DataError(
-            f"The pairs in {path} were drawn by another policy: {said}. Their likelihoods are not this model's; "
-            "collect new pairs with it."
+            f"The pairs in {path} were drawn by another policy: {', '.join(differing)}. Collect new pairs with this "
+            "one, or give those of an earlier round of its training by --replay."
         )
     missing = [name for name in _COLUMNS[card.kind] if name not in table.column_names]
     if missing:

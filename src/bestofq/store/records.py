@@ -89,6 +89,8 @@ class EpisodeSummary:
     reason: str
     judge: str  # who gave the verdict; empty: the environment or the rollout
     judging: tuple[Usage, ...]  # what the judge used for it
+    unstepped: tuple[Usage, ...]  # as in `Verdict`
+    replies: tuple[str, ...] | None  # as in `Verdict`
     steps: int
     started_at: str  # ISO 8601, UTC
     seconds: float | None

@@ -1,8 +1,8 @@
-"""The names of the recipes' runs, by which reports find them again."""
+"""The names of the runs that Best-of-Q's recipe and its experiment make: reports find them by these."""
 
 SEED_RUN = "seed"
 DEV_BASE = "dev-base"
-"""Prompting on the dev tasks of the learning curve."""
+"""Prompting on the dev tasks."""
 
 
 def cycle_run(cycle: int) -> str:
@@ -11,5 +11,5 @@ def cycle_run(cycle: int) -> str:
 
 
 def dev_run(cycle: int) -> str:
-    """The run in which the Q-function of a cycle played dev tasks; 0 is the one learned from the seed runs."""
+    """The run of a pass over dev tasks by the Q-function that was trained after so many cycles."""
     return f"dev-q{cycle}"

@@ -113,7 +113,7 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
         now=step_view(store, episode, steps, at, scores, place),
         scores=scores,
         chart=Chart.of(steps),
-        spent=spent_by_role(used for decision in decisions for used in decision.usage),
+        spent=spent_by_role((*(u for decision in decisions for u in decision.usage), *head.summary.unstepped)),
         siblings=[other for other in siblings if other.id != episode],
         trees=trees,
         listed=query_of(among),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from starlette.exceptions import HTTPException
 
+from bestofq.core.actions import Action, identity
 from bestofq.reports.costs import Spent
 from bestofq.store.catalogue import Head, Wanted
 from bestofq.store.records import EpisodeSummary, StepSummary
@@ -48,7 +49,7 @@ def side_by_side(store: Store, left: str, right: str) -> SideBySide:
     one, other = (replace(side, scores=side.scores.beside(by.scores)) for side, by in ((one, other), (other, one)))
     rows = [(one.view(store, at), other.view(store, at)) for at in range(max(one.pages, other.pages))]
     pairs = zip(one.steps, other.steps, strict=False)
-    same = [a.decision.candidate.label == b.decision.candidate.label for a, b in pairs]
+    same = [_done(a) == _done(b) for a, b in pairs]
     parted = same.index(False) if False in same else min(len(one.steps), len(other.steps))
     return SideBySide(
         left=one,
@@ -69,5 +70,10 @@ def _side(store: Store, episode: str) -> Side:
         head=head,
         steps=steps,
         scores=Scores.of(decisions),
-        spent=spent_by_role(used for decision in decisions for used in decision.usage),
+        spent=spent_by_role((*(u for decision in decisions for u in decision.usage), *head.summary.unstepped)),
     )
+
+
+def _done(step: StepSummary) -> tuple[str, Action]:
+    """In words, for pages that differ, and as the action, for elements with the same words."""
+    return step.decision.candidate.label, identity(step.decision.candidate.action)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from bestofq.core.actions import Targeted, action_text
+from bestofq.core.actions import Targeted, action_text, identity
 from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Box, Observation
 from bestofq.core.tree import SearchTree
@@ -143,7 +143,7 @@ class TreePlace:
     def _child(self, candidate: Candidate) -> int | None:
         for child in self.tree.children(self.node):
             there = self.tree.candidate[child]
-            if there is not None and there.action == candidate.action:
+            if there is not None and identity(there.action) == identity(candidate.action):
                 return child
         return None
 

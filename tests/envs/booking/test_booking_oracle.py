@@ -9,10 +9,10 @@ import pytest
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import AskUser, Clear, Click, GoBack, Goto, Refresh, Restart, Submit, Write
 from bestofq.core.observation import Task
-from bestofq.envs.booking.site import serve
 from bestofq.envs.booking.suite import STEP_LIMIT, Suite
-from bestofq.envs.booking.text import TextEnv
-from bestofq.envs.booking.web import BookingEnv
+from bestofq.envs.local_site.server import serve
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.web import LocalWebEnv
 from experiments.oracles.booking import BookingOracle
 
 
@@ -74,7 +74,7 @@ async def test_it_comes_from_anywhere_to_the_right_reservation(suite: Suite) -> 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_in_chromium_too(suite: Suite, browser: Browser) -> None:
     async with serve(suite) as site:
-        web = BookingEnv(site, browser)
+        web = LocalWebEnv(site, browser)
         for task in suite.tasks("test", 5):
             oracle, seen = BookingOracle(suite, task.id), await web.reset(task, seed=0)
             for _ in range(STEP_LIMIT):

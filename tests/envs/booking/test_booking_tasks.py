@@ -15,10 +15,10 @@ from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.restaurants import BookingConfig, Restaurant, minutes
 from bestofq.envs.booking.suite import Suite
 from bestofq.envs.booking.tables import Plan, Table, Tables
-from bestofq.envs.booking.text import TextEnv
 from bestofq.envs.booking.user import reply
 from bestofq.envs.booking.views import Chosen, from_url, to_url
 from bestofq.envs.booking.visits import Details, Reservation, Visit
+from bestofq.envs.local_site.text import TextEnv
 from experiments.oracles.booking import BookingOracle
 
 

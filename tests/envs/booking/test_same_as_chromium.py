@@ -23,10 +23,10 @@ from bestofq.core.actions import (
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.site import serve
 from bestofq.envs.booking.suite import Suite
-from bestofq.envs.booking.text import TextEnv
-from bestofq.envs.booking.web import BookingEnv
+from bestofq.envs.local_site.server import serve
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.web import LocalWebEnv
 from experiments.oracles.booking import BookingOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -58,7 +58,7 @@ def same(text: Observation, web: Observation) -> None:
     assert web.model_copy(update={"elements": tuple(flat)}) == text
 
 
-async def both(web: BookingEnv, text: TextEnv, action: Action) -> StepResult:
+async def both(web: LocalWebEnv, text: TextEnv, action: Action) -> StepResult:
     """Does it in both worlds; a text has no layout, so that it can always be scrolled."""
     ours, theirs = await text.step(action), await web.step(action)
     if isinstance(action, Scroll):
@@ -73,7 +73,7 @@ async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same(browser:
     task = suite.tasks("train", 1)[0]
     goal, oracle = suite.goal(task.id), BookingOracle(suite, task.id)
     async with serve(suite) as site:
-        web, text = BookingEnv(site, browser), TextEnv(suite)
+        web, text = LocalWebEnv(site, browser), TextEnv(suite)
         seen = await text.reset(task, seed=0)
         await web.reset(task, seed=0)
         while not any(element.name == COMPLETE for element in seen.elements):
@@ -107,7 +107,7 @@ async def test_random_walks_find_no_difference(browser: Browser) -> None:
     suite = Suite()
     ended = 0
 
-    async def walk(web: BookingEnv, text: TextEnv, task: Task, rng: random.Random) -> None:
+    async def walk(web: LocalWebEnv, text: TextEnv, task: Task, rng: random.Random) -> None:
         nonlocal ended
         oracle = BookingOracle(suite, task.id)
         seen = await text.reset(task, seed=0)
@@ -124,6 +124,6 @@ async def test_random_walks_find_no_difference(browser: Browser) -> None:
 
     async with serve(suite) as site:
         tasks = enumerate(suite.tasks("test", EPISODES))  # side by side
-        walks = (walk(BookingEnv(site, browser), TextEnv(suite), task, random.Random(n)) for n, task in tasks)
+        walks = (walk(LocalWebEnv(site, browser), TextEnv(suite), task, random.Random(n)) for n, task in tasks)
         await asyncio.gather(*walks)
     assert ended >= 1

@@ -9,12 +9,12 @@ from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Clear, Click, GoBack, Goto, Refresh, Restart, Scroll, Submit, Write
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Element, Observation
+from bestofq.envs.local_site.server import serve
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.webshop.pages import BUY
-from bestofq.envs.webshop.site import serve
 from bestofq.envs.webshop.suite import Suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.envs.webshop.text import TextEnv
-from bestofq.envs.webshop.web import WebShopEnv
 
 STEPS = 14
 AT_ONCE = 4  # pages that walk side by side
@@ -69,7 +69,7 @@ async def test_random_walks_find_no_difference(suite: Suite, browser: Browser) -
     left = iter(enumerate(suite.tasks("test")[:8]))
     ended = 0
 
-    async def walk(web: WebShopEnv, text: TextEnv) -> None:
+    async def walk(web: LocalWebEnv, text: TextEnv) -> None:
         nonlocal ended
         for number, task in left:
             rng = random.Random(number)
@@ -90,7 +90,7 @@ async def test_random_walks_find_no_difference(suite: Suite, browser: Browser) -
         await web.close()
 
     async with serve(suite) as site:
-        await asyncio.gather(*(walk(WebShopEnv(site, browser), TextEnv(suite)) for _ in range(AT_ONCE)))
+        await asyncio.gather(*(walk(LocalWebEnv(site, browser), TextEnv(suite)) for _ in range(AT_ONCE)))
     assert ended >= 1
 
 
@@ -98,7 +98,7 @@ async def test_random_walks_find_no_difference(suite: Suite, browser: Browser) -
 async def test_the_right_purchase_earns_one_in_both(suite: Suite, browser: Browser) -> None:
     async with serve(suite) as site:
         task = suite.tasks("dev")[0]
-        for env in (TextEnv(suite), WebShopEnv(site, browser)):
+        for env in (TextEnv(suite), LocalWebEnv(site, browser)):
             seen = await env.reset(task, seed=0)
             goal = suite.goal(task.id)
             product = suite.catalogue[goal.product_id]
@@ -112,21 +112,31 @@ async def test_the_right_purchase_earns_one_in_both(suite: Suite, browser: Brows
             await env.close()
 
 
+@pytest.mark.asyncio(loop_scope="session")
+async def test_white_space_that_was_typed_reads_the_same_in_both(suite: Suite, browser: Browser) -> None:
+    async with serve(suite) as site:
+        read = []
+        for env in (TextEnv(suite), LocalWebEnv(site, browser)):
+            await env.reset(suite.tasks("dev")[0], seed=0)
+            read.append((await env.step(Write(mark=1, text=" red  lamp "))).observation)
+            await env.close()
+        same(*read)
+
+
 async def test_a_visit_cannot_buy_twice_nor_reach_another(suite: Suite) -> None:
     async with serve(suite) as site:
-        first, bought = site.open_visit(suite.tasks("dev")[0])
-        second, other = site.open_visit(suite.tasks("dev")[1])
+        first, second = (site.open_visit(task) for task in suite.tasks("dev", 2))
         import httpx
 
         product = next(iter(suite.products("dev")))
         async with httpx.AsyncClient() as client:
-            await client.post(f"{first}buy/{product.id}?q=x")
-            record = bought.bought
-            await client.post(f"{first}buy/{product.id}?q=again")
+            await client.post(f"{first}/item/{product.id}?q=x")
+            record = site.visit(first).bought
+            await client.post(f"{first}/item/{product.id}?q=again")
             missing = await client.get(f"{site.url}/v/nobody/")
         assert record is not None
-        assert bought.bought is record
-        assert other.bought is None
+        assert site.visit(first).bought is record
+        assert site.visit(second).bought is None
         assert missing.status_code == 404
         assert second != first
 
@@ -135,7 +145,7 @@ def seen_by(result: StepResult) -> tuple[Element, ...]:
     return result.observation.elements
 
 
-async def click(env: TextEnv | WebShopEnv, result: StepResult, name: str) -> StepResult:
+async def click(env: TextEnv | LocalWebEnv, result: StepResult, name: str) -> StepResult:
     return await env.step(Click(mark=next(e.mark for e in result.observation.elements if e.name == name)))
 
 

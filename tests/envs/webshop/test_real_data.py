@@ -2,6 +2,7 @@
 
 import os
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,15 @@ from bestofq.core.observation import Split
 from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
 from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
-from bestofq.envs.webshop.search import SearchIndex
+from bestofq.envs.webshop.search import SearchFields, SearchIndex
 from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
 from bestofq.envs.webshop.splits import goals_of, published_goals_of
 from bestofq.envs.webshop.suite import real_suite
+from bestofq.recipes.settings import BestOfQSettings
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 
-SIBLING = Path(__file__).parents[3].parent / "shared" / "data" / "webshop"
+ROOT = Path(__file__).parents[3]
+SIBLING = ROOT.parent / "shared" / "data" / "webshop"
 FOLDER = Path(os.environ.get("BESTOFQ_WEBSHOP_DATA", SIBLING))
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
@@ -86,11 +89,12 @@ def test_our_split_shares_no_product(goals: tuple[Goal, ...]) -> None:
 def test_what_the_buyer_asked_for_earns_one_but_for_the_published_quirk(
     catalogue: Catalogue, goals: tuple[Goal, ...]
 ) -> None:
-    """Type, attributes and price always match; 356 goals name an option value that colour normalisation cuts."""
+    """Type, attributes and price always match; 458 goals name an option value that holds a colour
+    word inside another word, or white space that the comparison drops."""
     reward = RewardFunction(catalogue)
     parts = [reward(goal, goal.product_id, dict(goal.options)) for goal in goals]
     assert {(part.r_type, part.r_att, part.r_price) for part in parts} == {(1.0, 1.0, 1.0)}
-    assert sum(part.success for part in parts) == 6910 - 356
+    assert sum(part.success for part in parts) == 6910 - 458
 
 
 def test_the_whole_instruction_finds_the_product(catalogue: Catalogue, goals: tuple[Goal, ...]) -> None:
@@ -100,12 +104,49 @@ def test_the_whole_instruction_finds_the_product(catalogue: Catalogue, goals: tu
     assert sum(goal.product_id in ids for goal, ids in zip(goals, found, strict=False)) >= 295
 
 
+@pytest.mark.parametrize(("fields", "bare", "whole"), [("all", 0.846, 0.954), ("upstream", 0.525, 0.884)])
+def test_the_first_ten_results_hold_the_product_more_often_than_by_upstreams_fields(
+    catalogue: Catalogue, goals: tuple[Goal, ...], fields: SearchFields, bare: float, whole: float
+) -> None:
+    """`bare`: the instruction without options and price, over all goals; `whole`: with them, over the test goals."""
+    index = SearchIndex(catalogue, fields)
+
+    def finds(query: str, product_id: str) -> bool:
+        return product_id in [product.id for product in index.search(query, limit=10)]
+
+    asked = {p.id: finds(p.instruction, p.id) for p in catalogue if p.instruction is not None}
+    assert round(sum(asked[goal.product_id] for goal in goals) / len(goals), 3) == bare
+    test = published_goals_of("test", goals)
+    assert sum(finds(goal.instruction, goal.product_id) for goal in test) / len(test) == whole
+
+
+def test_the_experiments_test_goals_ask_for_products_seen_in_training() -> None:
+    """WebShop's own split is by goal: of the 200 test goals 190 have their product in train, all of these with a goal
+    that differs in at most one option; in the 1,200 goals that Q learns from, 183 and 172."""
+    config = tomllib.loads((ROOT / "experiments/webshop-real/config.toml").read_text("utf-8"))
+    suite = real_suite(FOLDER, seed=BestOfQSettings().suite.seed)
+    for limit, seen, alike in ((None, 190, 190), (config["suite"]["train_tasks"], 183, 172)):
+        train: dict[str, list[Goal]] = {}
+        for goal in (suite.goal(task.id) for task in suite.tasks("train", limit)):
+            train.setdefault(goal.product_id, []).append(goal)
+        test = [suite.goal(task.id) for task in suite.tasks("test", 200)]
+        assert sum(goal.product_id in train for goal in test) == seen
+        near = [any(differing(goal, other) <= 1 for other in train.get(goal.product_id, ())) for goal in test]
+        assert sum(near) == alike
+
+
+def differing(goal: Goal, other: Goal) -> int:
+    """In how many options two goals for one product differ."""
+    return len({*goal.options} - {*other.options})
+
+
 def test_ranking_every_product_for_a_goal_is_quick(catalogue: Catalogue, goals: tuple[Goal, ...]) -> None:
-    """An oracle looks at all 1,000 products: measured 44,000 to 59,000 purchases a second; 6,000 must hold on any."""
+    """An oracle looks at all 1,000 products: measured 44,000 to 59,000 purchases a second of one
+    core; 6,000 must hold on any."""
     reward = RewardFunction(catalogue)
-    start = time.perf_counter()
+    start = time.process_time()
     totals = [reward(goal, product.id, {}).total for goal in goals[:10] for product in catalogue]
-    assert len(totals) / (time.perf_counter() - start) > 6_000
+    assert len(totals) / (time.process_time() - start) > 6_000
 
 
 def test_the_human_instructions() -> None:

@@ -1,9 +1,16 @@
 """WebShop's reward by hand-worked cases: each branch of r_type, attributes, options, price, and the whole."""
 
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from bestofq.core.errors import ConfigError, SetupError
 from bestofq.envs.webshop.products import Goal, Option, Product
-from bestofq.envs.webshop.reward import RewardFunction, reward
+from bestofq.envs.webshop.reward import RewardFunction, reward, spacy_nouns, title_nouns
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
 
 WANTED = Product(
     id="wanted",
@@ -110,6 +117,9 @@ def test_attribute(wanted: str, fields: dict[str, object], matches: bool) -> Non
         ([("scent", "tea tree")], {"scent": "tee tree"}, 0.0),  # one letter off: `scent tea` and `tee`, ratio 73
         ([("style", "10 x 12 inch | framed")], {"style": "10 X 12 inch framed"}, 1.0),
         ([("size", "standard")], {"size": "standard"}, 0.0),  # as published: holds `tan`, is compared as `tan`
+        ([("color", "dark red")], {"color": "dark teal"}, 1.0),  # as published: both are `dark`
+        ([("color", "camouflage")], {"color": "camouflage"}, 0.0),  # as published: chosen, it is `camo`
+        ([("", "standard")], {"size": "standard"}, 1.0),  # as a person wrote it, it is cut like what is chosen
         ([], {"size": "large"}, 1.0),
     ],
 )
@@ -127,6 +137,90 @@ def test_stop_words_colours_and_sizes_are_no_nouns() -> None:
     wanted = WANTED.model_copy(update={"name": "Set of 6 Extra Soft Blue Bath Towels, 70x140cm"})
     assert reward(GOAL, wanted, other(name="Bath Mat", **ELSEWHERE), RIGHT).r_type == 1.0
     assert reward(GOAL, wanted, other(name="6 of Extra Soft Blue 70x140cm", **ELSEWHERE), RIGHT).r_type == 0.0
+
+
+def test_white_space_that_pages_do_not_show_is_compared_as_published() -> None:
+    """Upstream drops U+00A0 of a chosen value, and writes that of the goal's as Python does, `\\xa0`."""
+    strange = WANTED.model_copy(update={"published_values": (("10 cm wide", "10\xa0cm wide"),)})
+    sized = goal(options=(("size", "10 cm wide"),))
+    assert reward(sized, strange, strange, {"size": "10 cm wide"}).r_option == 0.0  # `10cm wide`, `10 xa0cm wide`
+    assert reward(sized, WANTED, WANTED, {"size": "10 cm wide"}).r_option == 1.0
+
+
+PUBLISHED = [  # names and TextMatch of the published tests
+    (
+        "Mens D.O.N. Issue 2 Gca Basketball Sneakers Shoes Casual - Off White",
+        "PEAK High Top Mens Basketball Shoes Lou Williams Streetball Master Breathable Non Slip Outdoor Sneakers",
+        4 / 7,  # 0.333
+    ),
+    (
+        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar Home Theater System "
+        "Subwoofer",
+        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
+        5 / 16,  # 0.3
+    ),
+    (
+        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar",
+        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
+        2 / 12,  # 0.15
+    ),
+    (
+        "Rusticware 921ORB Kitchen and Bath Cabinet Knob",
+        "Minkissy 2pcs Stainless Steel Eyebrow Tweezers Blackhead Acne Remover Portable Makeup Tweezers (Silver)",
+        0.0,  # less than 0.05
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "bought", "share"), PUBLISHED)
+def test_the_names_of_the_published_tests_match_as_the_docstring_says(wanted: str, bought: str, share: float) -> None:
+    nouns = title_nouns(wanted)
+    assert len({*nouns} & {*title_nouns(bought)}) / len(nouns) == share
+
+
+def test_the_nouns_may_be_found_otherwise() -> None:
+    """By the first word only, a `Linen Shirt` is a `Linen Hat`."""
+    bought = other(name="Linen Hat", **ELSEWHERE)
+    wanted = WANTED.model_copy(update={"name": "Linen Shirt of a kind"})
+    first = RewardFunction([wanted, bought], nouns=lambda name: name.lower().split()[:1])
+    assert first(GOAL, "other", RIGHT).r_type == 1.0
+    last = RewardFunction([wanted, bought], nouns=lambda name: name.lower().split()[-1:])
+    assert last(GOAL, "other", RIGHT).r_type == 0.0
+
+
+def test_spacy_finds_the_nouns_by_its_parts_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a stand-in for spaCy: words are tagged by a list."""
+    tags = {"acme": "PROPN", "linen": "NOUN", "soft": "ADJ", "a": "DET", "shirt": "NOUN"}
+
+    def load(name: str) -> object:
+        if name != "en_core_web_lg":
+            raise OSError(name)
+        return lambda text: [SimpleNamespace(text=word, pos_=tags[word.lower()]) for word in text.split()]
+
+    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
+    assert spacy_nouns("en_core_web_lg")("Acme Soft Linen") == ["acme", "linen"]
+    with pytest.raises(SetupError, match="no pipeline xx_none"):
+        spacy_nouns("xx_none")
+
+
+def test_without_spacy_the_setting_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(SetupError, match=r"bestofq\[webshop-exact\]"):
+        spacy_nouns("en_core_web_lg")
+    with pytest.raises(SetupError):  # before an episode begins
+        synthetic_suite(SyntheticConfig(products_per_category=1), spacy="en_core_web_lg")
+
+
+def test_a_spacy_pipeline_that_tags_nothing_is_refused(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    blank = spacy.blank("en")
+    blank.to_disk(tmp_path / "blank")
+    with pytest.raises(ConfigError, match="tags no parts of speech"):
+        spacy_nouns(str(tmp_path / "blank"))
+    rules = blank.add_pipe("attribute_ruler")
+    rules.add([[{"LOWER": {"IN": ["shirt", "acme"]}}]], {"POS": "NOUN"})
+    blank.to_disk(tmp_path / "tagged")
+    assert spacy_nouns(str(tmp_path / "tagged"))("Acme Soft Shirt") == ["acme", "shirt"]
 
 
 def test_a_shop_of_products_gives_what_each_pair_gives() -> None:

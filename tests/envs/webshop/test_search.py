@@ -37,6 +37,18 @@ def test_each_part_of_a_product_is_found(query: str, found: Product) -> None:
     assert SHOP.search(query) == [found]
 
 
+@pytest.mark.parametrize("query", ["lamps", "lighting", "350"])  # query, category, a bullet that is not the first
+def test_upstreams_index_lacks_query_category_and_later_bullets(query: str) -> None:
+    assert SearchIndex([LAMP, SHIRT, MUG], "upstream").search(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "found"), [("desk", LAMP), ("ecru", SHIRT), ("color", SHIRT), ("coffee", MUG), ("dishwasher", MUG)]
+)
+def test_upstreams_index_finds_name_description_first_bullet_and_options(query: str, found: Product) -> None:
+    assert SearchIndex([LAMP, SHIRT, MUG], "upstream").search(query) == [found]
+
+
 def test_more_shared_words_stand_higher() -> None:
     shop = SearchIndex([product("1", "red cup"), product("2", "red wool hat"), product("3", "green wool scarf")])
     assert [p.id for p in shop.search("red wool hat")] == ["2", "1", "3"]

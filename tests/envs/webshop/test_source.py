@@ -49,6 +49,13 @@ def test_a_record_is_read_as_the_published_code_reads_it(tmp_path: Path) -> None
     assert product.instruction == "find me a shirt"
 
 
+def test_a_value_keeps_the_white_space_that_the_reward_compares(tmp_path: Path) -> None:
+    sizes = {"Size": [{"value": "10\xa0CM  wide"}, {"value": "12 cm"}]}
+    [product] = load_catalogue(write(tmp_path, RECORD | {"customization_options": sizes}), seed=0)
+    assert product.options == (Option(name="size", values=("10 cm wide", "12 cm")),)
+    assert product.published_values == (("10 cm wide", "10\xa0cm  wide"),)
+
+
 def test_what_a_record_lacks_has_webshops_defaults(tmp_path: Path) -> None:
     bare = RECORD | {"pricing": "", "full_description": None, "small_description": "Linen", "customization_options": ""}
     [product] = load_catalogue(write(tmp_path, bare, annotations={"B000000001": {"attributes": []}}), seed=0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bestofq.agents.prompting import GOLDEN, golden_system, golden_user, prompt_hash
+from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Usage
 from bestofq.core.errors import ReplyError
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
@@ -33,7 +34,8 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenMatcher:
-    """Asks at temperature 0. Candidates that say the same as the golden step are found without asking."""
+    """Asks at temperature 0. The one candidate that says the same as the golden step is found without asking; where
+    several do, the one that is also the same action."""
 
     model: ChatModel
 
@@ -44,9 +46,11 @@ class GoldenMatcher:
 
     async def match(self, goal: str, golden: Candidate, candidates: Sequence[Candidate]) -> Match:
         """ModelError when the endpoint gives no reply. A reply that cannot be read gets one repair turn."""
-        labels = [candidate.label for candidate in candidates]
-        if golden.label in labels:
-            return Match(index=labels.index(golden.label), rationale="it says the same")
+        same = [index for index, candidate in enumerate(candidates) if candidate.label == golden.label]
+        if len(same) > 1:
+            same = [i for i in same if identity(candidates[i].action) == identity(golden.action)]
+        if same:
+            return Match(index=same[0], rationale="it says the same")
         messages: tuple[Message, ...] = (
             Message(role="system", text=golden_system()),
             Message(role="user", text=golden_user(goal, golden, candidates)),

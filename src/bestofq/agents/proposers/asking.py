@@ -27,6 +27,7 @@ class Ask:
     schema: JsonSchema | None = None  # of the reply; None: free text
     name: str = "reply"  # of the schema
     max_tokens: int | None = None  # of the reply; None: the model's
+    log_probs: bool = False  # wanted of the replies
     repair: str = "with JSON only"  # how to reply after one that could not be read
 
     @classmethod
@@ -50,7 +51,7 @@ class Ask:
             system=system,
             user=user,
             history=min(history, len(state.decisions)),
-            seed=state.task.seed,
+            seed=state.step_seed,
             earlier=earlier if now else (),
             picture=await model.picture(now) if now else None,
         )
@@ -70,6 +71,7 @@ class Ask:
             temperature=temperature,
             max_tokens=self.max_tokens,
             n=n,
+            log_probs=self.log_probs,
             pixels=self.picture.limits.most if self.picture else None,
         )
 
@@ -97,7 +99,7 @@ class Asking:
     """A proposal in the making.
 
     Replies without a valid candidate get one repair turn that says what was wrong, then a fresh sample; then a recorded
-    no-op (a short wait) stands in, so that the episode goes on.
+    no-op (a short wait) stands in with the last reply, so that the episode goes on.
 
     A request longer than the model's context is never sent again as it was: its pictures are halved down to
     `models.images.FLOOR` pixels, then those of earlier steps go, the oldest first, then the older half of the history,
@@ -115,7 +117,7 @@ class Asking:
 
         ModelError when the endpoint gives none, ContextError when nothing is left to drop.
         """
-        problem = ""
+        problem = reply = ""
         tail: tuple[Message, ...] = ()
         for attempt in ("ask", "repair", "fresh"):
             if attempt == "fresh":
@@ -127,12 +129,12 @@ class Asking:
             try:
                 candidates = self.read(replies, self.ask.picture)
             except ReplyError as error:
-                problem, tail = str(error), replies[0].repair(str(error), self.ask.repair)
+                problem, reply, tail = str(error), replies[0].text, replies[0].repair(str(error), self.ask.repair)
             else:
                 return Proposal(candidates=tuple(candidates), usage=merge_usage(self._usage))
         self.idle = True
         wait = Wait(seconds=1)
-        stands_in = Candidate(action=wait, label=action_text(wait), thought=f"no valid reply: {problem}")
+        stands_in = Candidate(action=wait, label=action_text(wait), thought=f"no valid reply: {problem}", reply=reply)
         return Proposal(candidates=(stands_in,), usage=merge_usage(self._usage))
 
     async def _fitting(

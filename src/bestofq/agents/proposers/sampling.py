@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bestofq.agents.composite import composite_prompt, parse_composite
 from bestofq.agents.parse import parse_reply
 from bestofq.agents.prompting import propose_prompt
-from bestofq.core.decision import Candidate, Proposal, State
+from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
 from bestofq.models.local import Request, TextModel
@@ -29,8 +29,8 @@ class SamplingProposer:
     """`Proposer` over a model that is asked in its own prompt, here or behind an endpoint.
 
     The model is drawn from `1 + (n - 1) · draws` times over one key-value cache; replies that are invalid or repeat an
-    action are dropped, so that fewer than n candidates can remain where the model is sure. The
-    task's seed makes the draws: the same prompt and seed give the same candidates, whatever else runs. With `beams` the
+    action are dropped, so that fewer than n candidates can remain where the model is sure. The draws come from
+    `State.step_seed`: the same prompt and seed give the same candidates, whatever else runs. With `beams` the
     candidates are the likeliest replies of a beam search so wide instead, and nothing is drawn.
     """
 
@@ -52,19 +52,28 @@ class SamplingProposer:
         self._beams = beams
 
     async def propose(self, state: State, n: int) -> Proposal:
-        """1 to n candidates. ReplyError when no draw is a valid action."""
+        """1 to n candidates. ReplyError, with what was used and replied, when no draw is a valid action."""
+        return await self._drawn(state, n, draws=1 if self._beams else 1 + (n - 1) * self._draws, greedy=True)
+
+    async def sample(self, state: State) -> Proposal:
+        """The first valid of `draws` draws, none of them greedy. ReplyError as `propose`."""
+        return await self._drawn(state, 1, draws=self._draws, greedy=False)
+
+    async def _drawn(self, state: State, n: int, *, draws: int, greedy: bool) -> Proposal:
         started = time.perf_counter()
         generation = await self._model.generate(
             Request(
                 prompt=self._dialect.prompt(state),
-                draws=1 if self._beams else 1 + (n - 1) * self._draws,
+                draws=draws,
+                greedy=greedy,
                 beams=self._beams,
                 temperature=self._temperature,
                 max_new_tokens=self._max_new_tokens,
-                seed=state.task.seed,
+                seed=state.step_seed,
             )
         )
-        candidates: dict[str, Candidate] = {}
+        usage = generation.usage("proposer", seconds=time.perf_counter() - started)
+        candidates: list[Candidate] = []
         problem = ""
         for reply in generation.replies:
             try:
@@ -74,8 +83,11 @@ class SamplingProposer:
                 continue
             if self._dialect is COMPOSITE and reply.ids:  # what is learned from needs them as they were drawn
                 candidate = candidate.model_copy(update={"reply_ids": reply.ids})
-            candidates.setdefault(candidate.label, candidate)
+            candidates.append(candidate)
         if not candidates:
-            raise ReplyError(f"none of {len(generation.replies)} replies of {self._model.name} is an action: {problem}")
-        usage = generation.usage("proposer", seconds=time.perf_counter() - started)
-        return Proposal(candidates=tuple(candidates.values())[:n], usage=(usage,))
+            raise ReplyError(
+                f"none of {len(generation.replies)} replies of {self._model.name} is an action: {problem}",
+                usage=(usage,),
+                replies=[reply.text for reply in generation.replies],
+            )
+        return Proposal(candidates=distinct(candidates)[:n], usage=(usage,))

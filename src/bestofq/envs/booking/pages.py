@@ -4,7 +4,6 @@ import calendar
 from dataclasses import replace
 from datetime import date, timedelta
 
-from bestofq.envs.booking.markup import Button, Choice, Field, Form, Line, Link, Page
 from bestofq.envs.booking.restaurants import LARGEST_PARTY, Directory, Restaurant, words
 from bestofq.envs.booking.tables import Plan, Table, Tables
 from bestofq.envs.booking.views import (
@@ -21,6 +20,7 @@ from bestofq.envs.booking.views import (
 )
 from bestofq.envs.booking.visits import Visit
 from bestofq.envs.booking.writing import clock, long_day, month_of, people, short_day
+from bestofq.envs.local_site.page import Button, Choice, Field, Form, Line, Link, Page
 
 TITLE = "TableTime"
 COMPLETE = "Complete reservation"

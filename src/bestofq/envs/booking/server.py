@@ -1,23 +1,26 @@
-"""What the site answers: the one server behind the web site (`site.py`) and the text environment (`text.py`)."""
+"""What the site answers, in the browser and as text."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bestofq.envs.booking.markup import Page
 from bestofq.envs.booking.pages import NOT_FOUND, Pages
 from bestofq.envs.booking.restaurants import Directory
 from bestofq.envs.booking.tables import Tables
 from bestofq.envs.booking.views import Chosen, Done, View, from_url, to_url
 from bestofq.envs.booking.visits import Details, Reservation, Visit
+from bestofq.envs.local_site.page import Page
 
 
 class Server:
-    """Answers requests of visits to one part of the restaurants; keeps nothing itself."""
+    """`local_site.rules.Server`: answers requests of visits to one part of the restaurants; keeps nothing itself."""
 
     def __init__(self, directory: Directory, tables: Tables) -> None:
         self.directory = directory
         self.tables = tables
         self._pages = Pages(directory, tables)
+
+    def address(self, url: str) -> str | None:
+        return url if url.startswith("/") else None
 
     def view(self, visit: Visit, url: str) -> View | None:
         """What stands at an address; after the reservation nothing but its confirmation."""

@@ -6,6 +6,7 @@ one is ever seen or asked for in another.
 
 import random
 from functools import cached_property
+from importlib.resources import files
 
 from bestofq.core.actions import Action, Click, Submit, Write
 from bestofq.core.errors import InputError
@@ -17,7 +18,9 @@ from bestofq.envs.booking.pages import COMPLETE, DETAILS
 from bestofq.envs.booking.restaurants import BookingConfig, Directory, make_restaurants
 from bestofq.envs.booking.server import Server
 from bestofq.envs.booking.tables import Tables
+from bestofq.envs.booking.user import reply
 from bestofq.envs.booking.visits import Visit
+from bestofq.envs.local_site.wording import Wording
 from bestofq.envs.splits import split_of
 
 STEP_LIMIT = 30
@@ -39,14 +42,19 @@ class Criteria(Noun):
 
 
 class Suite:
-    """Goals and sites. Agents get `tasks`; goals stay here."""
+    """Goals and sites (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
 
     name = "booking"
+    wording = Wording()
 
     def __init__(self, config: BookingConfig | None = None) -> None:
         self.config = config or BookingConfig()
         self.tables = Tables(self.config)
         self._servers: dict[Split, Server] = {}
+
+    @cached_property
+    def style(self) -> str:
+        return files(__package__).joinpath("site.css").read_text("utf-8")
 
     @cached_property
     def restaurants(self) -> Directory:
@@ -85,7 +93,13 @@ class Suite:
 
     def visit(self, task: Task) -> Visit:
         """The record of a new visit for a task."""
-        return Visit(split=task.split, city=self.goal(task.id).start_city)
+        return Visit(city=self.goal(task.id).start_city)
+
+    def ended(self, visit: Visit) -> bool:
+        return visit.reservation is not None
+
+    def reply(self, task: Task, question: str) -> str:
+        return reply(self.goal(task.id), question)
 
     def criteria(self, task: Task, visit: Visit) -> Criteria:
         """Which criteria hold, by the site's record: of the reservation, or before it of the table held last."""

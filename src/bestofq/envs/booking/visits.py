@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from bestofq.core.observation import Split
 from bestofq.envs.booking.tables import Table
 
 
@@ -31,7 +30,6 @@ class Reservation:
 class Visit:
     """The site's record of one episode."""
 
-    split: Split
     city: str  # where it began
     held: Table | None = None  # whose details form was shown last
     draft: Details | None = None  # sent and not accepted

@@ -1,21 +1,32 @@
-"""The shop's pages as values: a view says where a visitor is, a page what stands there.
-
-One page model serves both the web site (`site.py` writes it as HTML) and the text environment (`text.py` writes it as
-the observation a browser would make of that HTML). As in WebShop (Yao et al. 2022, 3.1): search, results of ten,
-item pages with options, sub-pages, and Buy Now.
-"""
+"""The shop: the page of every view, and what happens there. As in WebShop (Yao et al. 2022, 3.1): search, results of
+ten, item pages with options, sub-pages, and Buy Now."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from bestofq.envs.local_site.page import Button, Field, Form, Line, Link, Page
 from bestofq.envs.webshop.products import Catalogue, Product
+from bestofq.envs.webshop.views import (
+    SECTIONS,
+    Bought,
+    Detail,
+    Item,
+    Results,
+    Start,
+    View,
+    choose,
+    from_url,
+    to_url,
+)
 
 PAGE_SIZE = 10
 RESULT_LIMIT = 50
 TITLE = "WebShop"
 BUY = "Buy Now"  # how the name of the buying button begins
+
+NOT_FOUND = Page(title=TITLE, parts=((TITLE,), ("There is no such page in this shop.",)), missing=True)
 
 
 class Search(Protocol):
@@ -25,69 +36,14 @@ class Search(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Start:
-    """The page with the search box."""
+class Visit:
+    """The shop's record of one episode."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Results:
-    query: str
-    page: int = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Item:
-    product_id: str
-    results: Results
-    chosen: tuple[tuple[str, str], ...] = ()  # (option name, value), in the order the page lists the options
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Detail:
-    """A sub-page of an item: `section` is description, features or reviews."""
-
-    section: str
-    item: Item
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bought:
-    item: Item
-
-
-View = Start | Results | Item | Detail | Bought
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
-    """Leads to a view; `role` is link, radio (an option) or button (Buy Now)."""
-
-    name: str
-    to: View
-    role: str = "link"
-    checked: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchBox:
-    """A search field; submitting it leads to the results for its content."""
-
-    name: str = "Search"
-
-
-Node = str | Link | SearchBox
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
-    """Lines of text and interactive nodes, in reading order; the first line is the heading."""
-
-    title: str
-    lines: tuple[tuple[Node, ...], ...]
+    bought: Item | None = None
 
 
 class Shop:
-    """Products, their search, and the page of every view.
+    """Products, their search, and what the shop answers (`local_site.rules.Server`).
 
     `shuffle` reorders the products of each results page at random: only for training pages, so that a model cannot
     learn to take the first result unread.
@@ -115,10 +71,31 @@ class Shop:
         """The products of one results page."""
         return self.results(view.query)[(view.page - 1) * PAGE_SIZE : view.page * PAGE_SIZE]
 
+    def address(self, url: str) -> str | None:
+        view = from_url(url, self.catalogue)
+        return None if view is None else to_url(view)
+
+    def view(self, visit: Visit, url: str) -> View | None:
+        """What stands at an address, None where nothing does; after the purchase nothing but thanks."""
+        return from_url(url, self.catalogue) if visit.bought is None else Bought(item=visit.bought)
+
+    def get(self, visit: Visit, url: str) -> tuple[Visit, Page]:
+        """The page at an address; to look at it changes nothing."""
+        view = self.view(visit, url)
+        return visit, NOT_FOUND if view is None else self.page(view)
+
+    def post(self, visit: Visit, url: str, sent: Mapping[str, str]) -> tuple[Visit, str]:
+        """Buy the item of an address, once."""
+        item = from_url(url, self.catalogue)
+        if visit.bought is None and isinstance(item, Item):
+            visit = Visit(bought=item)
+        return visit, url if visit.bought is None else to_url(Bought(item=visit.bought))
+
     def page(self, view: View) -> Page:
         match view:
             case Start():
-                return Page(title=TITLE, lines=((TITLE,), (SearchBox(), Link(name="Search", to=view, role="button"))))
+                line = Field(key="q", name="Search", kind="search"), Button(name="Search")
+                return Page(title=TITLE, parts=((TITLE,), Form(action="/search", lines=(line,), numbered=False)))
             case Results():
                 return self._results_page(view)
             case Item():
@@ -126,33 +103,33 @@ class Shop:
             case Detail():
                 return self._detail_page(view)
             case Bought():
-                return Page(title=TITLE, lines=(("Thank you for shopping with us!",),))
+                return Page(title=TITLE, parts=(("Thank you for shopping with us!",),))
 
     def _results_page(self, view: Results) -> Page:
         found = self.results(view.query)
         last = max(1, -(-len(found) // PAGE_SIZE))
-        lines: list[tuple[Node, ...]] = [
-            (Link(name="Back to Search", to=Start()),),
+        lines: list[Line] = [
+            (Link(name="Back to Search", to=to_url(Start())),),
             (f"Page {view.page} of {last} (Total results: {len(found)})",),
         ]
         lines += [
-            (Link(name=link_name(product), to=Item(product_id=product.id, results=view)),)
+            (Link(name=link_name(product), to=to_url(Item(product_id=product.id, results=view))),)
             for product in self.shown(view)
         ]
-        turns: list[Node] = []
+        turns: list[Link] = []
         if view.page > 1:
-            turns.append(Link(name="< Prev", to=replace(view, page=view.page - 1)))
+            turns.append(Link(name="< Prev", to=to_url(replace(view, page=view.page - 1))))
         if view.page < last:
-            turns.append(Link(name="Next >", to=replace(view, page=view.page + 1)))
+            turns.append(Link(name="Next >", to=to_url(replace(view, page=view.page + 1))))
         if turns:
             lines.append(tuple(turns))
-        return Page(title=f"{TITLE}: results", lines=tuple(lines))
+        return Page(title=f"{TITLE}: results", parts=tuple(lines))
 
     def _item_page(self, view: Item) -> Page:
         product = self.catalogue[view.product_id]
         chosen = dict(view.chosen)
-        lines: list[tuple[Node, ...]] = [
-            (Link(name="Back to Search", to=Start()), Link(name="< Prev", to=view.results)),
+        lines: list[Line] = [
+            (Link(name="Back to Search", to=to_url(Start())), Link(name="< Prev", to=to_url(view.results))),
             (product.name,),
             (f"Price: {price(product)}",),
         ]
@@ -160,39 +137,26 @@ class Shop:
             values = (
                 Link(
                     name=value,
-                    to=choose(view, product, option.name, value),
+                    to=to_url(choose(view, product, option.name, value)),
                     role="radio",
                     checked=chosen.get(option.name) == value,
                 )
                 for value in option.values
             )
             lines.append((f"{option.name}:", *values))
-        lines.append(
-            (
-                *(Link(name=s.capitalize(), to=Detail(section=s, item=view)) for s in SECTIONS),
-                Link(name=buy_name(product, view), to=Bought(item=view), role="button"),
-            )
-        )
-        return Page(title=f"{TITLE}: item", lines=tuple(lines))
+        about = (Link(name=section.capitalize(), to=to_url(Detail(section=section, item=view))) for section in SECTIONS)
+        lines.append((*about, Button(name=buy_name(product, view), to=to_url(view))))
+        return Page(title=f"{TITLE}: item", parts=tuple(lines))
 
     def _detail_page(self, view: Detail) -> Page:
         product = self.catalogue[view.item.product_id]
-        head = (Link(name="Back to Search", to=Start()), Link(name="< Prev", to=view.item))
+        head = (Link(name="Back to Search", to=to_url(Start())), Link(name="< Prev", to=to_url(view.item)))
         body = {
             "description": (product.description,),
             "features": product.bullets,
             "reviews": product.reviews or ("No reviews yet.",),
         }[view.section]
-        return Page(title=f"{TITLE}: {view.section}", lines=(head, *((line,) for line in body if line)))
-
-
-SECTIONS = ("description", "features", "reviews")
-
-
-def choose(view: Item, product: Product, name: str, value: str) -> Item:
-    """The item page after an option is chosen; choosing again in the same group replaces it."""
-    chosen = {**dict(view.chosen), name: value}
-    return replace(view, chosen=tuple((o.name, chosen[o.name]) for o in product.options if o.name in chosen))
+        return Page(title=f"{TITLE}: {view.section}", parts=(head, *((line,) for line in body if line)))
 
 
 def buy_name(product: Product, view: Item) -> str:

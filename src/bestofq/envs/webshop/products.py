@@ -24,6 +24,9 @@ class Product(Noun):
     bullets: tuple[str, ...] = ()
     reviews: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
+    published_values: tuple[tuple[str, str], ...] = Field(
+        default=(), description="option values whose white space is not a single blank: as shown, as in the file"
+    )
     attributes: tuple[str, ...] = ()
     instruction: str | None = Field(default=None, description="without options and price")
     instruction_attributes: tuple[str, ...] = ()

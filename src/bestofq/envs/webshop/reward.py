@@ -10,53 +10,48 @@ With U the goal's and Y the purchase's attributes (att) and options (opt), u_pri
              1    otherwise
 
 TextMatch is the share of the nouns of the goal product's name that the purchased name has too. The category matches
-when two or more levels are shared. Where the paper is silent this follows the published code:
+when two or more levels are shared. Where the paper is silent this follows the published code
+(princeton-nlp/WebShop, `web_agent_site/engine/goal.py` and `normalize.py`):
 
 - Two texts match when `token_set_ratio > 85`, as thefuzz 0.22 works it out by rapidfuzz: characters U+0080 to U+00FF
   dropped, lower case, all but letters and digits blank, the ratio rounded to a whole number.
 - U_att ∩ Y_att: a goal attribute matches one of the product's, or stands in its lower-cased name, bullets or
   description.
-- U_opt ∩ Y_opt: a goal option counts once, when one of the chosen values matches it. The goal's is compared as
-  `name value`, the chosen one as its value alone. Before, a chosen value that contains a colour word (even inside
-  another word: `standard` holds `tan`) becomes that word, and a goal's option whose whole value is a colour word loses
-  its name. So `dark red` is as good as `light red`; and of the 6,910 goals of the first 1,000 products, 356 (5 %) earn
-  less than 1 even for the very product and options asked for.
+- U_opt ∩ Y_opt: a goal option counts once, when one of the chosen values matches it. A chosen value that contains one
+  of 102 colour words (even inside another word: `standard` holds `tan`) becomes the first of them. The goal's option is
+  compared as Python writes the pair, `('color', 'dark red')`, and as the word alone where its whole value is a colour
+  word; an option that a person wrote has no name and is cut like a chosen value. So `dark red` is as good as
+  `dark teal`; and of the 6,910 goals of the first 1,000 products, 458 (7 %) earn less than 1 even for the very product
+  and options asked for.
 
-Deviations: nouns are what `_nouns` keeps, where the published code asks spaCy for NOUN and PROPN; the colour words are
-our own 42, where it has about 100, some of them no colours (`dark`, `stone`, `tiger`). Over all pairs of values of one
-option in the first 1,000 products the two lists disagree on 0.6 %.
+One part is not the published code's: nouns. It takes the tokens that spaCy's `en_core_web_lg` tags NOUN or PROPN.
+`spacy_nouns` does the same with any spaCy pipeline (the setting `suite.spacy`); without it the nouns are what
+`title_nouns` keeps. Over 12,000 random purchases among the 1,000 products the reward equals the published code's in all
+with spaCy, and in 98.2 % without it; all that differ do so in r_type, none in success (`benchmarks/webshop_reward.py`,
+both with a small English pipeline of spaCy 3.8).
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
 from rapidfuzz.fuzz import token_set_ratio
 from rapidfuzz.utils import default_process
 
+from bestofq.core.errors import ConfigError, SetupError
 from bestofq.envs.webshop.products import Goal, Product
 
+Nouns = Callable[[str], Iterable[str]]
+"""The nouns of a product's name, lower case, repeats kept."""
 _MATCH = 85  # the ratio that must be passed, of 100
 _LATIN_1 = dict.fromkeys(range(128, 256))
 _WORD = re.compile(r"[^\W_]+")
-_COLOURS = tuple(
-    _WORD.findall(
-        """aqua beige black blue bronze brown burgundy charcoal copper coral cream gold gray green grey ivory khaki
-        lavender lilac lime magenta maroon mint navy nude olive orange peach pink plum purple red rose silver tan taupe
-        teal turquoise violet white wine yellow"""
-    )
-)
-_NOT_NOUNS = frozenset(
-    _WORD.findall(
-        """a about above after all also an and any are as at be before below best between big both but by can each easy
-        else extra few for from fully good great her high his if in inside into is it its large less light long low made
-        mini more most much my new no non not of off old on one only or other our out outside over own per perfect plus
-        pro real short slim small so soft some strong such super than that the their them these they thick thin this
-        those through to too two ultra under up use used using very via was we when which while wide will with within
-        without you your black blue brown gray green grey orange pink purple red white yellow"""
-    )
-)
+_WORDS = tomllib.loads(files(__package__).joinpath("reward.toml").read_text("utf-8"))
+_COLOURS = tuple(_WORDS["colours"].split())
+_NOT_NOUNS = frozenset(_WORDS["not_nouns"].split())
 
 
 class RewardParts(NamedTuple):
@@ -78,29 +73,38 @@ class RewardParts(NamedTuple):
 class _Facts(NamedTuple):
     """What the reward asks of a product, worked out once."""
 
+    name: str
     query: str
     category: frozenset[str]
-    nouns: tuple[str, ...]  # of the name, repeats kept
-    noun_set: frozenset[str]
     attributes: tuple[str, ...]  # as `_plain` writes them
     texts: tuple[str, str, str]  # name, bullets, description; lower case
     price: float
+    published: Mapping[str, str]  # option values as the file writes them, by how they are shown, where these differ
 
 
 class RewardFunction:
     """The reward over a fixed set of products. Immutable, so threads may share it."""
 
-    def __init__(self, products: Iterable[Product]) -> None:
-        """A `Catalogue`, or any products that goals and purchases will name."""
+    def __init__(self, products: Iterable[Product], nouns: Nouns | None = None) -> None:
+        """A `Catalogue`, or any products that goals and purchases will name. `nouns` None: `title_nouns`."""
         self._facts = {product.id: _facts(product) for product in products}
+        find = nouns or title_nouns
+
+        @cache  # once for each name that is asked about: spaCy takes milliseconds
+        def found(name: str) -> tuple[tuple[str, ...], frozenset[str]]:
+            words = tuple(find(name))
+            return words, frozenset(words)
+
+        self._nouns = found
 
     def __call__(self, goal: Goal, product_id: str, chosen_options: Mapping[str, str]) -> RewardParts:
         """The reward for buying `product_id` with `chosen_options`, {name: value}. KeyError for an unknown product."""
         wanted, bought = self._facts[goal.product_id], self._facts[product_id]
-        r_type = _r_type(wanted, bought)
+        r_type = self._r_type(wanted, bought)
         attributes = sum(_has_attribute(bought, attribute) for attribute in goal.attributes)
-        chosen = [_chosen_text(value) for value in chosen_options.values()]
-        options = sum(_matches_any(_option_text(name, value), chosen) for name, value in goal.options)
+        chosen = [_chosen_text(bought.published.get(value, value)) for value in chosen_options.values()]
+        asked_for = ((name, wanted.published.get(value, value)) for name, value in goal.options)
+        options = sum(_matches_any(_option_text(name, value), chosen) for name, value in asked_for)
         cheap = bought.price <= goal.price_limit
         asked = len(goal.attributes) + len(goal.options) + 1
         return RewardParts(
@@ -111,44 +115,67 @@ class RewardFunction:
             total=r_type * (attributes + options + cheap) / asked,
         )
 
+    def _r_type(self, wanted: _Facts, bought: _Facts) -> float:
+        """A name without nouns has TextMatch 0.2; the numerator counts distinct nouns, the denominator all."""
+        (nouns, distinct), (_, others) = self._nouns(wanted.name), self._nouns(bought.name)
+        text_match = len(distinct & others) / len(nouns) if nouns else 0.2
+        if text_match == 0.0:
+            return 0.0
+        if text_match < 0.1:
+            return 0.1
+        same_kind = wanted.query == bought.query or len(wanted.category & bought.category) >= 2
+        return 1.0 if same_kind or text_match > 0.2 else 0.5
+
 
 def reward(goal: Goal, goal_product: Product, purchased: Product, chosen_options: Mapping[str, str]) -> RewardParts:
     """The reward of one purchase; for many, make a `RewardFunction` once."""
     return RewardFunction((goal_product, purchased))(goal, purchased.id, chosen_options)
 
 
-def _facts(product: Product) -> _Facts:
-    nouns = _nouns(product.name)
-    return _Facts(
-        query=product.query,
-        category=frozenset(product.category),
-        nouns=nouns,
-        noun_set=frozenset(nouns),
-        attributes=tuple(_plain(attribute) for attribute in product.attributes),
-        texts=(product.name.lower(), " ".join(product.bullets).lower(), product.description.lower()),
-        price=product.price,
-    )
-
-
-def _nouns(name: str) -> tuple[str, ...]:
-    """The words of a product's name that stand for its nouns: runs of two or more letters, no digit among them, that
-    are no stop word, plain colour or common adjective of titles. A title is mostly nouns and names, and spaCy tags
-    capitalised adjectives as names too; an adjective or verb that is not in the list is kept here, and spaCy may drop
-    it. On the four pairs of names in the published tests the scores differ from spaCy's by less than 0.03."""
+def title_nouns(name: str) -> tuple[str, ...]:
+    """Words of a product's name that stand for its nouns: runs of two or more letters, no digit among them, that are no
+    stop word, plain colour or common adjective of titles. A title is mostly nouns and names, and spaCy tags capitalised
+    adjectives as names too; an adjective or verb that is not in the list is kept here, and spaCy may drop it. On the
+    four pairs of names in the published tests TextMatch is 0.571, 0.313, 0.167 and 0, theirs 0.333, 0.3, 0.15 and less
+    than 0.05."""
     words = _WORD.findall(name.lower())
     return tuple(word for word in words if len(word) > 1 and word.isalpha() and word not in _NOT_NOUNS)
 
 
-def _r_type(wanted: _Facts, bought: _Facts) -> float:
-    """A name without nouns has TextMatch 0.2; the numerator counts distinct nouns, the denominator all."""
-    nouns = wanted.nouns
-    text_match = len(wanted.noun_set & bought.noun_set) / len(nouns) if nouns else 0.2
-    if text_match == 0.0:
-        return 0.0
-    if text_match < 0.1:
-        return 0.1
-    same_kind = wanted.query == bought.query or len(wanted.category & bought.category) >= 2
-    return 1.0 if same_kind or text_match > 0.2 else 0.5
+def spacy_nouns(pipeline: str) -> Nouns:
+    """The published code's rule: the tokens that the spaCy pipeline of this name or folder tags NOUN or PROPN.
+
+    SetupError where spaCy or the pipeline is not installed; ConfigError where the pipeline tags no parts of speech.
+    """
+    try:
+        import spacy
+    except ImportError:
+        raise SetupError(f"suite.spacy={pipeline} needs spaCy: pip install 'bestofq[webshop-exact]'") from None
+    try:
+        tagged = spacy.load(pipeline)
+    except OSError:
+        raise SetupError(
+            f"spaCy has no pipeline {pipeline}: python -m spacy download {pipeline}, or set suite.spacy to a folder"
+        ) from None
+    if not any(token.pos_ for token in tagged("a shirt")):
+        raise ConfigError(f"the spaCy pipeline {pipeline} tags no parts of speech: set suite.spacy to en_core_web_lg")
+
+    def nouns(name: str) -> list[str]:
+        return [token.text.lower() for token in tagged(name) if token.pos_ in ("NOUN", "PROPN")]
+
+    return nouns
+
+
+def _facts(product: Product) -> _Facts:
+    return _Facts(
+        name=product.name,
+        query=product.query,
+        category=frozenset(product.category),
+        attributes=tuple(_plain(attribute) for attribute in product.attributes),
+        texts=(product.name.lower(), " ".join(product.bullets).lower(), product.description.lower()),
+        price=product.price,
+        published=dict(product.published_values),
+    )
 
 
 def _has_attribute(bought: _Facts, attribute: str) -> bool:
@@ -167,9 +194,16 @@ def _plain(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _chosen_text(value: str) -> str:
-    return _plain(next((colour for colour in _COLOURS if colour in value), value))
+    return _plain(_colour_of(value))
 
 
 @lru_cache(maxsize=65536)
 def _option_text(name: str, value: str) -> str:
-    return _plain(value if value in _COLOURS else f"{name} {value}")
+    if not name:
+        return _plain(_colour_of(value))
+    return _plain(value if value in _COLOURS else repr((name, value)))
+
+
+def _colour_of(value: str) -> str:
+    """The first colour word that the value contains; the value where it contains none."""
+    return next((colour for colour in _COLOURS if colour in value), value)

@@ -3,11 +3,13 @@
 The records become what the published code makes of them: option names and values in lower case, `/` in a value
 written ` | `, a missing price 100 dollars, a second product of the same id dropped. A value listed twice stays twice,
 since each makes a goal. Two deviations: a range of prices is drawn from `seed`, where upstream draws it anew in every
-process; and runs of white space become one blank, as a browser shows them.
+process; and runs of white space become one blank, as a browser shows them (the reward compares an option's value as the
+file writes it, `Product.published_values`).
 """
 
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -145,6 +147,7 @@ def _product(record: _Record, annotation: _Annotation, path: Path, seed: int) ->
         description=_clean(record.full_description or ""),
         bullets=tuple(filter(None, map(_clean, [bullets] if isinstance(bullets, str) else bullets))),
         options=_options(record),
+        published_values=tuple((_clean(value), value) for value in _values(record) if _clean(value) != value),
         attributes=tuple(annotation.attributes),
         instruction=annotation.instruction,
         instruction_attributes=tuple(annotation.instruction_attributes),
@@ -174,11 +177,22 @@ def _options(record: _Record) -> tuple[Option, ...]:
     if not isinstance(record.customization_options, dict):
         return ()
     values = {
-        _clean(name).lower(): tuple(_clean(entry.value.strip().replace("/", " | ")).lower() for entry in entries)
+        _clean(name).lower(): tuple(map(_clean, map(_published, entries)))
         for name, entries in record.customization_options.items()
         if entries is not None
     }
     return tuple(Option(name=name, values=choices) for name, choices in values.items())
+
+
+def _values(record: _Record) -> Iterator[str]:
+    """Its option values as the published code has them."""
+    if isinstance(record.customization_options, dict):
+        for entries in record.customization_options.values():
+            yield from map(_published, entries or ())
+
+
+def _published(entry: _Value) -> str:
+    return entry.value.strip().replace("/", " | ").lower()
 
 
 def _clean(text: str) -> str:

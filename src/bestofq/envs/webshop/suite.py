@@ -7,17 +7,19 @@ ever seen, bought or asked for in another. The published splits are by goal, in 
 import random
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 
 from bestofq.core.actions import Action, Click, Submit
 from bestofq.core.errors import InputError
 from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Observation, Split, Task
+from bestofq.envs.local_site.wording import Wording
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
-from bestofq.envs.webshop.pages import BUY, Item, Shop
+from bestofq.envs.webshop.pages import BUY, Shop, Visit
 from bestofq.envs.webshop.products import Catalogue, Goal
-from bestofq.envs.webshop.reward import RewardFunction
-from bestofq.envs.webshop.search import SearchIndex
+from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
+from bestofq.envs.webshop.search import SearchFields, SearchIndex
 from bestofq.envs.webshop.source import is_full, load_catalogue, load_written
 from bestofq.envs.webshop.splits import Splits, agent_q_goals_of, goals_of, products_of, published_goals_of
 from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
@@ -25,16 +27,39 @@ from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make
 STEP_LIMIT = 15
 
 
+WORDING = Wording(
+    no_way_back="There is no earlier page to go back to.",
+    no_element="There is no element [{mark}] on this page; marks go from 1 to {count}.",
+    no_field="[{mark}] {name} is a {role}, not a field.",
+    no_form="[{mark}] {name} belongs to no form.",
+    no_address="{url} is not a page of this shop.",
+)
+
+
 class Suite:
-    """Goals and shops of one catalogue. Agents get `tasks`; goals stay here."""
+    """Goals and shops of one catalogue (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
+
+    wording = WORDING
 
     def __init__(
-        self, name: str, catalogue: Catalogue, goals: Iterable[Goal], *, seed: int, splits: Splits = "product"
+        self,
+        name: str,
+        catalogue: Catalogue,
+        goals: Iterable[Goal],
+        *,
+        seed: int,
+        splits: Splits = "product",
+        search_fields: SearchFields = "all",
+        spacy: str | None = None,
     ) -> None:
+        """`search_fields`: what the shops' search reads of a product. `spacy`: the pipeline that finds the nouns of the
+        reward, as the published code; None: `title_nouns`. SetupError where it is missing."""
         self.name = name
         self.catalogue = catalogue
         self.seed = seed
         self.splits = splits
+        self.search_fields = search_fields
+        self._nouns = spacy_nouns(spacy) if spacy else title_nouns
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
 
@@ -78,16 +103,33 @@ class Suite:
         if split not in self._shops:
             products = self.products(split)
             same = (shop for shop in self._shops.values() if shop.catalogue is products)
-            self._shops[split] = next(same, None) or Shop(products, SearchIndex(products))
+            self._shops[split] = next(same, None) or Shop(products, SearchIndex(products, self.search_fields))
         return self._shops[split]
 
     @cached_property
-    def rewards(self) -> RewardFunction:
-        return RewardFunction(self.catalogue)
+    def style(self) -> str:
+        return files(__package__).joinpath("site.css").read_text("utf-8")
 
-    def reward(self, task: Task, item: Item) -> float:
-        """What buying the item as chosen earns, in [0, 1]."""
-        return self.rewards(self.goal(task.id), item.product_id, dict(item.chosen)).total
+    @cached_property
+    def rewards(self) -> RewardFunction:
+        return RewardFunction(self.catalogue, self._nouns)
+
+    def server(self, split: Split) -> Shop:
+        return self.shop(split)
+
+    def visit(self, task: Task) -> Visit:
+        return Visit()
+
+    def ended(self, visit: Visit) -> bool:
+        return visit.bought is not None
+
+    def reward(self, task: Task, visit: Visit) -> float:
+        """What was bought earns, in [0, 1]; nothing before."""
+        item = visit.bought
+        return 0.0 if item is None else self.rewards(self.goal(task.id), item.product_id, dict(item.chosen)).total
+
+    def reply(self, task: Task, question: str) -> None:
+        """Nobody stands beside the buyer."""
 
     def irreversible(self, observation: Observation, action: Action) -> bool:
         """Whether the action buys: what a search must not try out where nothing can be put back."""
@@ -95,14 +137,24 @@ class Suite:
         return element is not None and element.role == "button" and element.name.startswith(BUY)
 
 
-def synthetic_suite(config: SyntheticConfig | None = None) -> Suite:
+def synthetic_suite(
+    config: SyntheticConfig | None = None, *, search_fields: SearchFields = "all", spacy: str | None = None
+) -> Suite:
     """The default suite: everything from a seed."""
     config = config or SyntheticConfig()
     catalogue = make_catalogue(config)
-    return Suite("webshop", catalogue, make_goals(catalogue, config), seed=config.seed)
+    goals = make_goals(catalogue, config)
+    return Suite("webshop", catalogue, goals, seed=config.seed, search_fields=search_fields, spacy=spacy)
 
 
-def real_suite(folder: Path, *, seed: int, splits: Splits | None = None) -> Suite:
+def real_suite(
+    folder: Path,
+    *,
+    seed: int,
+    splits: Splits | None = None,
+    search_fields: SearchFields = "all",
+    spacy: str | None = None,
+) -> Suite:
     """WebShop's real files: the 1,000 products with 6,910 synthetic goals, or all with 12,087 that people wrote.
 
     `splits` None: WebShop's own of the first, Agent Q's of the second. DataError when a file cannot be read.
@@ -110,6 +162,8 @@ def real_suite(folder: Path, *, seed: int, splits: Splits | None = None) -> Suit
     catalogue = load_catalogue(folder, seed=seed)
     if is_full(folder):
         goals = human_goals(catalogue, load_written(folder), seed=seed)
-        return Suite("webshop-human", catalogue, goals, seed=seed, splits=splits or "agent-q")
-    goals = synthetic_goals(catalogue, seed=seed)
-    return Suite("webshop-1000", catalogue, goals, seed=seed, splits=splits or "webshop")
+        name, splits = "webshop-human", splits or "agent-q"
+    else:
+        goals = synthetic_goals(catalogue, seed=seed)
+        name, splits = "webshop-1000", splits or "webshop"
+    return Suite(name, catalogue, goals, seed=seed, splits=splits, search_fields=search_fields, spacy=spacy)

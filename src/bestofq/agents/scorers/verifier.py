@@ -1,0 +1,57 @@
+"""The verifier baseline: the proposing model's own review of each candidate, read as words; nothing is learned.
+
+The review is the one that Q reads as a vector where `embed_context` is `review` (`EmbeddingTexts`). A pocket model was
+taught by an oracle to write it, so this agent shows how much of Best-of-Q's gain there is the reviews' own.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+
+from bestofq.agents.embedding_texts import REVIEW_TOKENS
+from bestofq.agents.prompting import review_prompt
+from bestofq.core.decision import Candidate, Scores, State, Usage
+from bestofq.models.local import Request, TextModel
+
+_VERDICT = re.compile(r"\b(right|wrong)\W*$")
+_VALUES = {"right": 1.0, "wrong": 0.0}
+_UNCLEAR = 0.5
+
+
+class VerifierScorer:
+    """1 for a candidate whose review ends with `right`, 0 for `wrong`, 0.5 for any other review (`moves on`). A greedy
+    selector takes the first of equals, which is the proposer's likeliest."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """[N] of 0, 0.5 and 1, by N reviews at once. One candidate is worth 1 and not asked about."""
+        if len(candidates) == 1:
+            return Scores(values=(1.0,))
+        started = time.perf_counter()
+        reviews = await asyncio.gather(
+            *(
+                self._model.generate(
+                    Request(prompt=review_prompt(state, c), max_new_tokens=REVIEW_TOKENS, one_line=True)
+                )
+                for c in candidates
+            )
+        )
+        prices = [review.usd for review in reviews if review.usd is not None]
+        usage = Usage(
+            role="critic",
+            tokens_in=sum(review.prompt_tokens for review in reviews),
+            tokens_out=sum(review.reply_tokens for review in reviews),
+            calls=sum(review.calls for review in reviews),
+            seconds=time.perf_counter() - started,
+            usd=sum(prices) if len(prices) == len(reviews) else None,
+        )
+        return Scores(values=tuple(verdict_value(review.replies[0].text) for review in reviews), usage=(usage,))
+
+
+def verdict_value(review: str) -> float:
+    """Of the word that a review ends with: `right` 1, `wrong` 0, any other 0.5."""
+    found = _VERDICT.search(review.strip())
+    return _VALUES[found[1]] if found else _UNCLEAR

@@ -1,0 +1,47 @@
+"""What a result depends on, and where two such descriptions differ: one mechanism for runs and for Q-functions."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from pydantic import JsonValue
+
+from bestofq.core.noun import Noun
+
+FREE: Final = "free"
+"""Marks a setting that changes how work is done, but not its result: `device: Annotated[str, FREE] = "auto"`."""
+
+
+class Difference(NamedTuple):
+    """A setting, by its dotted name, in which two descriptions differ; None where one of them has none."""
+
+    name: str
+    before: JsonValue
+    now: JsonValue
+
+
+def identity_of(settings: Noun) -> dict[str, JsonValue]:
+    """The settings as JSON, in nested tables, without those marked `FREE`."""
+    free = {name for name, field in type(settings).model_fields.items() if FREE in field.metadata}
+    kept: dict[str, JsonValue] = settings.model_dump(mode="json", exclude=free)
+    inner = {name: getattr(settings, name) for name in kept}
+    return kept | {name: identity_of(value) for name, value in inner.items() if isinstance(value, Noun)}
+
+
+def differences(before: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> list[Difference]:
+    """Where two nested tables differ, by name."""
+    theirs, ours = flat(before), flat(now)
+    both = (Difference(name, theirs.get(name), ours.get(name)) for name in sorted(theirs | ours))
+    return [one for one in both if one.before != one.now]
+
+
+def flat(tables: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Nested tables by dotted names."""
+
+    def leaves(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield from leaves(inner, f"{name}.{key}" if name else key)
+        else:
+            yield name, value
+
+    return dict(leaves(dict(tables), ""))

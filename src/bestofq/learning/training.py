@@ -1,0 +1,109 @@
+"""IQL as a run of hours: of several processes the first alone reads and writes, and all may be stopped at any step."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bestofq.core.transitions import Transitions
+from bestofq.learning.checkpoint import put_training_tensors, training_tensors
+from bestofq.learning.distributed import SOLO, Group
+from bestofq.learning.iql import IQL, IQLConfig, train_iql
+
+
+def share_transitions(read: Callable[[], Transitions | None], group: Group) -> Transitions | None:
+    """What `read` gives in the first process, in all of them; None where it gives none, and where it raises."""
+    names = [field.name for field in fields(Transitions)]
+
+    def tensors() -> dict[str, Tensor]:
+        data = read()
+        return {} if data is None else {name: _tensor(getattr(data, name)) for name in names}
+
+    shared = group.share(tensors)
+    return Transitions(**{name: shared[name].numpy() for name in names}) if shared else None
+
+
+def train_stoppable(
+    data: Transitions,
+    config: IQLConfig,
+    *,
+    begun: IQL | None = None,
+    save: Callable[[IQL], Any] | None = None,
+    on_step: Callable[[IQL], Any] | None = None,
+    group: Group = SOLO,
+) -> IQL:
+    """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
+
+    `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. The
+    first process alone is given it, saves and calls `on_step`. Raises as `train_iql` does; KeyboardInterrupt on SIGINT
+    and SystemExit on SIGTERM, after the step under way; a second signal ends the process at once.
+    """
+    kept = group.share(lambda: {} if begun is None else {**training_tensors(begun), "step": torch.tensor(begun.step)})
+    if begun is None and kept:
+        begun = IQL(data.dim, config)
+        begun.step = int(kept.pop("step"))
+        put_training_tensors(begun, kept)
+    saved = time.monotonic()
+    with _signals() as stopped:
+
+        def after(iql: IQL) -> None:
+            nonlocal saved
+            if on_step is not None:
+                on_step(iql)
+            due = iql.step < config.steps and time.monotonic() - saved >= config.checkpoint_seconds
+            number = stopped()
+            if save is not None and (due or number is not None):
+                save(iql)
+                saved = time.monotonic()
+            if number is not None:
+                _end(number)
+
+        try:
+            return train_iql(data, config, resume=begun, on_step=after, group=group)
+        except RuntimeError:
+            number = stopped()
+            if group.rank > 0 and number is not None:  # the first process has saved and left
+                _end(number)
+            raise
+
+
+@contextmanager
+def _signals() -> Iterator[Callable[[], int | None]]:
+    """Tells which of SIGINT and SIGTERM came. A second one does what it did before."""
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # which alone may listen to signals
+        yield lambda: None
+        return
+    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, _frame: object) -> None:
+        came.append(number)
+        restore()
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield lambda: came[0] if came else None
+    finally:
+        restore()
+
+
+def _end(number: int) -> NoReturn:
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)
+
+
+def _tensor(array: "np.ndarray[Any, Any]") -> Tensor:
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))

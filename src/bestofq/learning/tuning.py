@@ -1,0 +1,268 @@
+"""Tuning a language model on what was searched: RFT on successes (Agent Q, 3.2.1), DPO on preferences (3.2.2, 5.2).
+
+One trainer for all losses, on accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP or FSDP2
+(tried on CPUs alone so far).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+import torch
+from pydantic import Field
+
+from bestofq.core.errors import CheckpointError, ConfigError, DataError
+from bestofq.core.extras import extra
+from bestofq.core.noun import Noun
+from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.learning.adapters import LoRAConfig, with_adapters
+from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
+from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, successes
+from bestofq.learning.resuming import Resumable, claim, fingerprint, keep
+from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
+from bestofq.learning.tuning_batches import Batch, Batches
+
+AnyNoun = TypeVar("AnyNoun", bound=Noun)
+
+
+class TuningConfig(Noun):
+    """One training run. The optimizer is AdamW as in TRL."""
+
+    lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
+    epochs: int = Field(default=1, ge=1)
+    batch_size: int = Field(default=8, ge=1, description="turns or pairs a step, of all processes, at least")
+    micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
+    warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
+    weight_decay: float = Field(default=0.0, ge=0, description="TRL")
+    clip_norm: float = Field(default=1.0, gt=0, description="of all gradients together; TRL")
+    lora: LoRAConfig | None = Field(default=None, description="adapters; None trains all weights")
+    share_prompts: bool = Field(default=True, description="compute a prompt once for all its replies where possible")
+    gradient_checkpointing: bool = Field(default=False, description="less memory, a third more time")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        default="auto", description="of the matrix products; auto: bfloat16 where the hardware multiplies it"
+    )
+    device: str = Field(default="auto", description="auto (a GPU where there is one) or cpu")
+    checkpoint_every: int = Field(default=50, ge=1, description="steps")
+    seed: int = 0
+
+
+class RFTConfig(TuningConfig):
+    """Reinforced fine-tuning. Agent Q gives no numbers; rate and batch are TRL's. Eq. 4 has no penalty for leaving the
+    first policy; few rounds are all that holds it (3.2.1): hence one epoch."""
+
+
+class DPOConfig(TuningConfig):
+    """Preference optimization. Agent Q names β only (3.2.2, 5.2 and Algorithm 1) and gives no numbers: they are those
+    of Rafailov et al. 2023 (appendix B)."""
+
+    beta: float = Field(default=0.1, gt=0, description="β of Eqs. 3, 5, 6: the cost of leaving π_ref; Rafailov B")
+    lr: float = Field(default=1e-6, gt=0, description="peak rate, Rafailov B; adapters want some ten times that")
+    batch_size: int = Field(default=64, ge=1, description="pairs a step, of all processes, at least; Rafailov B")
+    warmup_share: float = Field(default=0.1, ge=0, le=1, description="first share of the steps; then straight to 0")
+
+
+@dataclass(frozen=True, slots=True)
+class TuningProgress(Generic[Means]):
+    """One step, of all processes, before its update."""
+
+    step: int
+    steps: int
+    means: Means
+    gradient_norm: float  # before clipping
+    lr: float
+    tokens: int  # own prompts and replies, since step 1
+
+
+def train_on_preferences(
+    model: Any,
+    pairs: Sequence[PreferencePair],
+    config: DPOConfig,
+    report: Callable[[TuningProgress[PairMeans]], None],
+    *,
+    out: Path,
+) -> Path:
+    """Minimise Eq. 5 over pairs of single turns at one node, Eq. 6 over pairs of trajectories; both may be mixed.
+
+    Trains and saves as `_tune` says. Raises DataError without pairs.
+    """
+    if not pairs:
+        raise DataError("There are 0 preference pairs to train on; search more tasks, or lower the value threshold.")
+    return _tune(model, pairs, preferences(config.beta), config, report, out)
+
+
+def train_on_successes(
+    model: Any,
+    turns: Sequence[Turn],
+    config: RFTConfig,
+    report: Callable[[TuningProgress[TurnMeans]], None],
+    *,
+    out: Path,
+) -> Path:
+    """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over the `turns` of successful trajectories.
+
+    Trains and saves as `_tune` says. Raises DataError without turns.
+    """
+    if not turns:
+        raise DataError("There are 0 turns to train on: no trajectory was successful. Collect more, or search.")
+    return _tune(model, turns, successes(), config, report, out)
+
+
+def _tune(
+    model: Any,
+    items: Sequence[AnyNoun],
+    objective: Objective[AnyNoun, Means],
+    config: TuningConfig,
+    report: Callable[[TuningProgress[Means]], None],
+    out: Path,
+) -> Path:
+    """Train `model` (a causal language model of transformers) in place and save it; returns the folder `out/model`.
+
+    With adapters, they lie in `out/adapter` and are merged into `out/model` (not under FSDP: there only the adapter is
+    saved and returned). The same call again continues from the last checkpoint, bit for bit on a CPU, and does nothing
+    when it was finished. Raises ConfigError for weights that cannot be trained, CheckpointError where `out` holds
+    another run, or when training diverges.
+    """
+    accelerator = _accelerator(config)
+    claim(out, fingerprint(items, config.model_dump_json(exclude={"checkpoint_every", "device"})))
+    run = Resumable(out)
+    done = out / ("adapter" if config.lora and _fsdp(accelerator) else "model")
+    if done.exists():
+        return done
+    torch.manual_seed(config.seed)
+    model = _prepared(model, config)
+    share = config.share_prompts and _agreed(accelerator, lambda: can_share(model))
+    batches = Batches(
+        items,
+        objective.turns,
+        batch_size=config.batch_size,
+        micro_batch_tokens=config.micro_batch_tokens,
+        epochs=config.epochs,
+        seed=config.seed,
+        share=share,
+        group=Group(accelerator.process_index, accelerator.num_processes),
+    )
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=config.weight_decay)
+    with shared_prefix(model) if share else nullcontext():
+        policy, adam = accelerator.prepare(model, adam)
+        begin = run.load(policy, adam.optimizer, accelerator)
+        policy.train()
+        tokens = sum(map(batches.tokens, range(begin)))
+        for step in range(begin, len(batches)):
+            lr = config.lr * schedule(step, len(batches), config.warmup_share)
+            for parameters in adam.param_groups:
+                parameters["lr"] = lr
+            means = _accumulate(accelerator, policy, batches[step], objective, share=share)
+            norm = float(accelerator.clip_grad_norm_(policy.parameters(), config.clip_norm))
+            if not all(map(math.isfinite, (norm, *means))):
+                raise CheckpointError(f"Training diverged at step {step + 1}: lower lr (now {config.lr:g}).")
+            adam.step()
+            adam.zero_grad()
+            tokens += batches.tokens(step)
+            if (step + 1) % config.checkpoint_every == 0 and step + 1 < len(batches):
+                run.save(policy, adam.optimizer, accelerator, step + 1)
+            if accelerator.is_main_process:
+                report(TuningProgress(step + 1, len(batches), objective.means(means), norm, lr, tokens))
+    _save(accelerator, policy, out, lora=config.lora is not None)
+    run.clear(accelerator)
+    return done
+
+
+def schedule(step: int, steps: int, warmup_share: float) -> float:
+    """Factor of the rate at `step` (from 0): a straight rise over the first share, then a straight fall towards 0."""
+    warmup = round(steps * warmup_share)
+    return (step + 1) / warmup if step < warmup else (steps - step) / max(1, steps - warmup)
+
+
+def _accumulate(
+    accelerator: Any, policy: Any, batch: Batch[AnyNoun], objective: Objective[AnyNoun, Means], *, share: bool
+) -> list[float]:
+    """The gradient of the mean loss over the items of all processes; returns the means.
+
+    The loss is a function of a few log-likelihoods, so its slopes by them are all that the passes backward need. Where
+    an item spans several micro-batches the slopes come from a pass forward without gradient, the same numbers.
+    """
+    device = accelerator.device
+    weight = sum(map(objective.weight, batch.items))
+    sums = torch.zeros((), device=device)
+    left = sum(len(round_.micro_batches) for round_ in batch.rounds)
+    for round_ in batch.rounds:
+        nodes = [node for some in round_.micro_batches for node in some]
+        terms = objective.terms(round_.items, nodes, device)
+        once = len(round_.micro_batches) == 1
+        if not once:
+            with torch.no_grad():
+                values = [reply_log_probs(policy, some, share=share, device=device) for some in round_.micro_batches]
+            slopes, outcome = terms.slopes(torch.cat(values))
+        begin = 0
+        for some in round_.micro_batches:
+            left -= 1
+            with accelerator.no_sync(policy) if left and not _fsdp(accelerator) else nullcontext():
+                log_probs = reply_log_probs(policy, some, share=share, device=device)  # [R]
+                if once:
+                    slopes, outcome = terms.slopes(log_probs)
+                mine = slopes[begin : begin + len(log_probs)]
+                begin += len(log_probs)
+                accelerator.backward((log_probs * mine).sum() * (accelerator.num_processes / weight))
+        sums = sums + outcome  # [M]
+    found: list[float] = (accelerator.reduce(sums, "sum") / weight).tolist()
+    return found
+
+
+def _accelerator(config: TuningConfig) -> Any:
+    accelerate = extra("accelerate")
+    device = choose_device(config.device)
+    fast = config.precision == "auto" and fast_bfloat16(device)
+    mixed = "bf16" if fast or config.precision == "bfloat16" else "no"
+    accelerate.state.AcceleratorState._reset_state()  # a process may train more than once; transformers does so too
+    return accelerate.Accelerator(mixed_precision=mixed, cpu=device.type == "cpu")  # else its processes train alone
+
+
+def _prepared(model: Any, config: TuningConfig) -> Any:
+    """The model with what it is to learn marked, and without dropout: stored likelihoods know none."""
+    if config.lora is not None:
+        model = with_adapters(model, config.lora)
+    elif model.dtype != torch.float32:
+        raise ConfigError(
+            f"All weights are to be trained, but they are {model.dtype}: steps of {config.lr:g} would be rounded away. "
+            "Load the model in float32, or set `lora`."
+        )
+    else:
+        model.requires_grad_(True)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = 0.0
+    if config.gradient_checkpointing:
+        name = "activation" if hasattr(model, "activation_checkpointing_enable") else "gradient"  # renamed in 5.2x
+        getattr(model, f"{name}_checkpointing_enable")({"use_reentrant": False})
+    return model
+
+
+def _agreed(accelerator: Any, ask: Callable[[], bool]) -> bool:
+    """What the main process finds, for all: under FSDP only it may hold the weights."""
+    answer = [ask() if accelerator.is_main_process else False]
+    extra("accelerate.utils").broadcast_object_list(answer)
+    return answer[0]
+
+
+def _fsdp(accelerator: Any) -> bool:
+    return bool(accelerator.distributed_type == "FSDP")
+
+
+def _save(accelerator: Any, policy: Any, out: Path, *, lora: bool) -> None:
+    weights = accelerator.get_state_dict(policy)
+    model = accelerator.unwrap_model(policy, keep_fp32_wrapper=False)
+    if accelerator.is_main_process:
+        if lora:
+            keep(out / "adapter", lambda folder: model.save_pretrained(folder, state_dict=weights))
+            if not _fsdp(accelerator):
+                merged = model.merge_and_unload()
+                keep(out / "model", merged.save_pretrained)
+        else:
+            keep(out / "model", lambda folder: model.save_pretrained(folder, state_dict=weights))
+    accelerator.wait_for_everyone()

@@ -1,0 +1,232 @@
+"""A Q-function's folder: what it was learned from, whether it is the one that is wanted, and the training itself."""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from pydantic import JsonValue
+from rich.console import Console
+
+from bestofq.core.embedding import EmbedSpec
+from bestofq.core.errors import DataError
+from bestofq.core.identity import Difference, differences, identity_of
+from bestofq.core.transitions import Transitions
+from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_training, read_card, save_training
+from bestofq.learning.distributed import choose_device, process_group
+from bestofq.learning.iql import IQLConfig
+from bestofq.learning.networks import parameter_counts
+from bestofq.learning.training import share_transitions, train_stoppable
+from bestofq.recipes.bars import bar
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import ModelSettings
+from bestofq.store.records import EpisodeSummary
+
+TRAINING = ".training"
+"""In a Q-function's folder: the last checkpoint of its unfinished training."""
+MEASURED_SECONDS = 3.0
+"""Of training, before its duration is estimated."""
+
+
+class Origin(NamedTuple):
+    """All that a Q-function depends on. `episodes` is None where they are unknown, as of one that ships."""
+
+    config: IQLConfig
+    embed: EmbedSpec
+    train_n: int
+    episodes: EpisodeSet | None
+
+    @classmethod
+    def of(cls, parts: Parts, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
+        """Of a Q-function that is learned from these episodes; `config` None: as the settings say."""
+        config = config or parts.settings.iql
+        return cls(config, parts.embedder.spec, parts.settings.n_candidates, _set_of(episodes))
+
+    @classmethod
+    def read(cls, folder: Path) -> "Origin | None":
+        """Of the checkpoint in a folder; None where there is none. CheckpointError."""
+        if not (folder / CARD).exists():
+            return None
+        card = read_card(folder)
+        return cls(card.config, card.embed, card.train_n, card.episodes)
+
+    @property
+    def identity(self) -> dict[str, JsonValue]:
+        """By the settings' own names, as far as there are settings for it."""
+        embed: dict[str, JsonValue] = self.embed.model_dump(mode="json")
+        ways = {
+            f"embed_{name}": embed.pop(name) for name in tuple(embed) if f"embed_{name}" in ModelSettings.model_fields
+        }
+        config = self.config.model_copy(update={"network": self.config.network.at(self.embed.dim)})
+        return {
+            "iql": identity_of(config),
+            "n_candidates": self.train_n,
+            "model": {**ways, "embedder": embed},
+            "episodes": None if self.episodes is None else identity_of(self.episodes),
+        }
+
+    def differences(self, out: Path) -> list[Difference]:
+        """Where the Q-function in `out`, or else its unfinished training, is of another origin. None lies there: []."""
+        there = Origin.read(out) or Origin.read(out / TRAINING)
+        return [] if there is None else differences(there.identity, self.identity)
+
+    def is_of(self, folder: Path) -> bool:
+        """Whether the checkpoint in a folder is of this origin."""
+        there = Origin.read(folder)
+        return there is not None and not differences(there.identity, self.identity)
+
+
+class TrainingSet(NamedTuple):
+    """What Q and V learn from, and all they then depend on."""
+
+    origin: Origin
+    data: Transitions
+
+
+def is_learned(out: Path, origin: Origin, console: Console, *, again: bool = False) -> bool:
+    """Whether the Q-function of this origin lies in `out`; with `again` it is to be learned even so.
+
+    DataError where `out` holds another one, finished or not; with `again` it is replaced.
+    """
+    unfinished = out / TRAINING
+    if again:
+        if not origin.is_of(unfinished):
+            shutil.rmtree(unfinished, ignore_errors=True)
+        return False
+    if found := origin.differences(out):
+        raise DataError(
+            f"{out} holds a Q-function trained with {described(found)}: "
+            "give --out another folder, or --again to train again in this one"
+        )
+    if not (out / CARD).exists():
+        return False
+    if origin.is_of(unfinished):  # killed between the last checkpoint and the end
+        shutil.rmtree(unfinished)
+    console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
+    return True
+
+
+def described(found: Sequence[Difference]) -> str:
+    """Each setting that differs by its name, with both values; then the episodes."""
+    settings = [one for one in found if not concerns_episodes(one)]
+    said = [f"{name}={_word(before)} (now {_word(now)})" for name, before, now in settings[:3]]
+    said += [f"{len(settings) - 3} more settings"] if len(settings) > 3 else []
+    return ", ".join([*said, *_episodes({one.name: one for one in found})])
+
+
+def concerns_episodes(difference: Difference) -> bool:
+    return difference.name.partition(".")[0] == "episodes"
+
+
+def _episodes(found: Mapping[str, Difference]) -> list[str]:
+    if mark := found.get("episodes.fingerprint"):
+        if count := found.get("episodes.count"):
+            before = "unknown" if count.before is None else count.before
+            return [f"{before} episodes (now {count.now})"]
+        return [f"the episodes {mark.before} (now {mark.now}: as many, but others or with other verdicts)"]
+    return []
+
+
+def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, console: Console) -> None:
+    """Q and V by IQL, kept in `out`; nothing where `read` gives nothing.
+
+    Under torchrun all processes call this. The first one alone reads, prints and writes. Every
+    `config.checkpoint_seconds` the training is kept in `out`, from where the same call continues it.
+    """
+    found: list[TrainingSet] = []
+
+    def data_of_first() -> Transitions | None:
+        found.extend(one for one in [read()] if one is not None)
+        return found[0].data if found else None
+
+    with process_group(choose_device(config.device)) as group:
+        data = share_transitions(data_of_first, group)
+        if data is None:
+            return
+        if not found:
+            train_stoppable(data, config, group=group)
+            return
+        origin, unfinished = found[0].origin, out / TRAINING
+        begun = (
+            load_training(unfinished, embed=origin.embed, device=config.device)
+            if (unfinished / CARD).exists()
+            else None
+        )
+        kept: dict[str, Any] = {"embed": origin.embed, "train_n": origin.train_n, "episodes": origin.episodes}
+        with TrainingProgress(config, data, console, at=begun.step if begun else 0) as progress:
+            iql = train_stoppable(
+                data,
+                config,
+                begun=begun,
+                save=lambda iql: save_training(unfinished, iql, **kept),
+                on_step=lambda iql: progress(iql.step),
+                group=group,
+            )
+    export_value(out, iql, **kept)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    console.print(f"Q and V learned from {len(data):,} transitions: {out}")
+
+
+class TrainingProgress:
+    """Says what is trained before the first step and how long it takes after the first measured ones; and a bar."""
+
+    def __init__(
+        self,
+        config: IQLConfig,
+        data: Transitions,
+        console: Console,
+        *,
+        at: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._steps, self._console, self._clock = config.steps, console, clock
+        self._first: tuple[int, float] | None = None  # when the first step had been taken, which takes longer
+        self._estimated = False
+        q, v = parameter_counts(data.dim, config.network)
+        hidden = "-".join(map(str, config.network.widths(data.dim)))
+        console.print(
+            f"Q ({q:,} parameters) and V ({v:,}), hidden layers {hidden}, learn from {len(data):,} transitions with "
+            f"vectors of {data.dim:,}: {config.steps:,} steps of {config.batch_size} on {choose_device(config.device)}"
+        )
+        if at:
+            console.print(f"the training continues after step {at:,}")
+        self._bar = bar(console)
+        self._task = self._bar.add_task("training Q and V", total=config.steps, completed=at)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, step: int) -> None:
+        """After each step."""
+        self._bar.update(self._task, completed=step)
+        now = self._clock()
+        if self._first is None:
+            self._first = step, now
+        elif not self._estimated and now - self._first[1] >= MEASURED_SECONDS:
+            self._estimated = True
+            each = (now - self._first[1]) / (step - self._first[0])
+            left = each * (self._steps - step)
+            self._console.print(f"{1000 * each:,.3g} ms a step: about {_duration(left)} left")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _set_of(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
+    """Those that teach: told, with at least one step."""
+    rows = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.told and one.steps]
+    return EpisodeSet(count=len(rows), fingerprint=hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16])
+
+
+def _word(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

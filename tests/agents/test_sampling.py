@@ -1,0 +1,62 @@
+"""What a model's draws become: distinct actions, or an error that says what they were and what they took."""
+
+from collections.abc import Sequence
+
+import pytest
+from test_composite_chat import endpoint, said
+
+from bestofq.agents.proposers.composite_chat import CompositeChatProposer
+from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.core.actions import Click
+from bestofq.core.decision import State
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Element, Observation, Task
+from bestofq.core.seeds import step_seed
+from bestofq.models.faults import FaultServer
+from bestofq.models.local import Request
+from bestofq.models.scripted import ScriptedModel
+
+SHELF = Observation(
+    url="http://shop/",
+    title="Shop",
+    text="Red mug\nAdd to cart [1]\nBlue mug\nAdd to cart [2]",
+    elements=tuple(Element(mark=mark, role="button", name="Add to cart") for mark in (1, 2)),
+)
+STATE = State(task=Task(id="t", suite="s", goal="a blue mug", start_url="/", seed=5), observation=SHELF, seed=9)
+BOTH = [Click(mark=1), Click(mark=2)]
+
+
+async def test_two_buttons_with_the_same_words_are_two_candidates() -> None:
+    def replies(_: Request) -> Sequence[str]:
+        return ["click [1]", "click [2]", "again\nclick [1]"]
+
+    drawn = await SamplingProposer(ScriptedModel(replies), draws=1).propose(STATE, 3)
+    assert [candidate.action for candidate in drawn.candidates] == BOTH
+    assert drawn.candidates[0].label == drawn.candidates[1].label == "click button Add to cart"
+    marks = iter([1, 2, 1])
+    async with FaultServer(lambda _: said(f"CLICK [{next(marks)}]")) as server, endpoint(server) as model:
+        chosen = await CompositeChatProposer(model).propose(STATE, 3)
+    assert [candidate.action for candidate in chosen.candidates] == BOTH
+
+
+async def test_draws_that_are_no_action_are_told_with_what_they_took() -> None:
+    replies = ["hello", "click [7]", "fly"]
+    with pytest.raises(ReplyError) as error:
+        await SamplingProposer(ScriptedModel(lambda _: replies), draws=1).propose(STATE, 3)
+    assert error.value.replies == tuple(replies)
+    (used,) = error.value.usage
+    assert (used.role, used.calls, used.tokens_out) == ("proposer", 1, len("".join(replies)))
+    assert used.tokens_in > 0
+
+
+async def test_draws_come_from_the_step_s_seed_and_not_from_the_task_s() -> None:
+    asked: list[Request] = []
+
+    def noting(request: Request) -> Sequence[str]:
+        asked.append(request)
+        return ["click [1]"]
+
+    await SamplingProposer(ScriptedModel(noting)).propose(STATE, 1)
+    async with FaultServer(lambda _: said("CLICK [1]")) as server, endpoint(server) as model:
+        await CompositeChatProposer(model).propose(STATE, 1)
+    assert [asked[0].seed, server.requests[0]["seed"]] == [step_seed(9, 0)] * 2

@@ -1,0 +1,56 @@
+"""What every embedder promises (`core.protocols.Embedder`)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pooling_server import served
+from tiny_vision import save_tiny_vision
+
+from bestofq.core.embedding import EmbedItem
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_http import HttpEmbedder, check
+from bestofq.models.embed_once import EmbedsOnce
+from bestofq.models.embed_vision import VisionEmbedder
+from bestofq.models.local import LocalModel
+
+ITEMS = [EmbedItem(text="red"), EmbedItem(text="buy the red one\nnow"), EmbedItem(text="page: red Buy Now [1]")]
+
+
+@pytest.fixture(params=["local", "last token", "vision", "endpoint"])
+def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> Iterator[EmbedsOnce]:
+    match request.param:
+        case "local":
+            yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"))
+        case "last token":
+            yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"), pooling="last")
+        case _:
+            local = VisionEmbedder.load(save_tiny_vision(tmp_path), device="cpu", precision="float32", pixels=112 * 112)
+            if request.param == "vision":
+                yield local
+                return
+            with served(lambda item: local.embed_all([item])[0]) as endpoint:
+                yield HttpEmbedder(endpoint, check(endpoint, local, ITEMS))
+
+
+async def test_a_vector_an_item_of_the_width_that_the_spec_says(embedder: EmbedsOnce) -> None:
+    vectors, tokens = await embedder.embed(ITEMS)
+    assert vectors.shape == (len(ITEMS), embedder.spec.dim)
+    assert vectors.dtype == np.float32
+    assert np.isfinite(vectors).all()
+    assert tokens > 0
+
+
+async def test_an_item_has_one_vector_whatever_it_comes_with(embedder: EmbedsOnce) -> None:
+    together, _ = await embedder.embed([*ITEMS, ITEMS[0]])
+    np.testing.assert_array_equal(together[0], together[3])
+    for item, vector in zip(ITEMS, together, strict=False):
+        alone, tokens = await embedder.embed([item])
+        np.testing.assert_allclose(alone[0], vector, rtol=1e-4, atol=1e-5)
+        assert tokens == 0  # it was known
+
+
+async def test_other_items_have_other_vectors(embedder: EmbedsOnce) -> None:
+    vectors, _ = await embedder.embed(ITEMS)
+    assert len({vector.tobytes() for vector in vectors}) == len(ITEMS)

@@ -1,0 +1,250 @@
+"""What every environment keeps to; and, of those that can be put back, that the rest of an episode is then the same."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import pytest
+import pytest_asyncio
+from scripted_env import TASK, ScriptedEnv
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, GoBack, Refresh, Restart, Scroll, Submit, Write
+from bestofq.core.errors import BrowserError
+from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Checkpointable, Env
+from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.local_site.server import serve
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.local_site.web import LocalWebEnv
+from bestofq.envs.miniwob.env import MiniWobEnv
+from bestofq.envs.miniwob.suite import MiniWob
+from bestofq.envs.serving import serve_app
+from bestofq.envs.web import WebEnv
+from bestofq.envs.webshop.pages import BUY
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from experiments.oracles.booking import BookingOracle
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
+BOOKING = Booking()
+SITES = ("webshop-text", "webshop-browser", "booking-text", "booking-browser")
+RESTORING = (*SITES, "scripted")
+ALL = (*RESTORING, "miniwob", "page")
+Make = Callable[[], Env]
+
+
+async def links(request: Request) -> HTMLResponse:
+    return HTMLResponse("<title>Links</title><p><a href=/1>one</a><p><a href=/2>two</a>")
+
+
+async def opened(name: str, browser: Browser, stack: AsyncExitStack) -> tuple[Make, list[Task]]:
+    """How an environment of this kind is made, and its tasks."""
+    match name:
+        case "webshop-text":
+            return lambda: TextEnv(SHOP), SHOP.tasks("test")
+        case "booking-text":
+            return lambda: TextEnv(BOOKING), BOOKING.tasks("test")
+        case "webshop-browser":
+            shop = await stack.enter_async_context(serve(SHOP))
+            return lambda: LocalWebEnv(shop, browser), SHOP.tasks("test")
+        case "booking-browser":
+            tables = await stack.enter_async_context(serve(BOOKING))
+            return lambda: LocalWebEnv(tables, browser), BOOKING.tasks("test")
+        case "miniwob":
+            if find_spec("miniwob") is None:
+                pytest.skip("MiniWoB++'s pages are not installed")
+            suite = await stack.enter_async_context(MiniWob.open())
+            return lambda: MiniWobEnv(suite.root, browser), await suite.tasks(browser, "test", "click-link", per_task=2)
+        case "page":
+            url = await stack.enter_async_context(serve_app(Starlette(routes=[Route("/{path:path}", links)])))
+            return lambda: WebEnv(browser, screenshots=False), [
+                Task(id=n, suite="s", goal="click", start_url=f"{url}/{n}", allowed_hosts=("127.0.0.1",)) for n in "ab"
+            ]
+        case _:
+            return ScriptedEnv, [TASK, TASK]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def world(request: pytest.FixtureRequest, browser: Browser) -> AsyncIterator[tuple[Env, Env, list[Task]]]:
+    """Two environments of one kind, and its tasks."""
+    async with AsyncExitStack() as stack:
+        make, tasks = await opened(request.param, browser, stack)
+        env, twin = make(), make()
+        yield env, twin, tasks
+        await env.close()
+        await twin.close()
+
+
+every_env = pytest.mark.parametrize("world", ALL, indirect=True)
+restoring_envs = pytest.mark.parametrize("world", RESTORING, indirect=True)
+sites = pytest.mark.parametrize("world", SITES, indirect=True)
+
+
+@every_env
+async def test_a_reset_begins_anew_whatever_was_done(world: tuple[Env, Env, list[Task]]) -> None:
+    env, twin, tasks = world
+    first = await env.reset(tasks[0], seed=0)
+    assert first.error is None
+    assert {element.mark for element in first.elements} == set(range(1, len(first.elements) + 1))
+    for action in (Click(mark=1), Refresh()):
+        if (await env.step(action)).terminated:
+            break
+    assert told(await env.reset(tasks[0], seed=0)) == told(first)
+    assert told(await twin.reset(tasks[0], seed=1)) == told(first)
+
+
+@every_env
+async def test_what_cannot_be_done_is_told_and_ends_nothing(world: tuple[Env, Env, list[Task]]) -> None:
+    env, _, tasks = world
+    seen = await env.reset(tasks[0], seed=0)
+    result = await env.step(Click(mark=len(seen.elements) + 1))
+    assert result.observation.error
+    assert (result.terminated, result.truncated) == (False, False)
+    assert not result.reward
+    assert told(result.observation.model_copy(update={"error": None})) == told(seen)
+
+
+@every_env
+async def test_an_answer_ends_the_episode(world: tuple[Env, Env, list[Task]]) -> None:
+    env, _, tasks = world
+    await env.reset(tasks[0], seed=0)
+    result = await env.step(Answer(text="done"))
+    assert result.terminated
+    assert not result.reward
+    assert (await env.reset(tasks[1], seed=0)).error is None
+
+
+@every_env
+async def test_there_is_nothing_to_step_before_a_reset_nor_after_the_close(world: tuple[Env, Env, list[Task]]) -> None:
+    env, fresh, tasks = world
+    await env.reset(tasks[0], seed=0)
+    await env.close()
+    await env.close()
+    for closed in (env, fresh):
+        with pytest.raises((RuntimeError, BrowserError)):
+            await closed.step(Click(mark=1))
+    assert (await env.reset(tasks[0], seed=0)).error is None
+
+
+def random_action(seen: Observation, rng: random.Random) -> Action:
+    mark = rng.choice(seen.elements).mark
+    fields = [e.mark for e in seen.elements if e.role in ("searchbox", "textbox", "combobox")] or [mark]
+    text = rng.choice(["blue house", "4 people", "8:30 PM", "ann@example.com", "mouse"])
+    return rng.choice(
+        [
+            *[Click(mark=mark)] * 4,
+            *[Write(mark=rng.choice(fields), text=text)] * 2,
+            *(Write(mark=rng.choice(fields), text=text, enter=True), Clear(mark=mark), Submit(mark=mark)),
+            *(GoBack(), GoBack(), Refresh(), Restart(), Scroll(), AskUser(question="Where do you like to sit?")),
+        ]
+    )
+
+
+def told(seen: Observation) -> object:
+    """All but the picture: what an agent acts on."""
+    return seen.model_dump(exclude={"screenshot"})
+
+
+@dataclass
+class Node:
+    """A state, as it was when it was saved, and one way on from there."""
+
+    saved: object
+    seen: object
+    actions: list[Action]
+    results: list[tuple[object, float | None, bool]]
+
+
+async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float | None, bool]]:
+    """What comes of the actions, until the end."""
+    results = []
+    for action in actions:
+        result = await env.step(action)
+        results.append((told(result.observation), result.reward, result.terminated))
+        if result.terminated:
+            break
+    return results
+
+
+async def explored(env: Env, task: Task, rng: random.Random) -> list[Node]:
+    """Three states of one episode, and a way on from each."""
+    assert isinstance(env, Checkpointable)
+    nodes = []
+    seen, ended = await env.reset(task, seed=0), False
+    for _ in range(3):
+        for _ in range(4):
+            before, here = await env.save(), told(seen)
+            result = await env.step(random_action(seen, rng))
+            if result.terminated:
+                seen = await env.restore(before)
+                assert told(seen) == here
+            else:
+                seen = result.observation
+        node = Node(saved=await env.save(), seen=told(seen), actions=[], results=[])
+        while len(node.actions) < 5 and not ended:
+            node.actions.append(random_action(seen, rng))
+            result = await env.step(node.actions[-1])
+            seen, ended = result.observation, result.terminated
+            node.results.append((told(seen), result.reward, ended))
+        nodes.append(node)
+        seen, ended = await env.restore(node.saved), False
+    return nodes
+
+
+@restoring_envs
+async def test_the_rest_is_the_same_each_time(world: tuple[Env, Env, list[Task]]) -> None:
+    env, twin, tasks = world
+    rng = random.Random(11)
+    both = zip((env, twin), tasks[:2], (11, 12), strict=True)
+    found = await asyncio.gather(*(explored(one, task, random.Random(seed)) for one, task, seed in both))
+    nodes = [node for some in found for node in some]
+
+    async def check(one: Env, some: Iterable[Node]) -> None:
+        assert isinstance(one, Checkpointable)
+        for node in some:
+            assert told(await one.restore(node.saved)) == node.seen
+            assert await play(one, node.actions) == node.results
+
+    order = [*rng.sample(nodes, len(nodes)), *rng.sample(nodes, 2)]
+    await asyncio.gather(check(env, order[::2]), check(twin, order[1::2]))  # what one saved is good in the other
+
+
+async def to_the_brink(env: Env, task: Task) -> tuple[Observation, Action]:
+    """Where one more action places the order, and that action."""
+    seen = await env.reset(task, seed=0)
+    if task.suite == "webshop":
+        seen = (await env.step(Write(mark=1, text="mouse", enter=True))).observation
+        seen = (await env.step(Click(mark=next(e.mark for e in seen.elements if "$" in e.name)))).observation
+        return seen, Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY)))
+    oracle = BookingOracle(BOOKING, task.id)
+    assert isinstance(env, TextEnv | LocalWebEnv)
+    while not BOOKING.irreversible(seen, action := oracle.advise(env, seen).action):
+        seen = (await env.step(action)).observation
+    return seen, action
+
+
+@sites
+async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(
+    world: tuple[Env, Env, list[Task]],
+) -> None:
+    env, fresh, tasks = world  # the second was never reset
+    assert isinstance(env, Checkpointable)
+    assert isinstance(fresh, Checkpointable)
+    seen, order = await to_the_brink(env, tasks[0])
+    saved = await env.save()
+    anew = await play(env, [Refresh()])
+    assert told(await fresh.restore(saved)) == told(await env.restore(saved)) == told(seen)
+    assert (await env.step(order)).terminated
+    assert await play(fresh, [Refresh()]) == anew
+    await env.close()
+    assert told(await fresh.restore(saved)) == told(seen)
+    assert (await fresh.step(order)).terminated

@@ -1,0 +1,90 @@
+"""What every scorer promises (`core.protocols.Scorer`)."""
+
+import math
+from collections.abc import AsyncIterator, Sequence
+
+import numpy as np
+import pytest
+from contract_state import CANDIDATES, STATE, endpoint
+
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.scorers.feedback import FeedbackScorer
+from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.scripted import ScriptedScorer
+from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.protocols import Prepares, Scorer
+from bestofq.core.transitions import Floats
+from bestofq.models.local import Request
+from bestofq.models.scripted import ScriptedModel
+
+
+class Lengths:
+    """An embedder whose vector is the length of the text."""
+
+    spec = EmbedSpec(model="lengths", revision="1", dim=1)
+
+    async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
+        return np.array([[len(item.text)] for item in items], dtype=np.float32), len(items)
+
+
+class Sum:
+    """Q is the sum of its three vectors, V that of two."""
+
+    def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
+        return (state[:, None] + action + task[:, None])[..., 0]
+
+    def v(self, state: Floats, task: Floats) -> Floats:
+        return (state + task)[..., 0]
+
+    def prepare(self, state: Floats, task: Floats) -> None: ...
+
+
+def second(request: Request) -> Sequence[str]:
+    return [" 2"]
+
+
+@pytest.fixture(params=["constant", "q", "prior", "picker", "picker that fails", "chat picker", "feedback", "scripted"])
+async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
+    q = QScorer(Sum(), Lengths(), EmbeddingTexts(), checkpoint="q1")
+    match request.param:
+        case "constant":
+            yield ConstantScorer()
+        case "q":
+            yield q
+        case "prior":
+            yield PriorScorer(q, beta=0.5)
+        case "picker":
+            yield PickerScorer(ScriptedModel(second))
+        case "picker that fails":
+            yield PickerScorer(ScriptedModel(lambda request: ["neither"]))
+        case "chat picker":
+            async with endpoint({"reasoning": "blue", "best": 2}) as model:
+                yield ChatPickerScorer(model)
+        case "feedback":
+            yield FeedbackScorer(PickerScorer(ScriptedModel(second)))
+        case "scripted":
+            yield ScriptedScorer(lambda state, candidates: range(len(candidates)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_it_gives_each_candidate_one_finite_score(scorer: Scorer, count: int) -> None:
+    scores = await scorer.score(STATE, CANDIDATES[:count])
+    assert len(scores.values) == count
+    assert all(map(math.isfinite, scores.values))
+    assert scores.state_value is None or math.isfinite(scores.state_value)
+
+
+async def test_the_same_candidates_get_the_same_scores(scorer: Scorer) -> None:
+    one, two = [await scorer.score(STATE, CANDIDATES) for _ in range(2)]
+    assert one.values == two.values
+    assert one.checkpoint == two.checkpoint
+
+
+async def test_what_it_used_is_no_proposer_s(scorer: Scorer) -> None:
+    usage = list((await scorer.score(STATE, CANDIDATES)).usage)
+    if isinstance(scorer, Prepares):
+        usage += await scorer.prepare(STATE)
+    assert not {used.role for used in usage} & {"proposer", "judge"}
+    assert all(used.calls >= 1 for used in usage)

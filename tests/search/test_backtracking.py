@@ -1,0 +1,279 @@
+"""The way back to a page that has changed: each element is found again by what it is, or nothing is done."""
+
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import pytest_asyncio
+from branch_world import TASK, BranchEnv, RestoringEnv, search_of
+
+from bestofq.agents.scripted import ScriptedProposer
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import Action, Click, Goto, Write
+from bestofq.core.decision import State, StepResult
+from bestofq.core.irreversible import irreversible
+from bestofq.core.observation import Box, Element, Observation, Point, Task
+from bestofq.core.protocols import Env
+from bestofq.envs.web import WebEnv
+from bestofq.search.backtracking import DivergedError, EnvPool, find_again
+from bestofq.search.config import SearchConfig
+from bestofq.search.mcts import Search, state_after
+from bestofq.search.tree import MutableTree
+from bestofq.search.tree_scorer import TreeScorer
+
+
+def buttons(*names: str, laid_out: bool = True) -> Observation:
+    """One below the other, 20 pixels high."""
+    elements = tuple(
+        Element(mark=i, role="button", name=name, box=Box(0, 20 * i, 50, 20) if laid_out else None)
+        for i, name in enumerate(names, 1)
+    )
+    return Observation(url="x://", title="", text="", elements=elements)
+
+
+def test_an_element_is_found_again_by_role_name_and_position() -> None:
+    before = buttons("Continue", "Add", "Add")
+    now = buttons("Delete account", "Continue", "Add", "Help", "Add")
+    assert find_again(Click(mark=1), before, now) == Click(mark=2)
+    assert find_again(Click(mark=2), before, now) == Click(mark=3)
+    assert find_again(Write(mark=3, text="a"), before, now) == Write(mark=5, text="a")
+    assert find_again(Goto(url="x://y"), before, now) == Goto(url="x://y")
+    assert find_again(Click(mark=9), before, now) == Click(mark=9)  # there was none, and there is none
+    assert find_again(Click(point=Point(7, 25)), before, now) == Click(point=Point(7, 45))
+    assert find_again(Click(point=Point(300, 300)), before, now) == Click(point=Point(300, 300))
+
+
+@pytest.mark.parametrize(
+    ("action", "now"),
+    [
+        pytest.param(Click(mark=1), buttons("Delete account", "Add", "Add"), id="it is gone"),
+        pytest.param(Click(mark=2), buttons("Continue", "Add"), id="one of two alike is gone"),
+        pytest.param(Click(mark=4), buttons("Continue", "Add", "Add", "Delete account"), id="there was none"),
+        pytest.param(Click(point=Point(7, 25)), buttons("Continue", "Add", "Add", laid_out=False), id="no layout"),
+    ],
+)
+def test_what_is_not_found_again_is_not_carried_out(action: Action, now: Observation) -> None:
+    with pytest.raises(DivergedError):
+        find_again(action, buttons("Continue", "Add", "Add"), now)
+
+
+def test_an_element_under_another_one_is_not_clicked() -> None:
+    before = buttons("Continue", "Add")
+    (top, _) = before.elements
+    over = Element(mark=3, role="button", name="Delete account", box=Box(2, 22, 10, 10))
+    now = before.model_copy(update={"elements": (*before.elements, over)})
+    assert top.box is not None
+    with pytest.raises(DivergedError):
+        find_again(Click(point=Point(7, 25)), before, now)
+
+
+class Renumbering(BranchEnv):
+    """From its second episode on, the doors of every page have each other's numbers."""
+
+    episodes = 0
+
+    def page(self) -> Observation:
+        seen = super().page()
+        if self.episodes < 2:
+            return seen
+        doors = [door.model_copy(update={"mark": i}) for i, door in enumerate(reversed(seen.elements), 1)]
+        return seen.model_copy(update={"elements": tuple(doors)})
+
+    async def reset(self, task: Task, *, seed: int) -> Observation:
+        self.episodes += 1
+        return await super().reset(task, seed=seed)
+
+    async def step(self, action: Action) -> StepResult:
+        assert isinstance(action, Click)
+        (door,) = (door for door in self.page().elements if door.mark == action.mark)
+        return await super().step(Click(mark=int(door.name.split()[1])))
+
+
+async def test_a_search_of_pages_that_are_renumbered_finds_the_same_tree() -> None:
+    steps: list[str] = []
+    rewards = {"21": 1.0, "12": 0.5}
+    changed, envs, _ = await search_of(
+        rewards, depth=2, iterations=4, doors=by_name, make=lambda: Renumbering(rewards, depth=2, steps=steps)
+    )
+    await changed.run()
+    plain, _, _ = await search_of(rewards, depth=2, iterations=4)
+    await plain.run()
+    assert envs.costs.count["replayed"] > 1
+    assert envs.costs.diverged == 0
+    assert [seen and seen.url for seen in changed.tree.seen] == [seen and seen.url for seen in plain.tree.seen]
+    assert changed.tree.value == plain.tree.value
+
+
+def by_name(state: State, _n: int) -> Sequence[str]:
+    """Door 1 first, whatever its number."""
+    doors = sorted(state.observation.elements, key=lambda door: door.name)
+    return [f"click [{door.mark}]" for door in doors]
+
+
+async def test_an_action_that_was_not_tried_yet_is_found_again_too() -> None:
+    """A page that was put back has an advertisement before all else."""
+
+    class Advertising(RestoringEnv):
+        ad = False
+
+        def page(self) -> Observation:
+            names = [*(["advertisement"] if self.ad else []), *(f"link {i}" for i in range(20)), "door 1", "door 2"]
+            links = tuple(Element(mark=i, role="link", name=name) for i, name in enumerate(names, 1))
+            return super().page().model_copy(update={"elements": links})
+
+        async def restore(self, saved: object) -> Observation:
+            self.ad = True
+            return await super().restore(saved)
+
+        async def step(self, action: Action) -> StepResult:
+            assert isinstance(action, Click)
+            assert action.mark is not None
+            clicked.append(self.page().elements[action.mark - 1].name)
+            return await super().step(Click(mark=int(clicked[-1].split()[1])))
+
+    clicked: list[str] = []
+    search, _, _ = await search_of(
+        {},
+        depth=1,
+        iterations=2,
+        make=lambda: Advertising({}, depth=1, steps=[]),
+        doors=lambda state, n: [f"click [{e.mark}]" for e in state.observation.elements if e.name.startswith("door")],
+    )
+    await search.run()
+    assert clicked == ["door 1", "door 2"]
+
+
+async def test_a_search_that_begins_late_carries_out_again_what_the_agent_did() -> None:
+    """The agent takes a door that the search did not, so a new tree begins behind it."""
+
+    async def make_env() -> Env:
+        env = Renumbering({"21": 1.0}, depth=2, steps=[])
+        env.episodes = 1
+        return env
+
+    proposer = ScriptedProposer(by_name)
+    config = SearchConfig(iterations=1, candidates=2, depth=2)
+    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config)
+    env = BranchEnv({}, depth=2, steps=[])
+    hall = State(task=TASK, observation=await env.reset(TASK, seed=0))
+    doors = (await proposer.propose(hall, 2)).candidates
+    assert (await scorer.score(hall, doors)).visits == (1, 0)
+    behind = state_after(hall, doors[1:], (await env.step(doors[1].action)).observation)
+    scores = await scorer.score(behind, (await proposer.propose(behind, 2)).candidates)
+    assert scores.values == (1.0, 0.0)
+    await scorer.close()
+
+
+PAGES = {
+    "/": [
+        "<a href=/next>Continue</a> <a href=/delete>Delete account</a>",
+        "<a href=/delete>Delete account</a> <a href=/next>Continue</a>",
+    ],
+    "/next": ["<a href=/a>Door A</a> <a href=/b>Door B</a>"],
+}
+GONE = {"/": [PAGES["/"][0], "<a href=/delete>Delete account</a>"]}
+ASKED = {
+    "/": [
+        f"<p>{question}?</p><button onclick=\"location='{path}'\">Yes</button>"
+        for question, path in (("Go on to the next page", "/next"), ("Delete your account", "/delete"))
+    ],
+}
+
+
+class Site:
+    """Pages by path on 127.0.0.1, one after the other each time they are asked for, the last for good."""
+
+    def __init__(self) -> None:
+        self.pages = PAGES
+        self.asked: list[str] = []
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.asked.append(self.path)
+                bodies = site.pages.get(self.path) or [self.path]
+                body = bodies[min(site.asked.count(self.path), len(bodies)) - 1]
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(f"<!doctype html><title>{self.path}</title>{body}".encode())
+
+            def log_message(self, format: str, *args: object) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        host = f"127.0.0.1:{self._server.server_port}"
+        self.task = Task(id="t", suite="s", goal="door B", start_url=f"http://{host}/", allowed_hosts=(host,))
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with Browser.launch() as made:
+        yield made
+
+
+def visitor(state: State, _n: int) -> Sequence[str]:
+    """Any door, or what leads to them."""
+    named = {element.name: element.mark for element in state.observation.elements}
+    return [f"click [{named[name]}]" for name in ("Door A", "Door B", "Continue", "Yes") if name in named]
+
+
+async def searched(site: Site, browser: Browser) -> tuple[Search, EnvPool]:
+    """Two rollouts, the second of which goes back over the first page."""
+
+    async def at_the_end(task: Task, action: Action, seen: Observation) -> tuple[float, bool]:
+        return float(seen.title == "/b"), seen.title in ("/a", "/b", "/delete")
+
+    async def make_env() -> Env:
+        return WebEnv(browser, screenshots=False, evaluate=at_the_end)
+
+    config = SearchConfig(iterations=2, candidates=2, depth=2)
+    envs = EnvPool(make_env, site.task, config, lambda page, action: irreversible(action, page) is not None)
+    root = await envs.start()
+    search = Search(
+        MutableTree(site.task, root),
+        State(task=site.task, observation=root),
+        envs,
+        proposer=ScriptedProposer(visitor),
+        ranker=None,
+        config=config,
+    )
+    await search.run()
+    await envs.close()
+    return search, envs
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_continue_is_clicked_again_and_not_what_has_its_number_now(site: Site, browser: Browser) -> None:
+    search, envs = await searched(site, browser)
+    assert [path for path in site.asked if path != "/favicon.ico"] == ["/", "/next", "/a", "/", "/next", "/b"]
+    assert search.tree.solved(0)
+    assert envs.costs.diverged == 0
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("changed", [GONE, ASKED], ids=["the link is gone", "the button asks something else"])
+async def test_a_branch_is_closed_where_its_way_is_not_found_again(
+    site: Site, browser: Browser, changed: dict[str, list[str]]
+) -> None:
+    site.pages = {**PAGES, **changed}
+    search, envs = await searched(site, browser)
+    assert "/delete" not in site.asked
+    assert site.asked.count("/next") == 1
+    assert envs.costs.diverged > 0
+    assert "pruned" in search.tree.ending
+    assert search.tree.visits[0] == 1
