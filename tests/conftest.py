@@ -14,10 +14,12 @@ from bestofq.browser.config import BrowserConfig
 LONG = (  # the files that take half a minute and more
     "test_miniwob.py",
     "test_agent_q.py",
+    "test_agent_q_comparison.py",
+    "test_best_of_q_comparison.py",
     "test_tune_launched.py",
     "test_pocket_endpoint.py",
     "test_best_of_q.py",
-    "test_study.py",
+    "test_ablation.py",
     "test_clicking.py",
     "test_preferences.py",
     "test_env.py",

@@ -31,7 +31,7 @@ from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from experiments.oracles.booking import BookingOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))

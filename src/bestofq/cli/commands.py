@@ -1,7 +1,6 @@
 """The commands: one per recipe."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 import uvicorn
 from rich.console import Console
 
+from bestofq.cli.ablation import ablation
 from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
     RUNS,
@@ -26,39 +26,33 @@ from bestofq.cli.choices import (
     split_of,
     with_values,
 )
-from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
 from bestofq.cli.demo_agent_q import SETTINGS as AGENT_Q_SETTINGS
 from bestofq.cli.demo_agent_q import run_demo_agent_q
 from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
-from bestofq.cli.experiment import run_experiment, run_study
 from bestofq.cli.golden import golden
 from bestofq.cli.judging import judge, say_stale, tasks_of
 from bestofq.cli.reporting import compare as compare_runs
 from bestofq.cli.reporting import report
-from bestofq.cli.results import results
 from bestofq.cli.running import run as run_on_a_page
-from bestofq.cli.study import study
 from bestofq.cli.tasks import write_tasks
 from bestofq.cli.viewing import view
 from bestofq.cli.writing import write_json
-from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.errors import ConfigError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.parts import proposer_name, shipped_q
+from bestofq.recipes.provenance import this_command
 from bestofq.recipes.q_training import TrainingSet, learn
-from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results
-from bestofq.reports.origin import origins
 from bestofq.reports.q_functions import BASELINE
-from bestofq.reports.recall import recall, recall_table
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import agent_results, success_table
-from bestofq.reports.table import Column, Row, Table
+from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
 app = typer.Typer(
@@ -82,8 +76,7 @@ app.command()(tune)
 app.command()(report)
 app.command()(golden)
 app.command("compare")(compare_runs)
-app.command()(study)
-app.command()(results)
+app.command()(ablation)
 app.command()(view)
 
 
@@ -124,7 +117,7 @@ def collect(
     config: Config = None,
     set_: Set = None,
     store: Folder = RUNS,
-    run: Annotated[str, typer.Option(help="Name of the run.")] = recipe.SEED_RUN,
+    run: Annotated[str, typer.Option(help="Name of the run.")] = SEED_RUN,
     agent: Annotated[str, typer.Option(help=f"explore, {', '.join(AGENTS)}.")] = "explore",
     repeats: Annotated[int | None, typer.Option(help="Passes over the tasks; none: seed_runs.", min=1)] = None,
     q: Q = None,
@@ -169,7 +162,7 @@ def train(
     Prints the sizes first and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's network:
     --set iql.network.hidden=paper. On several devices: torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
-    parts, runs = parts_of(config, set_), run or [recipe.SEED_RUN]
+    parts, runs = parts_of(config, set_), run or [SEED_RUN]
 
     def read() -> TrainingSet | None:
         with Store.open(store) as opened:
@@ -196,7 +189,7 @@ def improve(
         async with open_world(parts) as world:
             with Store.open(store) as opened:
                 await recipe.best_of_q(parts, world, opened, out, console)
-                runs = [recipe.SEED_RUN, *map(recipe.cycle_run, range(1, parts.settings.cycles + 1))]
+                runs = [SEED_RUN, *map(cycle_run, range(1, parts.settings.cycles + 1))]
                 console.print(cost_table(agent_costs(opened, Selection(runs=runs))))
 
     asyncio.run(work())
@@ -278,7 +271,7 @@ def evaluate(
         console.print(cost_table(costs))
         if out is not None:
             result = {
-                "command": "bestofq " + " ".join(sys.argv[1:]),
+                "command": this_command(),
                 "table": results.model_dump(mode="json"),
                 "costs": costs.model_dump(mode="json"),
                 **({} if domains is None else {"domains": domains.model_dump(mode="json")}),
@@ -299,88 +292,3 @@ def serve_model(
 ) -> None:
     """Serve a local model behind an OpenAI-compatible endpoint on loopback; its seeds give the draws made here."""
     uvicorn.run(model_app(parts_of(config, set_, model).model), host="127.0.0.1", port=port)
-
-
-@app.command()
-def rank(
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = RUNS,
-    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
-    agent: Annotated[str, typer.Option(help="Whose choices to count.")] = "best-of-q",
-    data: Data = None,
-) -> None:
-    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    parts = parts_of(config, set_, data=data)
-    with Store.open(store, read_only=True) as opened:
-        steps = list(oracle_steps(parts, opened.episodes(run=run, agent=agent)))
-        made = origins(opened, opened.summaries(run=run, agent=agent))
-    rows = by_kind(steps)
-    if not rows:
-        raise InputError(
-            f"no oracle knows what is right in the steps of {agent} in {run} on {parts.settings.suite.name}"
-        )
-    shares = ("right proposed", "right chosen", "first right", "chance")
-    contested = tuple(f"contested: {name}" for name in ("steps", "right chosen", "first right", "chance"))
-    table = Table(
-        name="ranking",
-        title=f"{agent} in {run}: shares of steps",
-        columns=(
-            *(Column(name=name) for name in ("page", "steps")),
-            *(Column(name=name, percent=True) for name in shares),
-            *(Column(name=name, percent=name != "contested: steps") for name in contested),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(kind, row.steps, row.proposed, row.chosen, row.first, row.chance),
-                    *(row.contested, row.contested_chosen, row.contested_first, row.contested_chance),
-                )
-            )
-            for kind, row in rows.items()
-        ),
-    )
-    console.print(table)
-    console.print(recall_table([recall(agent, steps)], made, rater="the suite's oracle"))
-
-
-@app.command()
-def experiment(
-    config: Config = None,
-    set_: Set = None,
-    out: Annotated[Path, typer.Option(help="Folder of the episodes and Q-functions.")] = Path("runs/experiment"),
-    results: Annotated[Path, typer.Option(help="Folder of the committed results.")] = Path(
-        "experiments/webshop-pocket"
-    ),
-    tasks: Annotated[int, typer.Option(min=2, help="Held-out test tasks.")] = 200,
-    runs: Annotated[int, typer.Option(min=1, help="Passes over them; with --agent-q, trained models.")] = 3,
-    agent_q: Annotated[
-        bool, typer.Option("--agent-q", help="Agent Q's comparison: RFT, DPO, search, and search trees' policies.")
-    ] = False,
-    first: Annotated[
-        int, typer.Option(min=0, help="With --agent-q, the first model's seed; models in --results stay in its table.")
-    ] = 0,
-    data: Data = None,
-) -> None:
-    """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
-    parts = parts_of(config, set_, data=data)
-    if agent_q:
-        title, seeds = f"{parts.settings.suite.name}: held-out test tasks", range(first, first + runs)
-        asyncio.run(run_study(parts, console, out=out, results=results, tasks=tasks, seeds=seeds, title=title))
-    elif first:
-        raise InputError("--first says which model of Agent Q's comparison is trained first: give --agent-q with it")
-    else:
-        asyncio.run(run_experiment(parts, console, out=out, results=results, tasks=tasks, runs=runs))
-
-
-@app.command()
-def pocket(
-    out: Annotated[Path, typer.Option(help="Folder for the checkpoint.")],
-    config: Config = None,
-    set_: Set = None,
-) -> None:
-    """Make the pocket model from nothing: demonstrations, tokenizer, training."""
-    # takes a second that others need not wait
-    from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
-
-    make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)

@@ -8,11 +8,10 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 
-from bestofq.cli.choices import RUNS, Config, Folder, Set, parts_of
+from bestofq.cli.choices import RUNS, Config, Folder, Set
 from bestofq.cli.config import load_config
 from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
-from bestofq.recipes.ranking import OracleStep, oracle_steps
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
@@ -63,9 +62,6 @@ def report(
     price: Annotated[
         list[str] | None, typer.Option(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")
     ] = None,
-    oracle: Annotated[
-        bool, typer.Option("--oracle", help="Recall and regret by the suite's oracle, not by siblings.")
-    ] = False,
     judge: Annotated[str | None, typer.Option(help="A judge whose error is put into the success it told.")] = None,
     judge_run: Annotated[str | None, typer.Option(help="Run with its verdicts beside the environment's.")] = None,
     judge_store: Annotated[Path | None, typer.Option(help="Where that run is; none: the same store.")] = None,
@@ -78,7 +74,6 @@ def report(
     _check_used(
         diagnosed,
         {
-            "--oracle": oracle or None,
             "--judge": judge,
             "--judge-run": judge_run,
             "--judge-store": judge_store,
@@ -95,7 +90,6 @@ def report(
             curve_baseline=dev_base(opened),
             prices=dict(map(_price, price or ())) or None,
             discount=discount,
-            rated=_rated(opened, config, set_, selection) if oracle else None,
             error=None if judge is None else _judge_error(opened, judge_store, judge_run, judge),
             shown=episode or (),
             alpha=searching.alpha,
@@ -179,31 +173,13 @@ def _check_used(diagnosed: bool, given: Mapping[str, object]) -> None:
     """InputError where an option is given (is not None) that the outputs asked for do not show."""
     for name, value in given.items():
         if value is not None and not diagnosed:
-            said = name if value is True else f"{name} {shlex.quote(str(value))}"
             raise InputError(
-                f"{said} changes nothing in the page of episodes: "
+                f"{name} {shlex.quote(str(value))} changes nothing in the page of episodes: "
                 "add --html DIR for all tables and figures, or --table all to print the tables"
             )
     for name in ("--judge-run", "--judge-store"):
         if given[name] is not None and given["--judge"] is None:
             raise InputError(f"{name} {shlex.quote(str(given[name]))} needs --judge, the judge whose error is put in")
-
-
-def _rated(
-    store: Store, config: Path | None, settings: list[str] | None, selection: Selection
-) -> dict[str, list[OracleStep]]:
-    """By row. InputError where no oracle knows the suite."""
-    parts = parts_of(config, settings)
-    rows, finished = read_rows(store, selection)
-    asked = selection.agents
-    found = {
-        name: list(oracle_steps(parts, (store.episode(e.id) for e in finished if e.agent == name)))
-        for name in dict.fromkeys(e.agent for e in finished)
-        if asked is None or any(name in rows.of(one) for one in asked)
-    }
-    if not any(found.values()):
-        raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")
-    return found
 
 
 def _judge_error(here: Store, store: Path | None, run: str | None, judge: str) -> JudgeError:

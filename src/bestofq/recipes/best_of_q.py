@@ -40,8 +40,7 @@ from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.catalogue import Wanted
 from bestofq.store.configuration import AGENTS, DISCOUNT, OtherConfigurationError, Owned
 from bestofq.store.records import EpisodeSummary
-from bestofq.store.run_names import SEED_RUN as SEED_RUN
-from bestofq.store.run_names import cycle_run as cycle_run
+from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
 EXAMPLE = 120  # characters of a reply that is shown as an example

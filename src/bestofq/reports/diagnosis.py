@@ -9,6 +9,7 @@ from markupsafe import Markup
 from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
+from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import behaviour, behaviour_table
 from bestofq.reports.calibration import (
     are_values,
@@ -23,7 +24,7 @@ from bestofq.reports.differences import compared, differences, differences_table
 from bestofq.reports.figures import CurvePoint, failure_split_svg
 from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_table
 from bestofq.reports.origin import Origin
-from bestofq.reports.recall import Rated, recall, recall_table, sibling_steps
+from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
 from bestofq.reports.spending import spending, spending_table
 from bestofq.reports.success import attempts_of

@@ -13,12 +13,13 @@ import numpy as np
 
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
+from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.behaviour import SHARES, habits
 from bestofq.reports.calibration import Valued, binned, ece
 from bestofq.reports.costs import Prices
 from bestofq.reports.origin import Origin
-from bestofq.reports.recall import Rated, rated_tallies
+from bestofq.reports.recall import rated_tallies
 from bestofq.reports.reliability import pass_tally, variance_tally
 from bestofq.reports.spending import ALL, spent_by_task
 from bestofq.reports.stats import Attempt, Difference, Doubles, Span, Tally

@@ -10,7 +10,7 @@ from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Task
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.suite import HELD_OUT, MiniWob
-from bestofq.recipes.pocket.miniwob.oracle import SOLVERS, advise
+from experiments.oracles.miniwob.solvers import SOLVERS, advise
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 STEPS = 25
