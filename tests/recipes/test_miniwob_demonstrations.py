@@ -12,7 +12,8 @@ from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Ve
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.suite import HELD_OUT, SEEDS, VIEWPORT, MiniWob
+from bestofq.envs.miniwob.settings import HELD_OUT
+from bestofq.envs.miniwob.suite import SEEDS, VIEWPORT, MiniWob
 from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 from bestofq.recipes.pocket.examples import Example, after, candidate
 from bestofq.recipes.pocket.miniwob.demonstrations import FIRST_SEED, MiniWobDemonstrations, demonstrate_miniwob

@@ -14,7 +14,7 @@ from rich.table import Table
 from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
     RUNS,
-    SUITES,
+    SUITE_NAMES,
     BaseUrl,
     Config,
     Data,
@@ -36,7 +36,7 @@ from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
 from bestofq.cli.experiment import run_experiment, run_study
 from bestofq.cli.golden import golden
-from bestofq.cli.judging import judge, say_stale, tasks_of
+from bestofq.cli.judging import judge, say_warnings, tasks_of
 from bestofq.cli.reporting import compare as compare_runs
 from bestofq.cli.reporting import report
 from bestofq.cli.results import results
@@ -134,7 +134,7 @@ def collect(
     """Collect episodes on training tasks. The same command again goes on where it stopped."""
     kind = kind_of(agent)
     parts, values = with_values(parts_of(config, set_, model, base_url, data=data), q, [kind])
-    say_stale(parts)
+    say_warnings(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -189,7 +189,7 @@ def improve(
 ) -> None:
     """The whole recipe: collect, train, then cycles of exploit, add data, retrain. Resumable."""
     parts = parts_of(config, set_, model, base_url, data=data)
-    say_stale(parts)
+    say_warnings(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -203,7 +203,7 @@ def improve(
 
 @app.command("eval")
 def evaluate(
-    suite: Annotated[str | None, typer.Argument(help=f"{', '.join(SUITES)}; none: as in the settings.")] = None,
+    suite: Annotated[str | None, typer.Argument(help=f"{SUITE_NAMES}; none: as in the settings.")] = None,
     config: Config = None,
     set_: Set = None,
     store: Folder = RUNS,
@@ -228,7 +228,6 @@ def evaluate(
     more = [f"suite.name={suite}"] if suite else []
     more += [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
     parts = parts_of(config, set_, model, base_url, *more, data=data)
-    name = parts.settings.suite.name
     given = (
         agents.split(",")
         if agents
@@ -236,7 +235,7 @@ def evaluate(
     )
     kinds = [kind_of(kind.strip()) for kind in given]
     parts, values = with_values(parts, q, kinds)
-    say_stale(parts)
+    say_warnings(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -250,7 +249,7 @@ def evaluate(
                     agents=kinds,
                     values=values,
                     split=split_of(split),
-                    tasks=limit_of(tasks, name),
+                    tasks=limit_of(tasks, parts.settings.suite),
                     runs=runs,
                     n=n,
                 )
@@ -260,10 +259,10 @@ def evaluate(
         baseline = kinds[0] if len(kinds) > 1 else None
         table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
         costs = cost_table(opened, runs=[run], agents=kinds, split=split)
-        parted = name in ("miniwob", "webvoyager")
-        domains = domain_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline) if parted else None
+        name, groups = parts.suite.name, parts.settings.suite.groups
+        domains = domain_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline) if groups else None
         if domains is not None:
-            console.print(domains.to_rich(f"{name}, {split}, by {'task' if name == 'miniwob' else 'domain'}"))
+            console.print(domains.to_rich(f"{name}, {split}, by {groups}"))
         console.print(table.to_rich(f"{name}, {split}"))
         console.print(costs.to_rich("Costs"))
         if out is not None:

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from bestofq.cli.writing import write_json
 from bestofq.core.errors import InputError
-from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.agent_q_study import ORDER, ZERO, study
 from bestofq.recipes.benchmark import AGENTS, compare, success_rate
@@ -23,7 +22,7 @@ from bestofq.recipes.ranking import Ranking, ranking_of
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import cost_table
-from bestofq.reports.domains import domain_of, domain_table
+from bestofq.reports.domains import domain_table
 from bestofq.reports.figures import CurvePoint, FailureSplit, learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.methods import (
@@ -110,8 +109,10 @@ async def run_experiment(
             },
         }
         tables = table.to_markdown()
-        if settings.suite.name == "miniwob":
-            families = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting", by=family_of)
+        if settings.suite.families_apart:
+            families = domain_table(
+                store, runs=[TEST], agents=AGENTS, baseline="prompting", by=settings.suite.family_of
+            )
             by_task = domain_table(store, runs=[TEST], agents=AGENTS, baseline="prompting")
             result["families"] = json.loads(families.to_json())
             result["by_task"] = json.loads(by_task.to_json())
@@ -238,12 +239,6 @@ def dev_base(store: Store) -> tuple[str, float] | None:
 
 def _dev_run(cycle: int) -> str:
     return f"dev-q{cycle}"
-
-
-def family_of(task: str) -> str:
-    """Whether the families that a MiniWoB++ task belongs to were kept out of all training."""
-    held_out = {name for names in HELD_OUT.values() for name in names}
-    return "held-out families" if domain_of(task) in held_out else "families seen"
 
 
 def failure_split(row: Ranking) -> FailureSplit:

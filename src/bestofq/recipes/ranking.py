@@ -17,8 +17,10 @@ from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Scorer
+from bestofq.envs.local_site.suite import LocalSuite
+from bestofq.envs.miniwob.suite import MiniWobSuite
 from bestofq.envs.webshop.pages import BUY, Shop
-from bestofq.envs.webshop.suite import Suite
+from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import Bought, Detail, Item, Results, Start, View, from_url
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.pocket.miniwob.oracle import SOLVERS, Unsolved, advise
@@ -57,18 +59,10 @@ def ranking_of(parts: Parts, episodes: Iterable[Episode]) -> Mapping[str, Rankin
 
 def oracle_steps(parts: Parts, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
     """The steps of the settings' suite that its oracle can rate; none where no oracle knows it."""
-    match parts.settings.suite.name:
-        case "webshop":
-            return _webshop(episodes, parts.suite)
-        case "miniwob":
-            return _miniwob(episodes)
-        case "booking" | "webvoyager":
-            return iter(())
-
-
-def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
-    """By kind of page (start, results, item, detail), and `all`."""
-    return by_kind(_webshop(episodes, suite))
+    suite = parts.suite
+    if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
+        return _webshop(episodes, suite.rules)
+    return _miniwob(episodes) if isinstance(suite, MiniWobSuite) else iter(())
 
 
 def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
@@ -80,7 +74,7 @@ def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
     return by_kind(_miniwob(episodes))
 
 
-def _webshop(episodes: Iterable[Episode], suite: Suite) -> Iterator[OracleStep]:
+def _webshop(episodes: Iterable[Episode], suite: WebShop) -> Iterator[OracleStep]:
     for episode in episodes:
         shop = suite.shop(episode.task.split)
         oracle = Oracle(suite, suite.goal(episode.task.id))

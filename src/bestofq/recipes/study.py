@@ -22,6 +22,7 @@ from bestofq.agents.scorers.learned import QScorer
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.identity import differences
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
@@ -42,8 +43,8 @@ from bestofq.store.store import Store
 
 Changes = dict[str, JsonValue]
 """Settings that differ, nested as in a configuration file."""
-SAME_SUITE = ("name", "data", "seed", "splits", "holdout")
-"""What decides which tasks there are, and which of them are held out."""
+PLAYED_APART = {"env", "hosts", "search_fields", "spacy"}
+"""Settings of a suite in which an arm may act otherwise than it learned: tasks and splits are the same."""
 
 
 class Data(Noun):
@@ -112,9 +113,8 @@ class Setup:
         for verb, layer in (("collects", self.collecting), ("learns", self.learning)):
             if layer is None:
                 continue
-            for name in SAME_SUITE:
-                before, now = (getattr(settings.suite, name) for settings in (layer, self.acting))
-                if before != now:
+            for name, before, now in differences(layer.suite.identity(), self.acting.suite.identity()):
+                if name not in PLAYED_APART:
                     raise ConfigError(
                         f"the arm {self.arm.name!r} {verb} with suite.{name} = {_word(before)} and acts with "
                         f"{_word(now)}: tasks and splits must be the same, or it may be tested on what it learned from"
@@ -350,7 +350,7 @@ def _items(parts: Parts, episode: Episode) -> Iterable[EmbedItem]:
 
 def _facts(parts: Parts, split: Split) -> dict[str, JsonValue]:
     """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
-    suite = parts.settings.suite.model_dump(mode="json", include={"only", "per_task", "families"})
+    suite = parts.settings.suite.selection()
     weights = parts.model.revision if parts.settings.chat is None else None
     return {**run_config(parts, split), "tasks": suite, "prompts": parts.prompts, "weights": weights}
 
