@@ -27,7 +27,7 @@ from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Write
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env
-from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv

@@ -8,7 +8,6 @@ from rich.console import Console
 
 from bestofq.cli.writing import write_json
 from bestofq.core.observation import Split
-from bestofq.envs.miniwob.suite import HELD_OUT
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.benchmark import AGENTS, compare
@@ -20,7 +19,7 @@ from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.curve import dev_base, dev_curve, success_rate
 from bestofq.reports.diagnosis import Options
-from bestofq.reports.domains import domain_grid, domain_of, domain_results
+from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.html import write_report
 from bestofq.reports.q_functions import BASELINE
@@ -92,8 +91,8 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
         },
     }
     tables = success_table(of_test).to_markdown()
-    if parts.settings.suite.name == "miniwob":
-        families, by_task = domain_results(store, test, by=family_of), domain_results(store, test)
+    if parts.settings.suite.families_apart:
+        families, by_task = domain_results(store, test, by=parts.settings.suite.family_of), domain_results(store, test)
         result["families"] = families.model_dump(mode="json")
         result["by_task"] = by_task.model_dump(mode="json")
         tables += f"\n{domain_grid(families).to_markdown()}\n{domain_grid(by_task).to_markdown()}"
@@ -112,12 +111,6 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
     console.print(success_table(of_test).titled("Held-out test tasks"))
     console.print(cost_table(costs))
     console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
-
-
-def family_of(task: str) -> str:
-    """Whether the families that a MiniWoB++ task belongs to were kept out of all training."""
-    held_out = {name for names in HELD_OUT.values() for name in names}
-    return "held-out families" if domain_of(task) in held_out else "families seen"
 
 
 def _collected(store: Store, run: str) -> dict[str, float]:

@@ -15,7 +15,9 @@ from rich.console import Console
 from bestofq.core.actions import identity
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError, InputError
-from bestofq.envs.webshop.suite import Suite
+from bestofq.envs.local_site.suite import LocalSuite
+from bestofq.envs.miniwob.suite import MiniWobSuite
+from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import from_url
 from bestofq.recipes.parts import Parts
 from bestofq.reports.diagnosis import Options
@@ -84,16 +86,13 @@ def _ranking(rated: Sequence[OracleStep]) -> Ranking:
 
 def oracle_steps(parts: Parts, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
     """The steps of the settings' suite that its oracle can rate; none where no oracle knows it."""
-    match parts.settings.suite.name:
-        case "webshop":
-            return _webshop(episodes, parts.suite)
-        case "miniwob":
-            return _miniwob(episodes)
-        case _:
-            return iter(())
+    suite = parts.suite
+    if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
+        return _webshop(episodes, suite.rules)
+    return _miniwob(episodes) if isinstance(suite, MiniWobSuite) else iter(())
 
 
-def _webshop(episodes: Iterable[Episode], suite: Suite) -> Iterator[OracleStep]:
+def _webshop(episodes: Iterable[Episode], suite: WebShop) -> Iterator[OracleStep]:
     for episode in episodes:
         shop = suite.shop(episode.task.split)
         oracle = Oracle(suite, suite.goal(episode.task.id))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bestofq.core.actions import Action, AskUser, Click, Submit, Write
 from bestofq.core.observation import Observation
 from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.suite import Suite
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, View, Visited
 from bestofq.envs.booking.visits import Visit
 from bestofq.envs.booking.writing import clock, long_day, people, short_day
@@ -31,7 +31,7 @@ class Advice(NamedTuple):
 class BookingOracle:
     """Advice for one task."""
 
-    def __init__(self, suite: Suite, task_id: str) -> None:
+    def __init__(self, suite: Booking, task_id: str) -> None:
         self.goal = suite.goal(task_id)
         self.restaurant = suite.restaurants[self.goal.restaurant_id]
         self.times = suite.tables.nearest(self.restaurant, self.goal.plan)  # the right ones, the best first

@@ -12,7 +12,7 @@ from bestofq.core.actions import Action, Click, GoBack, Write
 from bestofq.core.observation import Observation
 from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Shop
 from bestofq.envs.webshop.products import Goal, Product
-from bestofq.envs.webshop.suite import Suite
+from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import Bought, Detail, Item, Results, Start, View
 
 
@@ -35,7 +35,7 @@ class Winner:
 class Oracle:
     """Advice for one goal."""
 
-    def __init__(self, suite: Suite, goal: Goal) -> None:
+    def __init__(self, suite: WebShop, goal: Goal) -> None:
         self.goal = goal
         wanted = suite.catalogue[goal.product_id]
         self.query = wanted.instruction or wanted.query

@@ -19,11 +19,11 @@ from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.booking import goals as booking_goals
-from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import Shop
 from bestofq.envs.webshop.products import Goal
-from bestofq.envs.webshop.suite import Suite
+from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import Detail, Item, Results, Start, View
 from experiments.oracles import booking as booking_oracle
 from experiments.oracles.webshop import Oracle
@@ -53,7 +53,7 @@ class CompositeDemonstrations(Noun):
 
 
 def walk_shop(
-    config: CompositeDemonstrations, suite: Suite, shop: Shop, task: Task, rng: random.Random
+    config: CompositeDemonstrations, suite: WebShop, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the shop."""
     env, goal = TextEnv(suite, server=shop), suite.goal(task.id)

@@ -20,10 +20,10 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Task
 from bestofq.envs.booking.restaurants import BookingConfig
-from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import BUY, Shop, buy_name
-from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
+from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, View, choose
 from experiments.oracles.webshop import Oracle
@@ -85,7 +85,7 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
 
 
 def _composite(
-    config: CompositeDemonstrations, suite: Suite, shop: Shop, task: Task, rng: random.Random
+    config: CompositeDemonstrations, suite: WebShop, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     if rng.random() >= config.booking:
         return walk_shop(config, suite, shop, task, rng)
@@ -99,7 +99,7 @@ def _booking(seed: int) -> Booking:
 
 
 async def _walk(
-    config: DemonstrationConfig, suite: Suite, shop: Shop, task: Task, rng: random.Random
+    config: DemonstrationConfig, suite: WebShop, shop: Shop, task: Task, rng: random.Random
 ) -> AsyncIterator[Example]:
     env = TextEnv(suite, server=shop)
     oracle = Oracle(suite, suite.goal(task.id))

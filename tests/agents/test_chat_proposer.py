@@ -26,7 +26,7 @@ from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import Fault, FaultServer
@@ -318,7 +318,7 @@ async def test_what_cannot_be_written_down_is_asked_for_again() -> None:
 class CheckedEnv:
     """`TextEnv` that keeps what it was given and should not have been."""
 
-    def __init__(self, suite: Suite, refused: list[Action]) -> None:
+    def __init__(self, suite: WebShop, refused: list[Action]) -> None:
         self._env, self._refused = TextEnv(suite), refused
         self._marks: set[int] = set()
 

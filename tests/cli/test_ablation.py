@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 from bestofq.cli.ablation import read_ablation
 from bestofq.cli.commands import app
 from bestofq.core.errors import ConfigError, DataError
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.models.local import SHIPPED
 from bestofq.recipes.best_of_q import collect
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings, SuiteSettings
+from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.store.store import Store
 
@@ -51,7 +52,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("collected")
 
     async def fill() -> None:
-        parts = Parts(BestOfQSettings(suite=SuiteSettings(train_tasks=8)))
+        parts = Parts(BestOfQSettings(suite=WebShopSettings(train_tasks=8)))
         async with open_world(parts) as world:
             with Store.open(folder) as store:
                 await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)

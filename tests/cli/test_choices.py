@@ -8,28 +8,37 @@ from typer.testing import CliRunner
 
 from bestofq.cli.choices import limit_of, parts_of
 from bestofq.cli.commands import app
+from bestofq.cli.config import load_config
 from bestofq.core.errors import ConfigError, DataError
+from bestofq.envs.suites import AnySuiteSettings
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.recipes.parts import shipped_q
-from bestofq.recipes.settings import SuiteName
+from bestofq.recipes.settings import BestOfQSettings
+
+
+def settings_of(suite: str) -> AnySuiteSettings:
+    return load_config(BestOfQSettings, None, [f"suite.name={suite}"]).suite
 
 
 @pytest.mark.parametrize(
     ("tasks", "suite", "limit"),
     [(None, "webshop", 200), ("7", "webvoyager", 7), ("0", "webshop", 1)],
 )
-def test_how_many_tasks(tasks: str | None, suite: SuiteName, limit: int) -> None:
-    assert limit_of(tasks, suite) == limit
+def test_how_many_tasks(tasks: str | None, suite: str, limit: int) -> None:
+    assert limit_of(tasks, settings_of(suite)) == limit
 
 
 @pytest.mark.parametrize(("tasks", "suite"), [(None, "webvoyager"), ("click-*,enter-*", "miniwob")])
-def test_all_tasks(tasks: str | None, suite: SuiteName) -> None:
-    assert limit_of(tasks, suite) > 12_087
+def test_all_tasks(tasks: str | None, suite: str) -> None:
+    assert limit_of(tasks, settings_of(suite)) > 12_087
 
 
 def test_data_is_the_suite_s_and_a_setting_has_the_last_word(tmp_path: Path) -> None:
     settings = parts_of(None, None, "m", "http://127.0.0.1:9/v1", data=tmp_path).settings
-    assert (settings.suite.data, settings.chat.model if settings.chat else None) == (tmp_path, "m")
-    assert parts_of(None, ["suite.data=none"], data=tmp_path).settings.suite.data is None
+    assert settings.suite == WebShopSettings(data=tmp_path)
+    assert settings.chat is not None
+    assert settings.chat.model == "m"
+    assert parts_of(None, ["suite.data=none"], data=tmp_path).settings.suite == WebShopSettings()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from bestofq.core.actions import Write, action_text
 from bestofq.core.decision import Provenance, State
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env
-from bestofq.envs.booking.suite import Suite
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
@@ -32,7 +32,7 @@ from experiments.oracles.booking import BookingOracle
 STRANGER = "Sam Elsewhere"
 
 
-async def way(suite: Suite, task: Task, *, name: str | None) -> list[str]:
+async def way(suite: Booking, task: Task, *, name: str | None) -> list[str]:
     """The oracle's commands from start to reservation; under another name where one is given."""
     env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
     seen, ended, commands = await env.reset(task, seed=0), False, list[str]()
@@ -48,7 +48,7 @@ async def way(suite: Suite, task: Task, *, name: str | None) -> list[str]:
 
 async def reserved(folder: Path) -> None:
     """Four reservations in Chromium, one of them for somebody else."""
-    suite = Suite()
+    suite = Booking()
     tasks = suite.tasks("dev", 4)
     ways = {t.id: await way(suite, t, name=STRANGER if t == tasks[2] else None) for t in tasks}
 

@@ -5,16 +5,17 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig
 from bestofq.recipes.benchmark import AGENTS
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings, SuiteSettings
+from bestofq.recipes.settings import BestOfQSettings
 from bestofq.store.store import Store
 from experiments.best_of_q import run_best_of_q
 
 SMALL = BestOfQSettings(
-    suite=SuiteSettings(train_tasks=4),
+    suite=WebShopSettings(train_tasks=4),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,

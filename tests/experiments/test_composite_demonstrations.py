@@ -11,7 +11,7 @@ from bestofq.agents.composite import parse_composite
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
 from bestofq.envs.booking.restaurants import BookingConfig
-from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop

@@ -21,7 +21,7 @@ from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.products import Goal, Product
-from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, to_url
 from bestofq.models.local import SHIPPED, LocalModel, Request
@@ -43,11 +43,11 @@ DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,), miniwob=MiniWobDemons
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
+def suite() -> WebShop:
     return synthetic_suite(SyntheticConfig(products_per_category=20))
 
 
-async def test_the_oracle_earns_everything(suite: Suite) -> None:
+async def test_the_oracle_earns_everything(suite: WebShop) -> None:
     for task in suite.tasks("dev")[:60]:
         env, oracle = TextEnv(suite), Oracle(suite, suite.goal(task.id))
         seen = await env.reset(task, seed=0)
@@ -59,7 +59,7 @@ async def test_the_oracle_earns_everything(suite: Suite) -> None:
         assert result.reward == 1.0, task.goal
 
 
-async def test_the_oracle_leaves_a_product_that_cannot_win(suite: Suite) -> None:
+async def test_the_oracle_leaves_a_product_that_cannot_win(suite: WebShop) -> None:
     task = suite.tasks("dev")[0]
     oracle = Oracle(suite, suite.goal(task.id))
     shop = suite.shop(task.split)
@@ -99,7 +99,7 @@ async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) ->
     assert min(kinds["next:"], kinds["best:"], kinds["so:"]) / len(examples) > 0.05
 
 
-async def test_a_review_compares_a_label_with_the_goal(suite: Suite) -> None:
+async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
     """On the wanted product's page, then on that of another kind."""
     split = "dev"
     task = next(t for t in suite.tasks(split) if _plain(suite, suite.goal(t.id)))
@@ -135,7 +135,7 @@ async def test_a_review_compares_a_label_with_the_goal(suite: Suite) -> None:
     assert f"{oracle.type} not" in said[BUY]
 
 
-def _plain(suite: Suite, goal: Goal) -> bool:
+def _plain(suite: WebShop, goal: Goal) -> bool:
     """Two options, and every attribute to be seen in the product's name."""
     name = suite.catalogue[goal.product_id].name.lower()
     return len(goal.options) == 2 and all(attribute in name for attribute in goal.attributes)

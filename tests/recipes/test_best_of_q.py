@@ -13,6 +13,7 @@ from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
@@ -22,7 +23,7 @@ from bestofq.models.embed_once import Vector
 from bestofq.recipes.benchmark import compare
 from bestofq.recipes.best_of_q import best_of_q, collect, embedded, train
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
+from bestofq.recipes.settings import BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import World, open_world
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve
@@ -31,7 +32,7 @@ from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
-    suite=SuiteSettings(train_tasks=8, concurrency=16),
+    suite=WebShopSettings(train_tasks=8, concurrency=16),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,
@@ -164,7 +165,7 @@ CHAT = ChatConfig(model="vlm", base_url="http://127.0.0.1:9/v1")
     "ways", [{"by": "point"}, {"by": "words", "localizer": "vision"}], ids=["points", "words found on pictures"]
 )
 async def test_pictures_that_are_needed_and_not_taken_are_said_before_the_run(ways: dict[str, str]) -> None:
-    settings = BestOfQSettings.model_validate({"chat": CHAT, "suite": SuiteSettings(screenshots=True), **ways})
+    settings = BestOfQSettings.model_validate({"chat": CHAT, "suite": WebShopSettings(screenshots=True), **ways})
     with pytest.raises(ConfigError, match="none are taken"):
         async with open_world(Parts(settings)):
             pass

@@ -15,7 +15,7 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.pages import COMPLETE, DETAILS
-from bestofq.envs.booking.suite import Suite as Booking
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY

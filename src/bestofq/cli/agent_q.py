@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 
-from bestofq.cli.choices import SUITES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
+from bestofq.cli.choices import SUITE_NAMES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
 from bestofq.cli.spending import spending_by_role
 from bestofq.core.errors import InputError
 from bestofq.core.tree import SearchTree, Way
@@ -27,7 +27,7 @@ Run = Annotated[str, typer.Option(help="Name of the searches.")]
 
 
 def agent_q(
-    suite: Annotated[str | None, typer.Argument(help=f"{', '.join(SUITES)}; none: as in the settings.")] = None,
+    suite: Annotated[str | None, typer.Argument(help=f"{SUITE_NAMES}; none: as in the settings.")] = None,
     config: Config = None,
     set_: Set = None,
     store: Folder = SEARCHES,
@@ -69,7 +69,7 @@ def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
 
 
 def search(
-    suite: Annotated[str | None, typer.Argument(help=f"{', '.join(SUITES)}; none: as in the settings.")] = None,
+    suite: Annotated[str | None, typer.Argument(help=f"{SUITE_NAMES}; none: as in the settings.")] = None,
     config: Config = None,
     set_: Set = None,
     store: Folder = SEARCHES,

@@ -10,10 +10,12 @@ import typer
 from bestofq.cli.config import load_config
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
+from bestofq.envs.settings import SuiteSettings
+from bestofq.envs.suites import SUITES
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.parts import Parts, proposer_name, shipped_q
-from bestofq.recipes.settings import AgentKind, BestOfQSettings, SuiteName
+from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]
@@ -29,7 +31,7 @@ Data = Annotated[
 ]
 RUNS = Path("runs/webshop")
 EVERY = 1_000_000  # tasks
-SUITES: tuple[SuiteName, ...] = get_args(SuiteName)
+SUITE_NAMES = f"{', '.join(SUITES)}, or my_package.my_module:make_suite"
 
 
 def parts_of(
@@ -91,10 +93,10 @@ def split_of(name: str) -> Split:
     raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(splits)}")
 
 
-def limit_of(tasks: str | None, suite: SuiteName) -> int:
-    """How many tasks at most: as given, all of those that globs name, by default 200, of WebVoyager all (4.1)."""
+def limit_of(tasks: str | None, suite: SuiteSettings) -> int:
+    """How many tasks at most: as given, all of those that globs name, by default as many as the suite says."""
     if tasks is None:
-        return EVERY if suite == "webvoyager" else 200
+        return suite.eval_tasks or EVERY
     return max(1, int(tasks)) if tasks.isdecimal() else EVERY
 
 

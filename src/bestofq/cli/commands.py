@@ -12,7 +12,7 @@ from bestofq.cli.ablation import ablation
 from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
     RUNS,
-    SUITES,
+    SUITE_NAMES,
     BaseUrl,
     Config,
     Data,
@@ -32,7 +32,7 @@ from bestofq.cli.demo_agent_q import run_demo_agent_q
 from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
 from bestofq.cli.golden import golden
-from bestofq.cli.judging import judge, say_stale, tasks_of
+from bestofq.cli.judging import judge, say_warnings, tasks_of
 from bestofq.cli.reporting import compare as compare_runs
 from bestofq.cli.reporting import report
 from bestofq.cli.running import run as run_on_a_page
@@ -128,7 +128,7 @@ def collect(
     """Collect episodes on training tasks. The same command again goes on where it stopped."""
     kind = kind_of(agent)
     parts, values = with_values(parts_of(config, set_, model, base_url, data=data), q, [kind])
-    say_stale(parts)
+    say_warnings(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -183,7 +183,7 @@ def improve(
 ) -> None:
     """The whole recipe: collect, train, then cycles of exploit, add data, retrain. Resumable."""
     parts = parts_of(config, set_, model, base_url, data=data)
-    say_stale(parts)
+    say_warnings(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -197,7 +197,7 @@ def improve(
 
 @app.command("eval")
 def evaluate(
-    suite: Annotated[str | None, typer.Argument(help=f"{', '.join(SUITES)}; none: as in the settings.")] = None,
+    suite: Annotated[str | None, typer.Argument(help=f"{SUITE_NAMES}; none: as in the settings.")] = None,
     config: Config = None,
     set_: Set = None,
     store: Folder = RUNS,
@@ -222,17 +222,17 @@ def evaluate(
     more = [f"suite.name={suite}"] if suite else []
     more += [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
     parts = parts_of(config, set_, model, base_url, *more, data=data)
-    name = parts.settings.suite.name
     kinds = [kind_of(kind.strip()) for kind in agents.split(",")] if agents else [*AGENTS]
     if not agents and not q and not shipped_q(parts.settings):
         learned = [kind for kind in kinds if parts.settings.reads_q(kind)]
         kinds = [kind for kind in kinds if kind not in learned]
         model = proposer_name(parts.settings)
         console.print(
-            f"{' and '.join(learned)} are left out: no Q-function ships for {model} on {name}, and --q gives none."
+            f"{' and '.join(learned)} are left out: "
+            f"no Q-function ships for {model} on {parts.suite.name}, and --q gives none."
         )
     parts, values = with_values(parts, q, kinds)
-    say_stale(parts)
+    say_warnings(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
@@ -252,7 +252,7 @@ def evaluate(
                     agents=kinds,
                     values=values,
                     split=split_of(split),
-                    tasks=limit_of(tasks, name),
+                    tasks=limit_of(tasks, parts.settings.suite),
                     runs=runs,
                     n=n,
                 )
@@ -262,11 +262,10 @@ def evaluate(
         baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
         chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)
         results, costs = agent_results(opened, chosen), agent_costs(opened, chosen)
-        parted = name in ("miniwob", "webvoyager")
-        domains = domain_results(opened, chosen) if parted else None
+        name, groups = parts.suite.name, parts.settings.suite.groups
+        domains = domain_results(opened, chosen) if groups else None
         if domains is not None:
-            by = "task" if name == "miniwob" else "domain"
-            console.print(domain_grid(domains).titled(f"{name}, {split}, by {by}"))
+            console.print(domain_grid(domains).titled(f"{name}, {split}, by {groups}"))
         console.print(success_table(results).titled(f"{name}, {split}"))
         console.print(cost_table(costs))
         if out is not None:

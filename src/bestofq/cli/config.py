@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -49,11 +49,9 @@ def merged(*trees: Mapping[str, Any]) -> Tree:
 def setting_names(cls: type[BaseModel], above: str = "") -> Iterator[str]:
     """Every name `--set` takes, in the order of the fields."""
     for name, field in cls.model_fields.items():
-        below = _config_of(field.annotation)
-        if below is None:
-            yield above + name
-        else:
-            yield from setting_names(below, f"{above}{name}.")
+        below = _configs_of(field.annotation)
+        names = (inner for config in below for inner in setting_names(config, f"{above}{name}."))
+        yield from dict.fromkeys(names) if below else [above + name]
 
 
 def read_tree(path: Path) -> Tree:
@@ -103,7 +101,12 @@ def _value(text: str, setting: str) -> Any:
 def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     """The first thing wrong; unknown names come first, since they may be why another is missing."""
     found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
-    name = ".".join(map(str, found["loc"]))
+    name, table = _named(cls, found["loc"])
+    if found["type"] == "union_tag_invalid":
+        known = found["ctx"]["expected_tags"].replace("'", "").removesuffix(", own")
+        return f"There is no {name} {found['ctx']['tag']!r}: it is one of {known}, or my_package.my_module:my_function."
+    if found["type"] == "extra_forbidden" and name in setting_names(cls):
+        return f"There is no {name} with {table}."
     if found["type"] == "extra_forbidden":
         return f"There is no setting {name}{_nearest(cls, name)}."
     if found["type"] == "missing":
@@ -128,7 +131,23 @@ def _nearest(cls: type[BaseModel], name: str) -> str:
     return f"; the nearest is {near[0]}" if near else f"; there are {', '.join(names)}"
 
 
-def _config_of(annotation: Any) -> type[BaseModel] | None:
-    """The config class a field holds, also where the field may be None."""
+def _named(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str]:
+    """A setting's dotted name, without the tags that pydantic puts where a table is one of several kinds; and the
+    setting that says which kind its table is."""
+    names, kinds, table = list[str](), [cls], ""
+    parts = iter(place)
+    for part in parts:
+        names.append(str(part))
+        fields = (kind.model_fields[part] for kind in kinds if isinstance(part, str) and part in kind.model_fields)
+        field = next(fields, None)
+        kinds = [] if field is None else _configs_of(field.annotation)
+        if len(kinds) > 1 and (tag := next(parts, None)) is not None:
+            table = f"{'.'.join(names)}.name={tag}"
+    return ".".join(names), table
+
+
+def _configs_of(annotation: Any) -> list[type[BaseModel]]:
+    """The config classes a field may hold, None aside."""
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    return next((kind for kind in options if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+    kinds = (get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in options)
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

@@ -7,12 +7,13 @@ from rich.console import Console
 from rich.rule import Rule
 
 from bestofq.core.errors import InputError
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.checkpoint import export_value, load_networks, load_value, read_card
 from bestofq.learning.iql import train_iql
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import collect, transitions
 from bestofq.recipes.parts import Parts, pocket_q
-from bestofq.recipes.settings import BestOfQSettings, SuiteSettings
+from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.html import write_report
@@ -33,7 +34,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
     card = read_card(pocket_q())
     gently = {"steps": 400, "lr_q": 3e-5, "lr_v": 3e-5, "network": card.network, "log_every": 20}
     learning = card.config.model_copy(update=gently)
-    shop = SuiteSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
+    shop = WebShopSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
     parts = Parts(BestOfQSettings(suite=shop, iql=learning)).reading(card.embed)
     shipped = load_value(pocket_q(), embed=parts.embedder.spec)
     with Store.open(out) as store:

@@ -14,10 +14,11 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.extras import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
+from bestofq.envs.booking.settings import BookingSettings
 from bestofq.recipes.agent_q import SEARCH_RUN, need_pairs, reinforce, search_training, step_pairs, tune
 from bestofq.recipes.best_of_q import collect
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import AgentKind, SuiteSettings
+from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
@@ -52,7 +53,7 @@ async def run_demo_agent_q(
     Episodes are played in Chromium; searches try things out on the same pages as text. ConfigError on another suite,
     SetupError without the extra that DPO needs.
     """
-    if parts.settings.suite.name != "booking":
+    if not isinstance(parts.settings.suite, BookingSettings):
         raise ConfigError(f"the demo of Agent Q plays on the booking site, not on {parts.settings.suite.name}")
     extra("accelerate")  # before the minutes that the first steps take
     if fresh:
@@ -111,7 +112,8 @@ async def run_demo_agent_q(
 def _on(parts: Parts, **suite: object) -> Parts:
     """The same parts on the site as text or in Chromium."""
     changed = parts.settings.suite.model_copy(update=suite)
-    return type(parts)(parts.settings.model_copy(update={"suite": SuiteSettings.model_validate(changed.model_dump())}))
+    checked = type(changed).model_validate(changed.model_dump())
+    return type(parts)(parts.settings.model_copy(update={"suite": checked}))
 
 
 async def _search(policy: Parts, store: Store, run: str, console: Console, *, part: int) -> list[SearchTree]:

@@ -1,7 +1,6 @@
 """`bestofq judge` and `bestofq webvoyager`: what a judge makes of stored episodes, and what is in a file of tasks."""
 
 import asyncio
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +14,12 @@ from bestofq.cli.choices import day_of
 from bestofq.cli.config import load_config
 from bestofq.cli.spending import spending
 from bestofq.core.decision import Usage, Verdict
+from bestofq.core.protocols import Warns
 from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import judge_run
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.worlds import webvoyager
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.rows import Selection
@@ -111,14 +110,7 @@ def tasks_of(
     )
 
 
-def say_stale(parts: Parts) -> None:
-    """Before a run: what of WebVoyager's tasks cannot be done any more. Whether to run them is the user's to decide."""
-    if parts.settings.suite.name != "webvoyager":
-        return
-    past = stale(webvoyager(parts.settings.suite).tasks(), date.today())
-    if past:
-        some = ", ".join(entry.task.id for entry in past[:5])
-        console.print(
-            f"[yellow]{len(past)} tasks name a date that is past, {escape(some)}, …: `bestofq webvoyager "
-            f"{escape(str(parts.settings.suite.data))}` lists them.[/]"
-        )
+def say_warnings(parts: Parts) -> None:
+    """Before a run: what the suite has to say, such as tasks that cannot be done any more."""
+    for line in parts.suite.warnings() if isinstance(parts.suite, Warns) else ():
+        console.print(escape(line), style="yellow")

@@ -1,6 +1,7 @@
 """The verbs: what each part of an agent and its world must be able to do. Async where there is I/O."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -9,7 +10,7 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Usage, Verdict
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.location import Located
-from bestofq.core.observation import Observation, Task
+from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.transitions import Floats
 
 
@@ -106,3 +107,59 @@ class Rated(Protocol):
 
     @property
     def chosen(self) -> int: ...
+
+
+EnvFactory = Callable[[], Awaitable[Env]]
+
+
+@runtime_checkable
+class Suite(Protocol):
+    """A benchmark: tasks, and the environments they are done in."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def step_limit(self) -> int:
+        """Steps an episode may take where the settings do not say."""
+        ...
+
+    @property
+    def sandboxed(self) -> bool:
+        """Whether irreversible actions harm nobody, since the site is the suite's own."""
+        ...
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether the environments give no reward, so that a judge must say how episodes ended."""
+        ...
+
+    @property
+    def judge(self) -> Judge | None:
+        """The suite's own judge; None: the one that the settings name, where it needs one."""
+        ...
+
+    async def tasks(self, split: Split) -> Sequence[Task]:
+        """The tasks of a split, in an order in which the first are a fair sample. Asked for while the suite is open:
+        some suites read them from their pages."""
+        ...
+
+    def open(self) -> AbstractAsyncContextManager[EnvFactory]:
+        """What makes environments, until the context ends."""
+        ...
+
+
+@runtime_checkable
+class KnowsIrreversible(Protocol):
+    """A suite that knows which actions cannot be taken back. For others `core.irreversible` guesses by the page."""
+
+    def irreversible(self, observation: Observation, action: Action) -> bool: ...
+
+
+@runtime_checkable
+class Warns(Protocol):
+    """A suite that has something to say before a run."""
+
+    def warnings(self) -> Sequence[str]:
+        """Sentences for the user; none where all is well."""
+        ...

@@ -154,7 +154,7 @@ class AblationRunner:
 
 def facts_of(parts: Parts, split: Split) -> dict[str, JsonValue]:
     """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
-    suite = parts.settings.suite.model_dump(mode="json", include={"only", "per_task", "families"})
+    suite = parts.settings.suite.selection()
     weights = parts.model.revision if parts.settings.chat is None else None
     return {**run_config(parts, split), "tasks": suite, "prompts": parts.prompts, "weights": weights}
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from pydantic import Field, JsonValue, model_validator
 
 from bestofq.core.errors import ConfigError
+from bestofq.core.identity import differences
 from bestofq.core.noun import Noun
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 from bestofq.store.run_names import SEED_RUN
 
 Changes = dict[str, JsonValue]
 """Settings that differ, nested as in a configuration file."""
-SAME_SUITE = ("name", "data", "seed", "splits", "holdout")
-"""What decides which tasks there are, and which of them are held out."""
+PLAYED_APART = {"env", "hosts", "search_fields", "spacy"}
+"""Settings of a suite in which an arm may act otherwise than it learned: tasks and splits are the same."""
 
 
 class Data(Noun):
@@ -88,9 +89,8 @@ class ArmConfig:
         for verb, layer in (("collects", self.collecting), ("learns", self.learning)):
             if layer is None:
                 continue
-            for name in SAME_SUITE:
-                before, now = (getattr(settings.suite, name) for settings in (layer, self.acting))
-                if before != now:
+            for name, before, now in differences(layer.suite.identity(), self.acting.suite.identity()):
+                if name not in PLAYED_APART:
                     raise ConfigError(
                         f"the arm {self.arm.name!r} {verb} with suite.{name} = {_word(before)} and acts with "
                         f"{_word(now)}: tasks and splits must be the same, or it may be tested on what it learned from"

@@ -109,7 +109,7 @@ async def search_training(
     return await search_tasks(parts, world, store, run, tasks[part * size : (part + 1) * size], console)
 
 
-async def training_tasks(parts: Parts, world: World, count: int) -> list[Task]:
+async def training_tasks(parts: Parts, world: World, count: int) -> Sequence[Task]:
     """The tasks of the first `count` parts, B each. InputError where the training split has fewer."""
     size = parts.settings.agent_q.tasks
     tasks = await world.tasks("train", count * size)

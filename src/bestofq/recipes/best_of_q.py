@@ -143,7 +143,7 @@ async def collect(
                 repeats=repeats,
                 concurrency=settings.suite.at_once,
                 seed=settings.seed,
-                step_limit=settings.suite.steps,
+                step_limit=parts.step_limit,
                 provenance=provenance,
                 judge=world.judge,
                 progress=progress,

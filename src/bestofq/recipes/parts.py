@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from bestofq.agents.agent import Agent
@@ -26,12 +26,8 @@ from bestofq.agents.scorers.verifier import VerifierScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
-from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector
-from bestofq.envs.booking.restaurants import BookingConfig
-from bestofq.envs.booking.suite import Suite as BookingSuite
-from bestofq.envs.webshop.search import SearchFields
-from bestofq.envs.webshop.suite import Suite, real_suite, synthetic_suite
-from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector, Suite
+from bestofq.envs.suites import make_suite
 from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
 from bestofq.models.embed import LocalEmbedder
@@ -63,22 +59,12 @@ class Parts:
 
     @cached_property
     def suite(self) -> Suite:
-        """The shop: goals, products, rewards."""
-        chosen = self.settings.suite
-        if chosen.data is None:
-            return _synthetic(chosen.seed, chosen.search_fields, chosen.spacy)
-        return real_suite(
-            chosen.data,
-            seed=chosen.seed,
-            splits=chosen.splits,
-            search_fields=chosen.search_fields,
-            spacy=chosen.spacy,
-        )
+        return make_suite(self.settings.suite)
 
-    @cached_property
-    def booking(self) -> BookingSuite:
-        """The booking site: goals, tables, rewards."""
-        return BookingSuite(BookingConfig(seed=self.settings.suite.seed))
+    @property
+    def step_limit(self) -> int:
+        """Steps an episode may take."""
+        return self.settings.suite.step_limit or self.suite.step_limit
 
     @cached_property
     def model(self) -> LocalModel:
@@ -340,12 +326,6 @@ class Parts:
 def _is_shipped(chat: ChatConfig) -> bool:
     """Whether the endpoint's model is named as a pocket model, so that it is asked in its prompts."""
     return chat.model.rpartition("/")[2] in SHIPPED
-
-
-@lru_cache(2)
-def _synthetic(seed: int, search_fields: SearchFields, spacy: str | None) -> Suite:
-    """It never changes and takes most of a second to make: many parts share it."""
-    return synthetic_suite(SyntheticConfig(seed=seed), search_fields=search_fields, spacy=spacy)
 
 
 def pocket_q() -> Path:

@@ -41,17 +41,11 @@ def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
         **({} if model.dialect == "commands" else {"dialect": model.dialect}),
     }
     suite = parts.settings.suite
-    kept["suite"] = {
-        **suite.model_dump(
-            mode="json",
-            include={"name", "data", "seed", "env", "splits", "search_fields", "spacy", "holdout", "hosts"},
-        ),
-        "step_limit": suite.steps,
-    }
+    kept["suite"] = {**suite.identity(), "step_limit": parts.step_limit}
     if parts.settings.chat is not None:
         kept["chat"] = parts.settings.chat.model_dump(mode="json", include={"model", "base_url", "temperature"})
         ways = {"by", "chat_screenshots", "localizer"}
-        kept["asked"] = {**parts.settings.model_dump(mode="json", include=ways), "pictures": suite.pictured}
+        kept["asked"] = {**parts.settings.model_dump(mode="json", include=ways), "pictures": suite.screenshots}
         if parts.settings.localizer_chat is not None:
             finder = parts.settings.localizer_chat
             kept["localizer"] = finder.model_dump(mode="json", include={"model", "base_url"})

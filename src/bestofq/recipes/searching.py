@@ -17,7 +17,7 @@ from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 def search_config(parts: Parts, world: World, chosen: SearchConfig | None = None) -> SearchConfig:
     """`chosen` or the configured search, no deeper than the suite's episodes; in a sandbox where the world is one."""
     chosen = chosen or parts.settings.agent_q.search
-    depth = min(chosen.depth, parts.settings.suite.steps)
+    depth = min(chosen.depth, parts.step_limit)
     return chosen.model_copy(update={"depth": depth, "sandboxed": chosen.sandboxed or world.sandboxed})
 
 

@@ -1,6 +1,5 @@
 """The settings of the Best-of-Q recipe. Every default of the paper quotes its place."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
@@ -10,26 +9,14 @@ from bestofq.agents.judges.chat import SCREENSHOTS
 from bestofq.agents.prompting import By
 from bestofq.core.embedding import Context, Pooling
 from bestofq.core.noun import Noun
-from bestofq.envs.booking import suite as booking
-from bestofq.envs.miniwob import suite as miniwob
-from bestofq.envs.miniwob.suite import Families
-from bestofq.envs.webshop import suite as webshop
-from bestofq.envs.webshop.search import SearchFields
-from bestofq.envs.webshop.splits import Splits
-from bestofq.envs.webvoyager import suite as webvoyager
+from bestofq.envs.suites import AnySuiteSettings
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.tuning import DPOConfig, RFTConfig
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 from bestofq.search.config import SearchConfig
 
-SuiteName = Literal["webshop", "booking", "miniwob", "webvoyager"]
-STEP_LIMITS: Mapping[SuiteName, int] = {
-    "webshop": webshop.STEP_LIMIT,
-    "booking": booking.STEP_LIMIT,
-    "miniwob": miniwob.STEP_LIMIT,
-    "webvoyager": webvoyager.STEP_LIMIT,
-}
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
 AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "best-of-q", "prior", "beam", "mcts"]
 
@@ -69,64 +56,6 @@ class ModelSettings(Noun):
         return self.reply_tokens or (40 if self.dialect == "commands" else 120)
 
 
-class SuiteSettings(Noun):
-    """Which tasks, and how many of them."""
-
-    name: SuiteName = "webshop"
-    data: Path | None = Field(
-        default=None,
-        description="webshop: folder of the real files, none: synthetic; miniwob: its html folder, none: the "
-        "package's; webvoyager: the jsonl file",
-    )
-    only: str = Field(default="*", description="globs of task ids, of miniwob's task names; commas between them")
-    seed: int = Field(default=2026, description="of the synthetic data, the splits and the price limits")
-    train_tasks: int = Field(default=800, ge=1, description="at most")
-    per_task: int = Field(default=5, ge=1, description="miniwob: problems of each task, by seed")
-    families: Families = Field(default="all", description="miniwob: all, seen in training, or held-out")
-    splits: Splits | None = Field(
-        default=None,
-        description="webshop's real files: by product, as webshop (by goal), as agent-q; none: the last with the full "
-        "files, else the second",
-    )
-    search_fields: SearchFields = Field(
-        default="all",
-        description="webshop: what its search reads of a product: all its texts, or as upstream name, description, "
-        "first bullet and options",
-    )
-    spacy: str | None = Field(
-        default=None,
-        description="webshop: spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as "
-        "published; none: our own rule",
-    )
-    holdout: bool = Field(default=False, description="webvoyager: split by task; the paper uses all for all (4.1)")
-    hosts: tuple[str, ...] = Field(default=(), description="webvoyager: allowed besides each task's own")
-    step_limit: int | None = Field(default=None, ge=1, description="none: webshop 15, miniwob 10, others 30")
-    env: Literal["text", "browser"] = Field(
-        default="text", description="of webshop and booking; the others need the browser"
-    )
-    screenshots: bool | None = Field(
-        default=None, description="a picture of every step, for models, judges and the store; none: of webvoyager only"
-    )
-    concurrency: int | None = Field(default=None, ge=1, description="episodes at once; none: text 128, browser 16")
-
-    @property
-    def steps(self) -> int:
-        """How many an episode may take."""
-        return self.step_limit or STEP_LIMITS[self.name]
-
-    @property
-    def at_once(self) -> int:
-        return self.concurrency or (16 if self.in_browser else 128)
-
-    @property
-    def pictured(self) -> bool:
-        return self.name == "webvoyager" if self.screenshots is None else self.screenshots
-
-    @property
-    def in_browser(self) -> bool:
-        return self.name not in ("webshop", "booking") or self.env == "browser"
-
-
 class AgentQSettings(Noun):
     """Agent Q's part (Algorithm 1). The paper gives no numbers for α, the threshold and the sizes."""
 
@@ -161,7 +90,7 @@ class BestOfQSettings(Noun):
     chat: ChatConfig | None = Field(default=None, description="an endpoint that proposes and picks instead of `model`")
     judge: ChatConfig | None = Field(default=None, description="says how episodes ended where no reward is known")
     judge_screenshots: int = Field(default=SCREENSHOTS, ge=0, description="shown to the judge, the last ones")
-    suite: SuiteSettings = SuiteSettings()
+    suite: AnySuiteSettings = WebShopSettings()
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")

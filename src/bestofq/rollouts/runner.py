@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,14 +11,12 @@ from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Provenance, Step
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
-from bestofq.core.protocols import Env, Judge
+from bestofq.core.protocols import Env, EnvFactory, Judge
 from bestofq.rollouts.episode import STEP_LIMIT, run_episode
 from bestofq.store.records import EpisodeSummary, Slot
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-
-MakeEnv = Callable[[], Awaitable[Env]]
 
 
 class Progress(Protocol):
@@ -67,7 +65,7 @@ class _Health:
 
 async def run_many(
     tasks: Sequence[Task],
-    make_env: MakeEnv,
+    make_env: EnvFactory,
     agent: Agent,
     *,
     store: Store,

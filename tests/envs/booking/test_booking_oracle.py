@@ -9,7 +9,7 @@ import pytest
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import AskUser, Clear, Click, GoBack, Goto, Refresh, Restart, Submit, Write
 from bestofq.core.observation import Task
-from bestofq.envs.booking.suite import STEP_LIMIT, Suite
+from bestofq.envs.booking.suite import STEP_LIMIT, Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
@@ -17,11 +17,11 @@ from experiments.oracles.booking import BookingOracle
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
-    return Suite()
+def suite() -> Booking:
+    return Booking()
 
 
-async def steps_of(suite: Suite, task: Task, *, mistakes: int = 0, rng: random.Random | None = None) -> int:
+async def steps_of(suite: Booking, task: Task, *, mistakes: int = 0, rng: random.Random | None = None) -> int:
     """Play a task as the oracle says, after some random actions that do not end it; the steps the oracle took."""
     env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
     seen, taken = await env.reset(task, seed=0), 0
@@ -56,7 +56,7 @@ async def steps_of(suite: Suite, task: Task, *, mistakes: int = 0, rng: random.R
     raise AssertionError(f"{task.id} was not done in {STEP_LIMIT} steps")
 
 
-async def test_it_does_every_test_task_in_about_the_papers_steps(suite: Suite) -> None:
+async def test_it_does_every_test_task_in_about_the_papers_steps(suite: Booking) -> None:
     tasks = suite.tasks("test")
     assert len(tasks) >= 200
     steps = [await steps_of(suite, task) for task in tasks]
@@ -65,14 +65,14 @@ async def test_it_does_every_test_task_in_about_the_papers_steps(suite: Suite) -
     assert 12 <= mean(steps) <= 16
 
 
-async def test_it_comes_from_anywhere_to_the_right_reservation(suite: Suite) -> None:
+async def test_it_comes_from_anywhere_to_the_right_reservation(suite: Booking) -> None:
     rng = random.Random(3)
     for task in suite.tasks("dev", 150):
         await steps_of(suite, task, mistakes=rng.randint(1, 25), rng=rng)
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_in_chromium_too(suite: Suite, browser: Browser) -> None:
+async def test_in_chromium_too(suite: Booking, browser: Browser) -> None:
     async with serve(suite) as site:
         web = LocalWebEnv(site, browser)
         for task in suite.tasks("test", 5):

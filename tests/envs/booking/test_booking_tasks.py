@@ -13,7 +13,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.envs.booking.goals import Goal
 from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.restaurants import BookingConfig, Restaurant, minutes
-from bestofq.envs.booking.suite import Suite
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.booking.tables import Plan, Table, Tables
 from bestofq.envs.booking.user import reply
 from bestofq.envs.booking.views import Chosen, from_url, to_url
@@ -23,16 +23,16 @@ from experiments.oracles.booking import BookingOracle
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
-    return Suite()
+def suite() -> Booking:
+    return Booking()
 
 
 @pytest.fixture(scope="module")
-def goals(suite: Suite) -> list[Goal]:
+def goals(suite: Booking) -> list[Goal]:
     return [suite.goal(task.id) for task in suite.tasks("train")]
 
 
-def right(suite: Suite, task: Task) -> Visit:
+def right(suite: Booking, task: Task) -> Visit:
     """The visit that has made the reservation the task asks for."""
     goal = suite.goal(task.id)
     at = suite.tables.nearest(suite.restaurants[goal.restaurant_id], goal.plan)[0]
@@ -41,7 +41,7 @@ def right(suite: Suite, task: Task) -> Visit:
     return replace(suite.visit(task), held=table, reservation=Reservation(table=table, details=details))
 
 
-def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Suite) -> None:
+def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Booking) -> None:
     places = {split: {r.id for r in suite.server(split).directory} for split in ("train", "dev", "test")}
     assert len(set.union(*places.values())) == sum(map(len, places.values())) == suite.config.restaurants >= 60
     assert len(suite.tasks("train")) >= 600
@@ -49,12 +49,12 @@ def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Suite) -> None:
     assert {suite.goal(task.id).restaurant_id for task in suite.tasks("test")} == places["test"]
 
 
-def test_the_same_seed_makes_the_same_tasks(suite: Suite) -> None:
-    assert Suite().tasks("dev") == suite.tasks("dev")
-    assert Suite(BookingConfig(seed=1)).tasks("dev") != suite.tasks("dev")
+def test_the_same_seed_makes_the_same_tasks(suite: Booking) -> None:
+    assert Booking().tasks("dev") == suite.tasks("dev")
+    assert Booking(BookingConfig(seed=1)).tasks("dev") != suite.tasks("dev")
 
 
-def test_all_difficulties_occur(suite: Suite, goals: list[Goal]) -> None:
+def test_all_difficulties_occur(suite: Booking, goals: list[Goal]) -> None:
     count = Counter[str]()
     for goal in goals:
         restaurant = suite.restaurants[goal.restaurant_id]
@@ -72,7 +72,7 @@ def test_all_difficulties_occur(suite: Suite, goals: list[Goal]) -> None:
     assert count["tie"] > 10
 
 
-def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: Suite) -> None:
+def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: Booking) -> None:
     restaurant = next(r for r in suite.restaurants if r.opens == time(12))
     seen = Counter[int]()
     for day in range(14, 31):
@@ -88,7 +88,7 @@ def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: 
     assert seen[2] > 0
 
 
-def test_larger_parties_find_fewer_tables(suite: Suite) -> None:
+def test_larger_parties_find_fewer_tables(suite: Booking) -> None:
     restaurant, day = next(iter(suite.restaurants)), suite.config.today
     free = [sum(suite.tables.is_free(restaurant, day, party, at) for at in restaurant.times) for party in range(1, 9)]
     assert free == sorted(free, reverse=True)
@@ -96,7 +96,7 @@ def test_larger_parties_find_fewer_tables(suite: Suite) -> None:
 
 def test_nothing_is_free_where_all_is_taken() -> None:
     with pytest.raises(ConfigError, match=r"taken=0\.99999"):
-        Suite(BookingConfig(taken=0.99999, restaurants=60)).tasks("test")
+        Booking(BookingConfig(taken=0.99999, restaurants=60)).tasks("test")
     with pytest.raises(ValidationError):
         BookingConfig(restaurants=10)
 
@@ -114,7 +114,7 @@ def test_nothing_is_free_where_all_is_taken() -> None:
         ("email", "a@b.c", "user_information"),
     ],
 )
-def test_each_criterion_is_needed(suite: Suite, field: str, value: object, criterion: str) -> None:
+def test_each_criterion_is_needed(suite: Booking, field: str, value: object, criterion: str) -> None:
     task = next(t for t in suite.tasks("train") if suite.goal(t.id).seating)
     visit = right(suite, task)
     assert suite.reward(task, visit) == 1
@@ -129,13 +129,13 @@ def test_each_criterion_is_needed(suite: Suite, field: str, value: object, crite
     assert wrong.reward == 0
 
 
-def test_what_is_right_before_the_end_is_known_but_earns_nothing(suite: Suite) -> None:
+def test_what_is_right_before_the_end_is_known_but_earns_nothing(suite: Booking) -> None:
     task = suite.tasks("train")[0]
     found = suite.criteria(task, replace(right(suite, task), reservation=None))
     assert (found.date_and_time, found.party_size, found.completed, found.reward) == (True, True, False, 0)
 
 
-def test_phone_numbers_and_cases_may_be_written_otherwise(suite: Suite) -> None:
+def test_phone_numbers_and_cases_may_be_written_otherwise(suite: Booking) -> None:
     task = suite.tasks("train")[0]
     visit = right(suite, task)
     made = visit.reservation
@@ -155,7 +155,7 @@ def test_the_user_answers_what_only_the_user_knows(goals: list[Goal]) -> None:
     assert reply(goal, "Shall I go on?") == "I have told you all I know."
 
 
-async def test_a_form_that_is_not_filled_in_is_asked_for_again_and_keeps_what_was_sent(suite: Suite) -> None:
+async def test_a_form_that_is_not_filled_in_is_asked_for_again_and_keeps_what_was_sent(suite: Booking) -> None:
     env, task = TextEnv(suite), suite.tasks("dev")[0]
     seen = await at_details(env, suite, task)
     mark = {e.name: e.mark for e in seen.elements}
@@ -166,14 +166,14 @@ async def test_a_form_that_is_not_filled_in_is_asked_for_again_and_keeps_what_wa
     assert not result.terminated
 
 
-async def at_details(env: TextEnv, suite: Suite, task: Task) -> Observation:
+async def at_details(env: TextEnv, suite: Booking, task: Task) -> Observation:
     seen, oracle = await env.reset(task, seed=0), BookingOracle(suite, task.id)
     while not any(e.name == COMPLETE for e in seen.elements):
         seen = (await env.step(oracle.advise(env, seen).action)).observation
     return seen
 
 
-async def test_only_sending_the_details_is_irreversible(suite: Suite) -> None:
+async def test_only_sending_the_details_is_irreversible(suite: Booking) -> None:
     env, task = TextEnv(suite), suite.tasks("dev")[0]
     seen, oracle = await env.reset(task, seed=0), BookingOracle(suite, task.id)
     for _ in range(40):
@@ -193,7 +193,7 @@ async def test_only_sending_the_details_is_irreversible(suite: Suite) -> None:
     assert not any(suite.irreversible(seen, a) for a in (GoBack(), Scroll(), AskUser(question="Shall I?")))
 
 
-def test_every_view_has_one_address(suite: Suite) -> None:
+def test_every_view_has_one_address(suite: Booking) -> None:
     server = suite.server("test")
     for restaurant in server.directory:
         several = len(restaurant.seatings) > 1
@@ -207,7 +207,7 @@ def test_every_view_has_one_address(suite: Suite) -> None:
         assert from_url(url, server.directory, server.tables) is None
 
 
-def test_a_taken_table_cannot_be_had_by_its_address(suite: Suite) -> None:
+def test_a_taken_table_cannot_be_had_by_its_address(suite: Booking) -> None:
     server = suite.server("test")
     restaurant: Restaurant = next(iter(server.directory))
     taken = next(at for at in restaurant.times if not server.tables.is_free(restaurant, suite.config.today, 2, at))

@@ -23,7 +23,7 @@ from bestofq.core.actions import (
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.suite import Suite
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
@@ -69,7 +69,7 @@ async def both(web: LocalWebEnv, text: TextEnv, action: Action) -> StepResult:
 
 
 async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same(browser: Browser) -> None:
-    suite = Suite()
+    suite = Booking()
     task = suite.tasks("train", 1)[0]
     goal, oracle = suite.goal(task.id), BookingOracle(suite, task.id)
     async with serve(suite) as site:
@@ -104,7 +104,7 @@ async def test_a_refused_form_the_way_back_and_a_saved_one_are_the_same(browser:
 
 
 async def test_random_walks_find_no_difference(browser: Browser) -> None:
-    suite = Suite()
+    suite = Booking()
     ended = 0
 
     async def walk(web: LocalWebEnv, text: TextEnv, task: Task, rng: random.Random) -> None:

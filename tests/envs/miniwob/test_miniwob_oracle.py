@@ -9,7 +9,8 @@ from bestofq.core.actions import action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Task
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.suite import HELD_OUT, MiniWob
+from bestofq.envs.miniwob.settings import HELD_OUT
+from bestofq.envs.miniwob.suite import MiniWob
 from experiments.oracles.miniwob.solvers import SOLVERS, advise
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -13,7 +13,7 @@ from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.webshop.pages import BUY
-from bestofq.envs.webshop.suite import Suite, synthetic_suite
+from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 
 STEPS = 14
@@ -21,11 +21,11 @@ AT_ONCE = 4  # pages that walk side by side
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
+def suite() -> WebShop:
     return synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
 
 
-def random_action(suite: Suite, seen: Observation, rng: random.Random) -> Action:
+def random_action(suite: WebShop, seen: Observation, rng: random.Random) -> Action:
     """Mostly clicks; now and then each other kind, a typed text without Enter included."""
     fields = [e.mark for e in seen.elements if e.role == "searchbox"]
     words = rng.choice(list(suite.catalogue)).name.split()
@@ -65,7 +65,7 @@ def same(text: Observation, web: Observation) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_random_walks_find_no_difference(suite: Suite, browser: Browser) -> None:
+async def test_random_walks_find_no_difference(suite: WebShop, browser: Browser) -> None:
     left = iter(enumerate(suite.tasks("test")[:8]))
     ended = 0
 
@@ -95,7 +95,7 @@ async def test_random_walks_find_no_difference(suite: Suite, browser: Browser) -
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_the_right_purchase_earns_one_in_both(suite: Suite, browser: Browser) -> None:
+async def test_the_right_purchase_earns_one_in_both(suite: WebShop, browser: Browser) -> None:
     async with serve(suite) as site:
         task = suite.tasks("dev")[0]
         for env in (TextEnv(suite), LocalWebEnv(site, browser)):
@@ -113,7 +113,7 @@ async def test_the_right_purchase_earns_one_in_both(suite: Suite, browser: Brows
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_white_space_that_was_typed_reads_the_same_in_both(suite: Suite, browser: Browser) -> None:
+async def test_white_space_that_was_typed_reads_the_same_in_both(suite: WebShop, browser: Browser) -> None:
     async with serve(suite) as site:
         read = []
         for env in (TextEnv(suite), LocalWebEnv(site, browser)):
@@ -123,7 +123,7 @@ async def test_white_space_that_was_typed_reads_the_same_in_both(suite: Suite, b
         same(*read)
 
 
-async def test_a_visit_cannot_buy_twice_nor_reach_another(suite: Suite) -> None:
+async def test_a_visit_cannot_buy_twice_nor_reach_another(suite: WebShop) -> None:
     async with serve(suite) as site:
         first, second = (site.open_visit(task) for task in suite.tasks("dev", 2))
         import httpx
@@ -149,7 +149,7 @@ async def click(env: TextEnv | LocalWebEnv, result: StepResult, name: str) -> St
     return await env.step(Click(mark=next(e.mark for e in result.observation.elements if e.name == name)))
 
 
-async def test_text_errors_are_data(suite: Suite) -> None:
+async def test_text_errors_are_data(suite: WebShop) -> None:
     env = TextEnv(suite)
     await env.reset(suite.tasks("dev")[0], seed=0)
     for action in (Click(mark=9), GoBack(), Goto(url="/nowhere"), Clear(mark=2), Submit(mark=2)):
@@ -159,7 +159,7 @@ async def test_text_errors_are_data(suite: Suite) -> None:
         assert result.reward == 0
 
 
-async def test_only_buying_is_irreversible(suite: Suite) -> None:
+async def test_only_buying_is_irreversible(suite: WebShop) -> None:
     env, task = TextEnv(suite), suite.tasks("dev")[0]
     seen = await env.reset(task, seed=0)
     product = suite.catalogue[suite.goal(task.id).product_id]

@@ -11,7 +11,8 @@ from bestofq.core.observation import Split
 from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
 from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
-from bestofq.envs.webshop.search import SearchFields, SearchIndex
+from bestofq.envs.webshop.search import SearchIndex
+from bestofq.envs.webshop.settings import SearchFields
 from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
 from bestofq.envs.webshop.splits import goals_of, published_goals_of
 from bestofq.envs.webshop.suite import real_suite

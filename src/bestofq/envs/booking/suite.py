@@ -17,9 +17,12 @@ from bestofq.envs.booking.goals import Goal, make_goals
 from bestofq.envs.booking.pages import COMPLETE, DETAILS
 from bestofq.envs.booking.restaurants import BookingConfig, Directory, make_restaurants
 from bestofq.envs.booking.server import Server
+from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.booking.tables import Tables
 from bestofq.envs.booking.user import reply
+from bestofq.envs.booking.views import View
 from bestofq.envs.booking.visits import Visit
+from bestofq.envs.local_site.suite import LocalSuite
 from bestofq.envs.local_site.wording import Wording
 from bestofq.envs.splits import split_of
 
@@ -41,7 +44,7 @@ class Criteria(Noun):
         return float(self.date_and_time and self.party_size and self.user_information and self.completed)
 
 
-class Suite:
+class Booking:
     """Goals and sites (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
 
     name = "booking"
@@ -138,6 +141,11 @@ class Suite:
             return element.role == "button" and element.name == COMPLETE
         sends = isinstance(action, Submit) or action.enter
         return sends and element.name in (*DETAILS, COMPLETE) and element.form is not None
+
+
+def booking_suite(settings: BookingSettings) -> LocalSuite[Visit, View | None]:
+    """The suite that the settings name."""
+    return LocalSuite(Booking(BookingConfig(seed=settings.seed)), settings, step_limit=STEP_LIMIT)
 
 
 def _digits(text: str) -> str:

@@ -1,9 +1,10 @@
 """What a local site is made of. All its records are values: an episode is put back by its earlier record."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from bestofq.core.observation import Split, Task
+from bestofq.core.actions import Action
+from bestofq.core.observation import Observation, Split, Task
 from bestofq.envs.local_site.page import Page
 from bestofq.envs.local_site.wording import Wording
 
@@ -38,12 +39,25 @@ class Rules(Protocol[VisitT, ViewT_co]):
     """A site with its tasks: a server for each split, what ends an episode, what it earns."""
 
     @property
+    def name(self) -> str:
+        """Of the suite of tasks."""
+        ...
+
+    @property
     def style(self) -> str:
         """CSS of every page."""
         ...
 
     @property
     def wording(self) -> Wording: ...
+
+    def tasks(self, split: Split) -> Sequence[Task]:
+        """In an order in which the first are a fair sample. InputError where the split has none."""
+        ...
+
+    def irreversible(self, observation: Observation, action: Action) -> bool:
+        """Whether the action cannot be taken back on a site of somebody else's."""
+        ...
 
     def server(self, split: Split) -> Server[VisitT, ViewT_co]: ...
 

@@ -1,20 +1,21 @@
 """MiniWoB++ as a suite of tasks: which instances a split holds, and what each of them asks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
-from typing import Literal
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.core.actions import Goto
 from bestofq.core.errors import BrowserError, InputError
 from bestofq.core.observation import Split, Task
-from bestofq.envs.miniwob.env import HOSTS
+from bestofq.core.protocols import Env, EnvFactory
+from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv
 from bestofq.envs.miniwob.episode import read
 from bestofq.envs.miniwob.pages import find_html, page_path, serve_html, task_names
+from bestofq.envs.miniwob.settings import APART, Families, MiniWobSettings
 
 SUITE = "miniwob"
 STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
@@ -26,20 +27,7 @@ SEEDS: Mapping[Split, range] = {
     "train": range(20_000, 1_000_000),
 }
 """The seeds of each split, apart. Problems can repeat none the less: click-test has but one, click-tab three. What a
-model trained here has never seen are the tasks in `HELD_OUT`."""
-
-HELD_OUT: Mapping[str, tuple[str, ...]] = {
-    "click-dialog": ("click-dialog", "click-dialog-2"),
-    "click-option": ("click-option",),
-    "enter-password": ("enter-password",),
-    "focus-text": ("focus-text", "focus-text-2"),
-    "multi": ("multi-layouts", "multi-orderings"),
-    "read-table": ("read-table", "read-table-2"),
-    "unicode-test": ("unicode-test",),
-}
-"""Families of tasks that the train split never holds: who trains on it can be measured on kinds it never saw."""
-
-Families = Literal["all", "seen", "held-out"]
+model trained here has never seen are the tasks in `settings.HELD_OUT`."""
 
 
 class MiniWob:
@@ -63,13 +51,12 @@ class MiniWob:
 
     def names(self, split: Split = "test", pattern: str = "*", families: Families = "all") -> tuple[str, ...]:
         """The tasks of a split that match a glob. Raises InputError when none does."""
-        apart = {name for family in HELD_OUT.values() for name in family}
         found = task_names(self.html, pattern)
         kept = tuple(
             name
             for name in found
-            if (name not in apart or (split != "train" and families != "seen"))
-            and (name in apart or families != "held-out")
+            if (name not in APART or (split != "train" and families != "seen"))
+            and (name in APART or families != "held-out")
         )
         if not kept:
             raise InputError(f"Of {', '.join(found[:3])}{', …' * (len(found) > 3)}, no task is {families} in {split}.")
@@ -123,3 +110,38 @@ class MiniWob:
             seed=seed,
             split=split,
         )
+
+
+class MiniWobSuite:
+    """`core.protocols.Suite` of the settings' tasks. They are read from their pages, so only while it is open."""
+
+    name = SUITE
+    step_limit = STEP_LIMIT
+    sandboxed = True
+    needs_judge = False
+    judge = None
+
+    def __init__(self, settings: MiniWobSettings) -> None:
+        self._settings = settings
+        self._opened: tuple[MiniWob, Browser] | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[EnvFactory]:
+        """SetupError and InputError as `MiniWob.open`."""
+        async with Browser.launch(VIEWPORT) as browser, MiniWob.open(self._settings.data) as served:
+
+            async def make_env() -> Env:
+                return MiniWobEnv(served.root, browser, screenshots=self._settings.screenshots)
+
+            self._opened = served, browser
+            try:
+                yield make_env
+            finally:
+                self._opened = None
+
+    async def tasks(self, split: Split) -> Sequence[Task]:
+        """RuntimeError where the suite is not open; InputError where no task matches `only` and `families`."""
+        if self._opened is None:
+            raise RuntimeError("MiniWoB++'s tasks are read from its pages: open the suite first")
+        (served, browser), chosen = self._opened, self._settings
+        return await served.tasks(browser, split, chosen.only, per_task=chosen.per_task, families=chosen.families)

@@ -17,15 +17,14 @@ What a product is found by is the setting `suite.search_fields`:
 import logging
 import re
 from collections.abc import Iterable
-from typing import Literal
 
 import bm25s
 import numpy as np
 
 from bestofq.core.errors import DataError
 from bestofq.envs.webshop.products import Product
+from bestofq.envs.webshop.settings import SearchFields
 
-SearchFields = Literal["all", "upstream"]
 RESULTS = 50  # products a search returns at most (Yao et al. 2022)
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself
 _WORD = re.compile(r"[^\W_]+")

@@ -5,13 +5,11 @@ others share products between their parts. Say which one a figure was made with.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from bestofq.core.observation import Split
 from bestofq.envs.splits import split_of
 from bestofq.envs.webshop.products import Catalogue, Goal, Product
 
-Splits = Literal["product", "webshop", "agent-q"]
 AGENT_Q_TEST = 1_087  # of 12,087 human goals (Agent Q, section 4)
 
 

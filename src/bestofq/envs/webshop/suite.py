@@ -6,7 +6,7 @@ ever seen, bought or asked for in another. The published splits are by goal, in 
 
 import random
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,19 +14,20 @@ from bestofq.core.actions import Action, Click, Submit
 from bestofq.core.errors import InputError
 from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Observation, Split, Task
+from bestofq.envs.local_site.suite import LocalSuite
 from bestofq.envs.local_site.wording import Wording
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
 from bestofq.envs.webshop.pages import BUY, Shop, Visit
 from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
-from bestofq.envs.webshop.search import SearchFields, SearchIndex
+from bestofq.envs.webshop.search import SearchIndex
+from bestofq.envs.webshop.settings import SearchFields, Splits, WebShopSettings
 from bestofq.envs.webshop.source import is_full, load_catalogue, load_written
-from bestofq.envs.webshop.splits import Splits, agent_q_goals_of, goals_of, products_of, published_goals_of
+from bestofq.envs.webshop.splits import agent_q_goals_of, goals_of, products_of, published_goals_of
 from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
+from bestofq.envs.webshop.views import View
 
 STEP_LIMIT = 15
-
-
 WORDING = Wording(
     no_way_back="There is no earlier page to go back to.",
     no_element="There is no element [{mark}] on this page; marks go from 1 to {count}.",
@@ -36,7 +37,7 @@ WORDING = Wording(
 )
 
 
-class Suite:
+class WebShop:
     """Goals and shops of one catalogue (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
 
     wording = WORDING
@@ -139,12 +140,12 @@ class Suite:
 
 def synthetic_suite(
     config: SyntheticConfig | None = None, *, search_fields: SearchFields = "all", spacy: str | None = None
-) -> Suite:
+) -> WebShop:
     """The default suite: everything from a seed."""
     config = config or SyntheticConfig()
     catalogue = make_catalogue(config)
     goals = make_goals(catalogue, config)
-    return Suite("webshop", catalogue, goals, seed=config.seed, search_fields=search_fields, spacy=spacy)
+    return WebShop("webshop", catalogue, goals, seed=config.seed, search_fields=search_fields, spacy=spacy)
 
 
 def real_suite(
@@ -154,7 +155,7 @@ def real_suite(
     splits: Splits | None = None,
     search_fields: SearchFields = "all",
     spacy: str | None = None,
-) -> Suite:
+) -> WebShop:
     """WebShop's real files: the 1,000 products with 6,910 synthetic goals, or all with 12,087 that people wrote.
 
     `splits` None: WebShop's own of the first, Agent Q's of the second. DataError when a file cannot be read.
@@ -166,4 +167,25 @@ def real_suite(
     else:
         goals = synthetic_goals(catalogue, seed=seed)
         name, splits = "webshop-1000", splits or "webshop"
-    return Suite(name, catalogue, goals, seed=seed, splits=splits, search_fields=search_fields, spacy=spacy)
+    return WebShop(name, catalogue, goals, seed=seed, splits=splits, search_fields=search_fields, spacy=spacy)
+
+
+def webshop_suite(settings: WebShopSettings) -> LocalSuite[Visit, View | None]:
+    """The suite that the settings name. DataError as `real_suite`."""
+    if settings.data is None:
+        shop = _synthetic(settings.seed, settings.search_fields, settings.spacy)
+    else:
+        shop = real_suite(
+            settings.data,
+            seed=settings.seed,
+            splits=settings.splits,
+            search_fields=settings.search_fields,
+            spacy=settings.spacy,
+        )
+    return LocalSuite(shop, settings, step_limit=STEP_LIMIT)
+
+
+@lru_cache(2)
+def _synthetic(seed: int, search_fields: SearchFields, spacy: str | None) -> WebShop:
+    """It never changes and takes most of a second to make: all that use it share it."""
+    return synthetic_suite(SyntheticConfig(seed=seed), search_fields=search_fields, spacy=spacy)

@@ -2,13 +2,22 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from bestofq.browser.browser import Browser
+from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split, Task
+from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.splits import split_of
+from bestofq.envs.web import WebEnv
+from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.hosts import allowed_hosts
+from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.source import Entry, load_entries
 
 SUITE = "webvoyager"
@@ -58,3 +67,43 @@ class WebVoyager:
             split=split,
             allowed_hosts=allowed_hosts(entry.web_name, entry.web, self._hosts),
         )
+
+
+class WebVoyagerSuite:
+    """`core.protocols.Suite` of the settings' file, on the open web."""
+
+    name = SUITE
+    step_limit = STEP_LIMIT
+    sandboxed = False
+    needs_judge = True
+    judge = None
+
+    def __init__(self, settings: WebVoyagerSettings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def listed(self) -> WebVoyager:
+        """ConfigError without a file, DataError when it cannot be read."""
+        chosen = self._settings
+        if chosen.data is None:
+            raise ConfigError("WebVoyager's tasks come from a jsonl file of yours: name it with --data FILE")
+        return WebVoyager.load(chosen.data, holdout=chosen.holdout, seed=chosen.seed, hosts=chosen.hosts)
+
+    async def tasks(self, split: Split) -> Sequence[Task]:
+        return self.listed.tasks(split)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[EnvFactory]:
+        async with Browser.launch() as browser:
+
+            async def make_env() -> Env:
+                return WebEnv(browser, screenshots=self._settings.screenshots)
+
+            yield make_env
+
+    def warnings(self) -> Sequence[str]:
+        """Which tasks cannot be done any more. Whether to run them is the user's to decide."""
+        past = stale(self.listed.tasks(), date.today())
+        some = ", ".join(entry.task.id for entry in past[:5])
+        lists = f"`bestofq webvoyager {self._settings.data}` lists them"
+        return [f"{len(past)} tasks name a date that is past, {some}, …: {lists}."] if past else []

@@ -1,0 +1,74 @@
+"""What the settings of every suite have in common."""
+
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field, JsonValue
+
+from bestofq.core.identity import FREE, identity_of
+from bestofq.core.noun import Noun
+
+SELECTS: Final = "selects"
+"""Marks a setting that chooses among a suite's tasks and changes none of them."""
+EVAL_TASKS = 200
+
+
+class SuiteSettings(Noun):
+    """Which tasks, and how many of them."""
+
+    name: str
+    only: Annotated[str, SELECTS] = Field(default="*", description="globs of task ids; commas between them")
+    train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="at most")
+    step_limit: Annotated[int | None, FREE] = Field(default=None, ge=1, description="none: the suite's own")
+    screenshots: Annotated[bool, FREE] = Field(
+        default=False, description="a picture of every step, for models, judges and the store"
+    )
+    concurrency: Annotated[int | None, FREE] = Field(
+        default=None, ge=1, description="episodes at once; none: text 128, browser 16"
+    )
+
+    eval_tasks: ClassVar[int | None] = EVAL_TASKS
+    """Tasks of an evaluation by default; None: all."""
+    groups: ClassVar[str | None] = None
+    """What the part of a task's id before `/` or `--` is called, where a table by it says something."""
+    families_apart: ClassVar[bool] = False
+    """Whether kinds of task are kept out of all training (`family_of`)."""
+
+    @property
+    def in_browser(self) -> bool:
+        return True
+
+    @property
+    def at_once(self) -> int:
+        return self.concurrency or (16 if self.in_browser else 128)
+
+    def identity(self) -> dict[str, JsonValue]:
+        """What an episode of a task depends on, besides the step limit."""
+        return {name: value for name, value in identity_of(self).items() if name not in self._selecting()}
+
+    def selection(self) -> dict[str, JsonValue]:
+        """Which tasks are played."""
+        return self.model_dump(mode="json", include=self._selecting())
+
+    def family_of(self, task: str) -> str:
+        """Of a task's id: whether its kind was kept out of all training."""
+        return ""
+
+    @classmethod
+    def _selecting(cls) -> set[str]:
+        return {name for name, field in cls.model_fields.items() if SELECTS in field.metadata}
+
+
+class LocalSiteSettings(SuiteSettings):
+    """Of a site that can be played without a browser."""
+
+    seed: int = Field(default=2026, description="of what the site is made from, and of the splits")
+    env: Literal["text", "browser"] = "text"
+
+    @property
+    def in_browser(self) -> bool:
+        return self.env == "browser"
+
+
+class OwnSuiteSettings(SuiteSettings, extra="allow"):
+    """Of a suite of your own, `my_package.my_module:make_suite`; it is called with this table, fields of its own
+    included."""

@@ -1,0 +1,62 @@
+"""The suites by name, each made when it is asked for, and suites of a user's own."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from pydantic import Discriminator, Tag, ValidationError
+
+from bestofq.core.errors import ConfigError
+from bestofq.core.loading import load_object
+from bestofq.core.protocols import Suite
+from bestofq.envs.booking.settings import BookingSettings
+from bestofq.envs.miniwob.settings import MiniWobSettings
+from bestofq.envs.settings import OwnSuiteSettings, SuiteSettings
+from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.envs.webvoyager.settings import WebVoyagerSettings
+
+SUITES: Mapping[str, str] = {
+    "webshop": "bestofq.envs.webshop.suite:webshop_suite",
+    "booking": "bestofq.envs.booking.suite:booking_suite",
+    "miniwob": "bestofq.envs.miniwob.suite:MiniWobSuite",
+    "webvoyager": "bestofq.envs.webvoyager.suite:WebVoyagerSuite",
+}
+"""What makes each suite from its settings."""
+_OWN = "own"
+
+
+def _tag(settings: object) -> str:
+    """Which settings class a table under `suite` belongs to."""
+    given = settings.get("name", "webshop") if isinstance(settings, Mapping) else getattr(settings, "name", "")
+    return _OWN if ":" in str(given) else str(given)
+
+
+AnySuiteSettings = Annotated[
+    Annotated[WebShopSettings, Tag("webshop")]
+    | Annotated[BookingSettings, Tag("booking")]
+    | Annotated[MiniWobSettings, Tag("miniwob")]
+    | Annotated[WebVoyagerSettings, Tag("webvoyager")]
+    | Annotated[OwnSuiteSettings, Tag(_OWN)],
+    Discriminator(_tag),
+]
+
+
+def make_suite(settings: SuiteSettings) -> Suite:
+    """The suite that the settings name. ConfigError where a suite of the user's own cannot be made, and as each
+    suite."""
+    name = settings.name
+    make = cast(Any, load_object(SUITES.get(name, name)))
+    if name in SUITES:
+        return cast(Suite, make(settings))
+    if not callable(make):
+        raise ConfigError(f"{name} is {make!r}: name a function or a class that takes a table of settings")
+    try:
+        suite = make(settings.model_dump())
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ConfigError(f"{name} refuses suite.{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
+    if not isinstance(suite, Suite):
+        raise ConfigError(
+            f"{name} gave {suite!r}, which is no suite: it must have name, step_limit, sandboxed, needs_judge, judge, "
+            "tasks and open (bestofq.core.protocols.Suite)"
+        )
+    return suite

@@ -1,0 +1,31 @@
+"""Settings of WebShop."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from bestofq.envs.settings import LocalSiteSettings
+
+Splits = Literal["product", "webshop", "agent-q"]
+SearchFields = Literal["all", "upstream"]
+
+
+class WebShopSettings(LocalSiteSettings):
+    name: Literal["webshop"] = "webshop"
+    data: Path | None = Field(default=None, description="folder of the real files; none: the synthetic shop")
+    splits: Splits | None = Field(
+        default=None,
+        description="of the real files: by product, as webshop (by goal), as agent-q; none: the last with the full "
+        "files, else the second",
+    )
+    search_fields: SearchFields = Field(
+        default="all",
+        description="what the search reads of a product: all its texts, or as upstream name, description, first bullet "
+        "and options",
+    )
+    spacy: str | None = Field(
+        default=None,
+        description="spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as published; "
+        "none: our own rule",
+    )

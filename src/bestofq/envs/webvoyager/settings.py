@@ -1,0 +1,23 @@
+"""Settings of WebVoyager."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from bestofq.core.identity import FREE
+from bestofq.envs.settings import SuiteSettings
+
+
+class WebVoyagerSettings(SuiteSettings):
+    name: Literal["webvoyager"] = "webvoyager"
+    data: Path | None = Field(default=None, description="the jsonl file")
+    seed: int = Field(default=2026, description="of the order of tasks and of the splits")
+    holdout: bool = Field(default=False, description="split by task; the paper uses all for all (4.1)")
+    hosts: tuple[str, ...] = Field(default=(), description="allowed besides each task's own")
+    screenshots: Annotated[bool, FREE] = Field(
+        default=True, description="a picture of every step, for models, judges and the store"
+    )
+
+    eval_tasks: ClassVar[int | None] = None  # all (4.1)
+    groups: ClassVar[str | None] = "domain"

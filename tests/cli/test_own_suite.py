@@ -1,0 +1,46 @@
+"""A suite of a user's own reaches the commands by its name."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.models.faults import FaultServer
+from bestofq.store.store import Store
+
+ROOT = Path(__file__).parents[2]
+
+
+def clicker(request: Mapping[str, Any]) -> str:
+    """The lamp that the task names."""
+    user = request["messages"][-1]["content"]
+    colour = re.search(r"Open the (\w+) lamp", user)
+    mark = re.search(rf"{colour[1]} lamp \[(\d+)\]", user) if colour else None
+    action = {"type": "click", "element": int(mark[1]) if mark else 1}
+    return json.dumps({"candidates": [{"thought": "so", "note": "", "action": action}]})
+
+
+async def test_eval_plays_it_in_chromium_and_stores_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    async with FaultServer(clicker) as server:
+        chat = ("--model", "m", "--base-url", server.base_url)
+        command = ("eval", "examples.own_suite:make_suite", *chat, "--agents", "prompting", "--split", "test")
+        more = ("--runs", "1", "--set", "suite.colours=red,blue", "--store", str(tmp_path / "s"))
+        done = await asyncio.to_thread(CliRunner().invoke, app, [*command, *more])
+        assert done.exit_code == 0, done.output
+        one = await asyncio.to_thread(CliRunner().invoke, app, [*command, *more, "--tasks", "green*"])
+        assert one.exit_code != 0
+        assert "green*" in str(one.exception)
+    with Store.open(tmp_path / "s", read_only=True) as store:
+        found = list(store.episodes(run="eval"))
+        (run,) = store.runs()
+    assert {(e.task.id, e.task.suite, e.verdict.outcome) for e in found} == {
+        (colour, "lamps", "success") for colour in ("red", "blue")
+    }
+    assert run.config["suite"] == {"name": "examples.own_suite:make_suite", "colours": "red,blue", "step_limit": 5}
