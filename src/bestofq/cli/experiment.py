@@ -27,7 +27,6 @@ from bestofq.reports.curve import dev_curve, success_rate
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
-from bestofq.reports.html import write_report
 from bestofq.reports.methods import (
     OVER,
     MethodEpisode,
@@ -39,12 +38,14 @@ from bestofq.reports.methods import (
     write_method_episodes,
 )
 from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.searches import search_rows
 from bestofq.reports.success import agent_results, success_table
 from bestofq.store.configuration import agree
 from bestofq.store.run_names import DEV_BASE, dev_run
 from bestofq.store.store import Store
+from bestofq.viewer.export import export
 
 TEST = "test"
 
@@ -126,16 +127,13 @@ async def run_experiment(
         (results / "table.md").write_text(tables, "utf-8")
         (results / "success.svg").write_text(success_bars_svg(results_of_test), "utf-8")
         (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=base), "utf-8")
-        write_report(
-            store,
-            out / "report.html",
-            replace(test, agents=None),
-            Options(curve=curve, curve_baseline=(BASELINE, base), rated={k: v for k, v in rated.items() if v} or None),
-            title="Best-of-Q",
+        options = Options(
+            curve=curve, curve_baseline=(BASELINE, base), rated={k: v for k, v in rated.items() if v} or None
         )
+        export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")
     console.print(success_table(results_of_test).titled("Held-out test tasks"))
     console.print(cost_table(costs))
-    console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
+    console.print(f"written: {results / 'result.json'}, {out / 'report' / 'index.html'}")
 
 
 async def run_study(

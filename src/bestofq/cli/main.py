@@ -26,6 +26,8 @@ def run() -> NoReturn:
     try:
         if sys.argv[1:2] == ["view"]:  # is there at once
             importlib.import_module("bestofq.cli.viewing").alone(sys.argv[2:])
+        if sys.argv[1:2] in (["report"], ["compare"]):
+            importlib.import_module("bestofq.cli.reporting").alone(sys.argv[1:])
         _commands().app()
     except BestOfQError as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)

@@ -1,6 +1,6 @@
 """The diagnostics' figures: bars with intervals, values over steps, calibration (headline: `figures.py`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
@@ -56,8 +56,16 @@ def reliability_svg(rows: Sequence[Pass], *, standalone: bool = True) -> Markup:
     return bars_svg([(name(row), row.solved) for row in rows], title="pass@k", standalone=standalone)
 
 
-def values_svg(path: ValuePath, *, standalone: bool = True) -> Markup:
-    """V dashed, what was taken solid, the other candidates as dots, explored steps hollow (Best-of-Q, Fig. 12).
+def values_svg(
+    path: ValuePath,
+    *,
+    size: tuple[float, float] = (WIDTH, 300),
+    now: int | None = None,
+    to: Callable[[int], str | None] | None = None,
+    standalone: bool = True,
+) -> Markup:
+    """V dashed, what was taken solid, the other candidates as dots, explored steps hollow (Best-of-Q, Fig. 12). The
+    step `now` is shaded; `to` gives a step's address, so that a click on it leads there.
 
     InputError when the episode holds no value.
     """
@@ -65,14 +73,16 @@ def values_svg(path: ValuePath, *, standalone: bool = True) -> Markup:
     if not values:
         raise InputError(f"episode {path.episode} holds no value: its scorer gave none, or it has no step")
     ticks = nice_ticks(min(values), max(values))
-    plot = Plot(x=(0, max(len(path.steps) - 1, 1)), y=(ticks[0], ticks[-1]), right=26)
-    parts = plot.rows([(tick, f"{tick:g}") for tick in ticks])
+    plot = Plot(x=(0, max(len(path.steps) - 1, 1)), y=(ticks[0], ticks[-1]), right=26, width=size[0], height=size[1])
+    column = (plot.at_x(1) - plot.at_x(0)) or 1.0
+    parts = [] if now is None else [bar(plot.at_x(now) - column / 2, plot.top, column, plot.floor - plot.top, "now")]
+    parts += plot.rows([(tick, f"{tick:g}") for tick in ticks])
     every = max(1, -(-len(path.steps) // 15))
     parts += plot.columns([(s.index, str(s.index + 1)) for s in path.steps if s.index % every == 0], "step")
     parts += legend((("key-state", "V"), ("s0", "taken"), ("other", "other candidates")), left=plot.left, pitch=80)
     outcome = "good" if path.outcome == "success" else "not-chosen"
-    parts.append(bar(WIDTH - 120, 3, 10, 10, outcome))
-    parts.append(text(WIDTH - 104, 12, path.outcome, "name"))
+    parts.append(bar(plot.width - 120, 3, 10, 10, outcome))
+    parts.append(text(plot.width - 104, 12, path.outcome, "name"))
     for step in path.steps:
         parts += [dot(plot.at_x(step.index), plot.at_y(q), "other", f"another: {q:.3f}", radius=3) for q in step.others]
     for style, picked in (("state", [s.state_value for s in path.steps]), ("line s0", [s.taken for s in path.steps])):
@@ -83,7 +93,14 @@ def values_svg(path: ValuePath, *, standalone: bool = True) -> Markup:
             title = f"step {step.index + 1}, {step.taken:.3f}: {step.label}"
             style = "hollow" if step.explored else "s0"
             parts.append(dot(plot.at_x(step.index), plot.at_y(step.taken), style, title))
-    return svg(parts, plot.height, f"Values over the steps of {path.agent} on {path.task}", standalone)
+    for step in path.steps:
+        if to is None:
+            break
+        hit = bar(plot.at_x(step.index) - column / 2, 0, column, plot.height, "hit")
+        link = Markup('<a href="{}" tabindex="-1"><title>Step {}: {}</title>{}</a>')
+        parts.append(link.format(to(step.index), step.index + 1, step.label, hit))
+    title = f"Values over the steps of {path.agent} on {path.task}"
+    return svg(parts, plot.height, title, standalone, width=plot.width)
 
 
 def calibration_svg(found: Calibration, *, standalone: bool = True) -> Markup:

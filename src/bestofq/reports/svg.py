@@ -34,6 +34,11 @@ class Plot:
         low, high = self.y
         return round(self.top + (self.height - self.top - self.bottom) * (high - value) / ((high - low) or 1), 1)
 
+    @property
+    def floor(self) -> float:
+        """Where the area of the values ends below."""
+        return self.height - self.bottom
+
     def points(self, values: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
         return [(self.at_x(x), self.at_y(y)) for x, y in values]
 

@@ -1,6 +1,6 @@
 """What a store holds as lists to page through: read a part at a time, while another process may be writing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +40,15 @@ class Wanted:
     domain: str | None = None  # what stands in task ids before the last `--`, without one before the last `/`
     outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
     find: str | None = None  # a part of task ids
+    runs: Sequence[str] | None = None  # of these
+    agents: Sequence[str] | None = None
+    split: str | None = None
 
     @property
     def clauses(self) -> list[ColumnElement[bool]]:
-        exact = [EPISODES.c[n] == v for n in ("run", "agent", "suite", "task") if (v := getattr(self, n)) is not None]
+        names = ("run", "agent", "suite", "task", "split")
+        exact = [EPISODES.c[name] == value for name in names if (value := getattr(self, name)) is not None]
+        exact += [EPISODES.c[n[:-1]].in_(some) for n in ("runs", "agents") if (some := getattr(self, n)) is not None]
         if self.domain is not None:
             exact.append(_of_domain(self.domain))
         if self.outcome in ("running", "interrupted"):

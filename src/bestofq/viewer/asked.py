@@ -1,6 +1,6 @@
 """What an address asks for; what it says wrong is answered by a sentence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from starlette.exceptions import HTTPException
@@ -58,7 +58,17 @@ def wanted(request: Request) -> Wanted:
     given = {name: text(request, name) for name in _FILTERS}
     if given["outcome"] not in (None, *OUTCOMES):
         raise HTTPException(404, f"There is no outcome {given['outcome']!r}: there are {', '.join(OUTCOMES)}.")
-    return Wanted(**given)
+    return replace(narrowed(request), **given)
+
+
+def narrowed(request: Request) -> Wanted:
+    """The episodes that these pages are about: all, or those that a report was made of."""
+    report = request.app.state.report
+    return (
+        Wanted()
+        if report is None
+        else Wanted(runs=report.read.runs, agents=report.read.agents, split=report.read.split)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

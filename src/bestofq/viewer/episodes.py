@@ -1,18 +1,21 @@
 """One episode at one of its steps, and what else there is of its task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from bestofq.core.actions import Targeted
 from bestofq.core.observation import Observation
+from bestofq.reports.charts import values_svg
 from bestofq.reports.costs import Spent
+from bestofq.reports.values import ValuePath, valued_steps
 from bestofq.store.catalogue import Head, Place, Wanted
 from bestofq.store.records import EpisodeSummary, StepSummary, TreeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.asked import query_of
-from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address
 from bestofq.viewer.steps import (
     Bar,
@@ -27,6 +30,7 @@ from bestofq.viewer.steps import (
     viewport,
 )
 
+CHART = (1100.0, 180.0)  # width and height
 SIBLINGS = 60  # other episodes of the same task that are offered to compare with
 
 
@@ -61,7 +65,7 @@ class EpisodeView:
     followed: bool
     now: StepView
     scores: Scores
-    chart: Chart | None
+    chart: Markup | None  # V, the chosen score and the others' over steps; None where there is nothing to compare
     spent: Sequence[tuple[str, Spent]]
     siblings: Sequence[EpisodeSummary]
     trees: Sequence[TreeSummary]
@@ -101,10 +105,10 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
     trees = store.trees.summaries(suite=slot.suite, task=slot.task)
     own = store.trees.load(head.summary.run, slot.suite, slot.task, repeat=slot.repeat)
     place = None if own is None else TreePlace.after(own, decisions[:at])
-    if among == Wanted():
-        among = Wanted(run=head.summary.run, agent=head.summary.agent)
+    if not query_of(among):
+        among = replace(among, run=head.summary.run, agent=head.summary.agent)
     siblings = store.catalogue.episodes(Wanted(suite=slot.suite, task=slot.task), limit=SIBLINGS)
-    return EpisodeView(
+    view = EpisodeView(
         head=head,
         steps=steps,
         at=at,
@@ -112,13 +116,35 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
         followed=running and asked is None,
         now=step_view(store, episode, steps, at, scores, place),
         scores=scores,
-        chart=Chart.of(steps),
+        chart=None,
         spent=spent_by_role(used for decision in decisions for used in decision.usage),
         siblings=[other for other in siblings if other.id != episode],
         trees=trees,
         listed=query_of(among),
         place=store.catalogue.beside(head.summary, among),
     )
+    return replace(view, chart=chart(view))
+
+
+def chart(view: EpisodeView) -> Markup | None:
+    """Fig. 12 of an episode, with links to its steps; None where its scores do not differ, or are not all numbers."""
+    decisions = [step.decision for step in view.steps]
+    if not view.scores.values:  # V is the value of something else
+        decisions = [decision.model_copy(update={"state_value": None}) for decision in decisions]
+    values = [v for d in decisions for v in (*d.scores, d.state_value) if v is not None]
+    if not view.scores.told or not all(map(isfinite, values)):
+        return None
+    summary = view.head.summary
+    path = ValuePath(
+        episode=summary.id,
+        run=summary.run,
+        agent=summary.agent,
+        task=summary.slot.task,
+        goal=view.head.task.goal,
+        outcome=summary.outcome or summary.status,
+        steps=valued_steps(decisions),
+    )
+    return values_svg(path, size=CHART, now=None if view.ended else view.at, to=view.to, standalone=False)
 
 
 def step_view(
