@@ -15,7 +15,7 @@ from bestofq.models.chat import ChatConfig
 from bestofq.recipes.benchmark import compare
 from bestofq.recipes.best_of_q import best_of_q, collect, train
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.ranking import ranking
+from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings, SuiteSettings
 from bestofq.recipes.worlds import World, open_world
 from bestofq.reports.curve import dev_curve
@@ -57,7 +57,7 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             decision = step.decision
             assert decision.state_value is not None
             assert decision.scores[decision.chosen] == max(decision.scores)
-    rows = ranking(episodes, parts.suite)
+    rows = by_kind(oracle_steps(parts, episodes))
     assert rows["all"].steps == sum(len(episode.steps) for episode in episodes)
 
 

@@ -13,12 +13,14 @@ from bestofq.core.errors import InputError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.suite import HELD_OUT, SEEDS, VIEWPORT, MiniWob
+from bestofq.recipes.parts import Parts
 from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 from bestofq.recipes.pocket.examples import Example, after, candidate
 from bestofq.recipes.pocket.miniwob.demonstrations import FIRST_SEED, MiniWobDemonstrations, demonstrate_miniwob
 from bestofq.recipes.pocket.miniwob.oracle import advise
 from bestofq.recipes.pocket.miniwob.reviews import review
-from bestofq.recipes.ranking import ranking_miniwob
+from bestofq.recipes.ranking import by_kind, oracle_steps
+from bestofq.recipes.settings import BestOfQSettings, SuiteSettings
 
 NAMES = ("click-button", "click-checkboxes", "enter-text")
 CONFIG = MiniWobDemonstrations(instances=2, max_steps=8, names=NAMES, noise=0.5, pick_share=1, review_share=1)
@@ -155,5 +157,6 @@ def test_ranking_counts_what_the_oracle_advises() -> None:
         verdict=Verdict(reward=0, outcome="failure"),
         provenance=Provenance(version="0"),
     )
-    counted = ranking_miniwob([episode])["enter-text"]
+    parts = Parts(BestOfQSettings(suite=SuiteSettings(name="miniwob")))
+    counted = by_kind(oracle_steps(parts, [episode]))["enter-text"]
     assert (counted.steps, counted.proposed, counted.chosen, counted.first, counted.chance) == (1, 1, 1, 0, 0.5)

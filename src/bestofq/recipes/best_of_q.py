@@ -28,8 +28,8 @@ from bestofq.recipes.worlds import World
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import run_many
 from bestofq.rollouts.transitions import records, tabulate
-from bestofq.store.catalogue import Wanted
 from bestofq.store.configuration import AGENTS, DISCOUNT, OtherConfigurationError, Owned
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.run_names import SEED_RUN as SEED_RUN
 from bestofq.store.run_names import cycle_run as cycle_run
@@ -157,7 +157,10 @@ def _plays_unkept(store: Store, run: str, agent: str) -> bool:
     """Whether an agent has episodes in a run that does not keep its settings, as those of an older bestofq."""
     config = next((record.config for record in store.runs() if record.name == run), {})
     kept = config.get(AGENTS)
-    return not (isinstance(kept, dict) and agent in kept) and store.catalogue.count(Wanted(run=run, agent=agent)) > 0
+    return (
+        not (isinstance(kept, dict) and agent in kept)
+        and store.catalogue.count(EpisodeFilter(run=run, agent=agent)) > 0
+    )
 
 
 def train(parts: Parts, store: Store, runs: Sequence[str], out: Path, console: Console) -> ValueModel:

@@ -50,13 +50,13 @@ class OracleStep(NamedTuple):
     chosen: int
 
 
-def ranking_of(parts: Parts, episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
-    """Of the settings' suite; empty where no oracle knows it."""
-    return by_kind(oracle_steps(parts, episodes))
-
-
 def oracle_steps(parts: Parts, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
-    """The steps of the settings' suite that its oracle can rate; none where no oracle knows it."""
+    """The steps of the settings' suite that its oracle can rate; none where no oracle knows it.
+
+    On MiniWoB++ right is what the oracle advises, by its label. Left out are tasks without a solver and states in which
+    it knows nothing to do. Some solvers count past actions, so that after a needless one what they advise can be wrong;
+    another right action is counted as wrong.
+    """
     match parts.settings.suite.name:
         case "webshop":
             return _webshop(episodes, parts.suite)
@@ -64,20 +64,6 @@ def oracle_steps(parts: Parts, episodes: Iterable[Episode]) -> Iterator[OracleSt
             return _miniwob(episodes)
         case "booking" | "webvoyager":
             return iter(())
-
-
-def ranking(episodes: Iterable[Episode], suite: Suite) -> Mapping[str, Ranking]:
-    """By kind of page (start, results, item, detail), and `all`."""
-    return by_kind(_webshop(episodes, suite))
-
-
-def ranking_miniwob(episodes: Iterable[Episode]) -> Mapping[str, Ranking]:
-    """By task of MiniWoB++, and `all`: right is what the oracle advises, told by its label.
-
-    Left out are tasks without a solver and states in which it knows nothing to do. Some solvers count past actions, so
-    that after a needless one what they advise can be wrong; another right action is counted as wrong.
-    """
-    return by_kind(_miniwob(episodes))
 
 
 def _webshop(episodes: Iterable[Episode], suite: Suite) -> Iterator[OracleStep]:

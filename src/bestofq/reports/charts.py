@@ -17,7 +17,6 @@ def bars_svg(
     *,
     title: str,
     references: Sequence[tuple[str, float]] = (),
-    standalone: bool = True,
 ) -> Markup:
     """Shares as bars with their intervals, one a row (Agent Q, Figs. 3 and 6: approaches). `references` are lines to
     compare with, such as human success. InputError without a row that is defined."""
@@ -42,10 +41,10 @@ def bars_svg(
         parts.append(line(at, top - 4, at, height - 20, "base"))
         parts.append(text(at, 12, f"{name} {100 * level:.1f} %", "middle baseline-text"))
     parts.append(text(left, height - 4, "whisker: 95 % interval over tasks", ""))
-    return svg(parts, height, title, standalone)
+    return svg(parts, height, title)
 
 
-def reliability_svg(rows: Sequence[Pass], *, standalone: bool = True) -> Markup:
+def reliability_svg(rows: Sequence[Pass]) -> Markup:
     """pass@k of each agent with its interval; the mean of the tasks' variances, Fig. 9's error bars, stands beside each
     bar as σ²."""
 
@@ -53,7 +52,7 @@ def reliability_svg(rows: Sequence[Pass], *, standalone: bool = True) -> Markup:
         variance = "" if row.variance.value is None else f", σ² {row.variance.value:.3f}"
         return f"{shortened(row.agent, 14)} @{row.k}{variance}"
 
-    return bars_svg([(name(row), row.solved) for row in rows], title="pass@k", standalone=standalone)
+    return bars_svg([(name(row), row.solved) for row in rows], title="pass@k")
 
 
 def values_svg(
@@ -62,7 +61,6 @@ def values_svg(
     size: tuple[float, float] = (WIDTH, 300),
     now: int | None = None,
     to: Callable[[int], str | None] | None = None,
-    standalone: bool = True,
 ) -> Markup:
     """V dashed, what was taken solid, the other candidates as dots, explored steps hollow (Best-of-Q, Fig. 12). The
     step `now` is shaded; `to` gives a step's address, so that a click on it leads there.
@@ -100,10 +98,10 @@ def values_svg(
         link = Markup('<a href="{}" tabindex="-1"><title>Step {}: {}</title>{}</a>')
         parts.append(link.format(to(step.index), step.index + 1, step.label, hit))
     title = f"Values over the steps of {path.agent} on {path.task}"
-    return svg(parts, plot.height, title, standalone, width=plot.width)
+    return svg(parts, plot.height, title, width=plot.width)
 
 
-def calibration_svg(found: Calibration, *, standalone: bool = True) -> Markup:
+def calibration_svg(found: Calibration) -> Markup:
     """The reliability curve: outcome against Q, with intervals; below it how many steps have such a Q.
 
     InputError without a step.
@@ -140,10 +138,10 @@ def calibration_svg(found: Calibration, *, standalone: bool = True) -> Markup:
         if (bounds := measure.interval) is not None:
             within = f"[{bounds.low:.2f}, {bounds.high:.2f}]"
             parts.append(text(WIDTH - plot.right + 12, 64 + 56 * number, within, ""))
-    return svg(parts, plot.height, f"Calibration of Q: {found.agent}", standalone)
+    return svg(parts, plot.height, f"Calibration of Q: {found.agent}")
 
 
-def distances_svg(found: Calibration, *, standalone: bool = True) -> Markup:
+def distances_svg(found: Calibration) -> Markup:
     """Mean Q by steps left, of episodes that succeeded and that failed, with bands. InputError without a step."""
     if not found.distances:
         raise InputError(f"Q by step from the end of {found.agent}: there is no step with a value")
@@ -170,4 +168,4 @@ def distances_svg(found: Calibration, *, standalone: bool = True) -> Markup:
         parts.append(shape("polyline", plot.points(drawn), f"line {style}"))
         parts += [dot(plot.at_x(x), plot.at_y(value), style, f"{name}, {-x:g} left: {value:.3f}") for x, value in drawn]
     parts += legend((("s1", "succeeded"), ("s0", "failed")), left=plot.left, pitch=100)
-    return svg(parts, plot.height, f"Q by step from the end: {found.agent}", standalone)
+    return svg(parts, plot.height, f"Q by step from the end: {found.agent}")

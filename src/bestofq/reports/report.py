@@ -73,7 +73,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         tables=[*tables, *more.tables, *prices_of, *search_tables],
         figures=[*figures, *more.figures],
         made=made | by_search,
-        episodes=sorted(episodes, key=lambda e: (e.slot[:2], names.index(e.agent), e.run, e.slot.repeat)),
+        episodes=sorted(episodes, key=lambda e: (e.key[:2], names.index(e.agent), e.run, e.key.repeat)),
         trees=trees,
         read=replace(read, runs=list(dict.fromkeys((*(read.runs or ()), *searched)))),
         options=options,

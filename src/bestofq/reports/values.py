@@ -70,10 +70,10 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     success on its task. Where no task has both, the shortest success and the longest failure of all."""
     won = [episode for episode in episodes if episode.success and episode.steps]
     lost = [episode for episode in episodes if episode.told and not episode.success and episode.steps]
-    solved = {episode.slot[:2] for episode in won}
-    both = [episode for episode in lost if episode.slot[:2] in solved]
+    solved = {episode.key[:2] for episode in won}
+    both = [episode for episode in lost if episode.key[:2] in solved]
     worst = max(both or lost, key=lambda e: e.steps, default=None)
-    beside = [e for e in won if worst is not None and e.slot[:2] == worst.slot[:2]]
+    beside = [e for e in won if worst is not None and e.key[:2] == worst.key[:2]]
     best = min(beside or won, key=lambda e: e.steps, default=None)
     return [episode for episode in (best, worst) if episode is not None]
 

@@ -20,7 +20,7 @@ from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
-from bestofq.store.catalogue import Wanted
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.asked import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.episodes import episode_view
@@ -131,7 +131,7 @@ def _episodes(request: Request) -> Response:
     return page(request, "episodes.jinja", {"episodes": episodes, "part": part, **_filters(store, asked)})
 
 
-def _filters(store: Store, asked: Wanted) -> Mapping[str, Any]:
+def _filters(store: Store, asked: EpisodeFilter) -> Mapping[str, Any]:
     """What a list can be narrowed by, and what it is narrowed by."""
     choices = store.catalogue.choices(run=asked.run)
     domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
@@ -141,7 +141,7 @@ def _filters(store: Store, asked: Wanted) -> Mapping[str, Any]:
 def _task(request: Request) -> Response:
     store, suite, task = _store(request), needed(request, "suite"), needed(request, "task")
     run = text(request, "run")
-    found = store.catalogue.tasks(Wanted(suite=suite, task=task, run=run))
+    found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(summary, episodes)] = found

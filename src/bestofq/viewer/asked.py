@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from bestofq.core.decision import Outcome
-from bestofq.store.catalogue import Wanted
+from bestofq.store.filter import EpisodeFilter
 from bestofq.viewer.pages import address
 
 OUTCOMES = (*get_args(Outcome), "running", "interrupted")
@@ -48,26 +48,34 @@ def share(request: Request, name: str, default: float) -> float:
     return given
 
 
-def query_of(asked: Wanted) -> dict[str, str]:
+def query_of(asked: EpisodeFilter) -> dict[str, str]:
     """The parameters of an address that narrow a list to these episodes; inverse of `wanted`."""
     return {name: value for name in _FILTERS if (value := getattr(asked, name)) is not None}
 
 
-def wanted(request: Request) -> Wanted:
+def wanted(request: Request) -> EpisodeFilter:
     """The episodes that an address narrows a list to (404 on an outcome that is none)."""
     given = {name: text(request, name) for name in _FILTERS}
     if given["outcome"] not in (None, *OUTCOMES):
         raise HTTPException(404, f"There is no outcome {given['outcome']!r}: there are {', '.join(OUTCOMES)}.")
-    return replace(narrowed(request), **given)
+    return replace(
+        narrowed(request),
+        run=given["run"],
+        agent=given["agent"],
+        suite=given["suite"],
+        outcome=given["outcome"],
+        domain=given["domain"],
+        find=given["find"],
+    )
 
 
-def narrowed(request: Request) -> Wanted:
+def narrowed(request: Request) -> EpisodeFilter:
     """The episodes that these pages are about: all, or those that a report was made of."""
     report = request.app.state.report
     return (
-        Wanted()
+        EpisodeFilter()
         if report is None
-        else Wanted(runs=report.read.runs, agents=report.read.agents, split=report.read.split)
+        else EpisodeFilter(runs=report.read.runs, agents=report.read.agents, split=report.read.split)
     )
 
 

@@ -11,8 +11,10 @@ from bestofq.core.actions import Targeted
 from bestofq.core.observation import Observation
 from bestofq.reports.charts import values_svg
 from bestofq.reports.costs import Spent
+from bestofq.reports.svg import inline
 from bestofq.reports.values import ValuePath, valued_steps
-from bestofq.store.catalogue import Head, Place, Wanted
+from bestofq.store.catalogue import Head, Place
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary, StepSummary, TreeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.asked import query_of
@@ -90,7 +92,7 @@ class EpisodeView:
         return None if episode is None else address(f"/episode/{episode}", **self.listed)
 
 
-def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -> EpisodeView | None:
+def episode_view(store: Store, episode: str, asked: str | None, among: EpisodeFilter) -> EpisodeView | None:
     """None where there is no such episode; 404 where it has no such step. `asked`: from 1, `end`, or None: the first
     step, while it runs the newest. `among`: the list it was opened from."""
     head = store.catalogue.head(episode)
@@ -101,13 +103,13 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
     scores = Scores.of(decisions)
     running = head.summary.status == "running" and store.is_written
     at = _position(asked, len(steps), running)
-    slot = head.summary.slot
-    trees = store.trees.summaries(suite=slot.suite, task=slot.task)
-    own = store.trees.load(head.summary.run, slot.suite, slot.task, repeat=slot.repeat)
+    key = head.summary.key
+    trees = store.trees.summaries(suite=key.suite, task=key.task)
+    own = store.trees.load(head.summary.run, key.suite, key.task, repeat=key.repeat)
     place = None if own is None else TreePlace.after(own, decisions[:at])
     if not query_of(among):
         among = replace(among, run=head.summary.run, agent=head.summary.agent)
-    siblings = store.catalogue.episodes(Wanted(suite=slot.suite, task=slot.task), limit=SIBLINGS)
+    siblings = store.catalogue.episodes(EpisodeFilter(suite=key.suite, task=key.task), limit=SIBLINGS)
     view = EpisodeView(
         head=head,
         steps=steps,
@@ -139,12 +141,12 @@ def chart(view: EpisodeView) -> Markup | None:
         episode=summary.id,
         run=summary.run,
         agent=summary.agent,
-        task=summary.slot.task,
+        task=summary.key.task,
         goal=view.head.task.goal,
         outcome=summary.outcome or summary.status,
         steps=valued_steps(decisions),
     )
-    return values_svg(path, size=CHART, now=None if view.ended else view.at, to=view.to, standalone=False)
+    return inline(values_svg(path, size=CHART, now=None if view.ended else view.at, to=view.to))
 
 
 def step_view(

@@ -58,7 +58,7 @@ def choose(episodes: Sequence[EpisodeSummary], at_most: int) -> list[EpisodeSumm
         return []
     tasks: dict[tuple[str, str], dict[str, EpisodeSummary]] = {}
     for episode in episodes:
-        tasks.setdefault(episode.slot[:2], {}).setdefault(episode.agent, episode)
+        tasks.setdefault(episode.key[:2], {}).setdefault(episode.agent, episode)
     agents = max((len(task) for task in tasks.values()), default=1)
     count = min(len(tasks), max(1, at_most // agents))
     every = [list(tasks.values())[i * len(tasks) // count] for i in range(count)] if count else []

@@ -80,7 +80,7 @@ def mood(outcome: str | None) -> str:
 
 def tree_address(tree: TreeSummary) -> str:
     """The address of a search tree."""
-    return address("/tree", run=tree.run, suite=tree.slot.suite, task=tree.slot.task, repeat=tree.slot.repeat)
+    return address("/tree", run=tree.run, suite=tree.key.suite, task=tree.key.task, repeat=tree.key.repeat)
 
 
 def figure_file(figure: Figure) -> str:
