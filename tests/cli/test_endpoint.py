@@ -137,10 +137,10 @@ async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_pat
     with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
         episodes = "".join(episode.model_dump_json() for episode in store.episodes(run="eval"))
         pages = export(store, gather(store), tmp_path / "report", title="T").parent.rglob("*.html")
-        written = "".join(page.read_text("utf-8") for page in pages)
+        report = "".join(page.read_text("utf-8") for page in pages)
         runs = repr(store.runs())
     assert "so [OPENAI_API_KEY]" in episodes  # it came, and was taken out
-    assert "so [OPENAI_API_KEY]" in written
+    assert "so [OPENAI_API_KEY]" in report
     assert KEY not in episodes + runs + said
     assert KEY.encode() not in written(tmp_path)
 
