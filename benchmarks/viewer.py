@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 
 from bestofq.envs.serving import serve_app
-from bestofq.store.catalogue import Wanted
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
 
@@ -31,15 +31,15 @@ from many_episodes import write_many
 async def measure(folder: Path, repeats: int) -> dict[str, dict[str, float]]:
     """Milliseconds by page: the first time (nothing cached), then median and most of `repeats`."""
     with Store.open(folder, read_only=True) as store:
-        one, other = store.catalogue.episodes(Wanted(run="run-1", task=_a_task(store)), limit=2)
+        one, other = store.catalogue.episodes(EpisodeFilter(run="run-1", task=_a_task(store)), limit=2)
         pages = {
             "runs": "/",
             "a run": "/run?run=run-1",
             "a run, outcomes differ": "/run?run=run-1&differing=1",
             "episodes": "/episodes",
-            "episodes, last page": f"/episodes?page={-(-store.catalogue.count(Wanted()) // 50)}",
+            "episodes, last page": f"/episodes?page={-(-store.catalogue.count(EpisodeFilter()) // 50)}",
             "episodes, filtered": "/episodes?agent=random&outcome=failure&domain=shop3",
-            "a task": f"/task?suite=shop&task={one.slot.task}",
+            "a task": f"/task?suite=shop&task={one.key.task}",
             "a step": f"/episode/{one.id}?step=2",
             "side by side": f"/compare?left={one.id}&right={other.id}",
         }
@@ -58,7 +58,7 @@ async def measure(folder: Path, repeats: int) -> dict[str, dict[str, float]]:
 
 
 def _a_task(store: Store) -> str:
-    return store.catalogue.episodes(Wanted(run="run-1"), limit=1)[0].slot.task
+    return store.catalogue.episodes(EpisodeFilter(run="run-1"), limit=1)[0].key.task
 
 
 async def _seconds(client: httpx.AsyncClient, url: str) -> float:

@@ -21,7 +21,7 @@ from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.rollouts.runner import run_many
-from bestofq.store.catalogue import Wanted
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.server import serve
@@ -63,7 +63,7 @@ async def fill(folder: Path) -> None:
 
 async def ask(folder: Path) -> None:
     with Store.open(folder, read_only=True) as store:
-        episode = store.catalogue.episodes(Wanted(agent="careful"))[0]
+        episode = store.catalogue.episodes(EpisodeFilter(agent="careful"))[0]
         async with serve_app(viewer_app(store, name="example")) as root, httpx.AsyncClient() as client:
             for path in ("/", "/run?run=example", "/episodes?outcome=success", f"/episode/{episode.id}?step=2"):
                 answer = await client.get(root + path)

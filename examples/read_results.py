@@ -19,11 +19,11 @@ from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.reports.behaviour import behaviour
-from bestofq.reports.folder import write_folder
 from bestofq.reports.recall import recall, sibling_steps
 from bestofq.reports.report import gather
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
+from bestofq.viewer.export import export
 
 
 def propose(state: State, n: int) -> list[str]:
@@ -63,7 +63,7 @@ def read(store: Store, out: Path) -> None:
         if kept.recall.value is not None and kept.recall.interval is not None:
             bounds = kept.recall.interval
             print(f"  recall {kept.recall.value:.0%}, 95 % [{bounds.low:.0%}, {bounds.high:.0%}] of {kept.steps} steps")
-    print(f"written: {write_folder(store, found, out, title='Example')}")
+    print(f"written: {export(store, found, out, title='Example')}")
 
 
 def main() -> None:

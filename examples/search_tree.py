@@ -1,25 +1,28 @@
 """Search before acting: one task's tree in the text shop, by the model that ships.
 
-Run it with `.venv/bin/python examples/search_tree.py`; it takes about ten seconds and draws runs/search_tree.svg.
+Run it with `.venv/bin/python examples/search_tree.py`; it takes ten seconds and writes runs/search_tree/report/.
 """
 
 import asyncio
 from pathlib import Path
 
+from bestofq import __version__
 from bestofq.agents.proposers.sampling import SamplingProposer
-from bestofq.core.decision import State
+from bestofq.core.decision import Provenance, State
 from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.models.local import LocalModel
-from bestofq.reports.trees import search_tree_svg
+from bestofq.reports.report import gather
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
+from bestofq.store.store import Store
+from bestofq.viewer.export import export
 
 
-async def main() -> str:
+async def main() -> None:
     suite = synthetic_suite()
     task = suite.tasks("dev", limit=4)[3]
 
@@ -46,9 +49,10 @@ async def main() -> str:
         taken = tree.candidate[node]
         print(f"  N = {tree.visits[node]:2}, Q = {tree.value[node]:.2f}: {taken.label[:90] if taken else ''}")
     await envs.close()
-    return search_tree_svg(tree.to_tree())
+    with Store.open("runs/search_tree") as store:
+        await store.begin_run("search", {}, Provenance(version=__version__, command="by hand"))
+        await store.trees.save("search", tree.to_tree())
+        print(f"written: {export(store, gather(store), Path('runs/search_tree/report'), title='One search tree')}")
 
 
-picture = asyncio.run(main())
-Path("runs").mkdir(exist_ok=True)
-Path("runs/search_tree.svg").write_text(picture, "utf-8")
+asyncio.run(main())

@@ -8,9 +8,10 @@ import typer
 from rich.console import Console
 
 from bestofq.cli.ablation import OUT, File, Out, Results, run_ablation
-from bestofq.cli.choices import RUNS, Config, Data, Folder, Set, parts_of
+from bestofq.cli.choices import Data, parts_of
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
+from bestofq.cli.options import RUNS, Config, Folder, Set
 from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import run_best_of_q

@@ -21,12 +21,13 @@ from bestofq.reports.curve import dev_base, dev_curve, success_rate
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
-from bestofq.reports.html import write_report
 from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import agent_results, success_table
 from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
+from bestofq.viewer.export import export
 from experiments.ranking import by_kind, oracle_steps
 
 TEST = "test"
@@ -101,16 +102,11 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
     (results / "table.md").write_text(tables, "utf-8")
     (results / "success.svg").write_text(success_bars_svg(of_test), "utf-8")
     (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=level), "utf-8")
-    write_report(
-        store,
-        out / "report.html",
-        replace(test, agents=None),
-        Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None),
-        title="Best-of-Q",
-    )
+    options = Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None)
+    written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")
     console.print(success_table(of_test).titled("Held-out test tasks"))
     console.print(cost_table(costs))
-    console.print(f"written: {results / 'result.json'}, {out / 'report.html'}")
+    console.print(f"written: {results / 'result.json'}, {written}")
 
 
 def _collected(store: Store, run: str) -> dict[str, float]:

@@ -21,7 +21,6 @@ from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import from_url
 from bestofq.recipes.parts import Parts
 from bestofq.reports.diagnosis import Options
-from bestofq.reports.folder import write_folder
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import rated_counts, recall, recall_table
 from bestofq.reports.report import gather
@@ -29,6 +28,7 @@ from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Column, Row, Table
 from bestofq.rollouts.episode import state_at
 from bestofq.store.store import Store
+from bestofq.viewer.export import export
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
 from experiments.oracles.webshop import Oracle, is_right
 
@@ -147,7 +147,7 @@ def print_ranking(parts: Parts, console: Console, *, store: Path, selection: Sel
         console.print(recall_table([recall(*row) for row in rated.items()], made, rater="the suite's oracle"))
         if html is not None:
             found = gather(opened, replace(selection, baseline=rows.baseline()), Options(rated=rated))
-            console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")
+            console.print(f"written: {export(opened, found, html, title='Best-of-Q')}")
 
 
 def ranking_table(title: str, rows: Mapping[str, Ranking]) -> Table:

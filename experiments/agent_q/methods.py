@@ -257,7 +257,7 @@ def read_method_episodes(path: Path) -> list[MethodEpisode]:
         raise DataError(f"{path} holds no episodes of methods: {str(error).partition(chr(10))[0]}") from error
 
 
-def calls_svg(table: Methods, *, standalone: bool = True) -> Markup:
+def calls_svg(table: Methods) -> Markup:
     """Success against model calls an episode, on a logarithmic axis, with whiskers as in brackets in the table."""
     floor, ceiling, gap = axis([row.interval.high for row in table.rows])
     calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]
@@ -277,4 +277,4 @@ def calls_svg(table: Methods, *, standalone: bool = True) -> Markup:
             label += 3
         taken.append((at, label))
         parts.append(text(at + 9, label, f"{row.agent} {100 * row.success.mean:.0f} %", "name"))
-    return svg(parts, plot.height, "Success against model calls", standalone)
+    return svg(parts, plot.height, "Success against model calls")

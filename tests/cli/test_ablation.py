@@ -126,7 +126,7 @@ def test_an_ablation_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path
 
 def test_an_arm_learns_from_the_tasks_and_as_many_episodes_as_it_says(tmp_path: Path, stored: Path) -> None:
     with Store.open(stored, read_only=True) as store:
-        won = next(e.slot.task for e in store.summaries(run="seed") if e.success)
+        won = next(e.key.task for e in store.summaries(run="seed") if e.success)
     most, one = "data = { episodes = 7 }", f'data = {{ tasks = "{won}, none*" }}'
     arms = f'[[arm]]\nname = "most"\n{most}\n[[arm]]\nname = "one"\n{one}\n'
     head = HEAD.replace("test_tasks = 2", "test_tasks = 0")

@@ -137,7 +137,7 @@ async def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
         await until("Enter to leave it open:")
         assert shop.orders == 1
         os.write(screen, b"yes\n")
-        await until("see it: bestofq report")
+        await until("see it: bestofq view")
         assert await process.wait() == 0
     os.close(screen)
     os.close(terminal)

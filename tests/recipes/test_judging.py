@@ -51,7 +51,7 @@ def says(outcome: Outcome, name: str = "scripted") -> ScriptedJudge:
 
 
 def outcomes(store: Store, run: str = "r") -> dict[str, Outcome | None]:
-    return {summary.slot.task: summary.outcome for summary in store.summaries(run=run)}
+    return {summary.key.task: summary.outcome for summary in store.summaries(run=run)}
 
 
 async def test_what_nobody_judged_is_judged_once(store: Store) -> None:

@@ -142,9 +142,9 @@ async def test_the_telling_pair_is_of_one_task_where_one_has_both(tmp_path: Path
         await record(store, "q", task("both"), 1, 2)
         await record(store, "q", task("both"), 2, 5, "failure")
         pair = telling_pair(store.summaries())
-        alone = telling_pair([e for e in store.summaries() if e.slot.task != "both"])
-    assert [(e.slot.task, e.steps) for e in pair] == [("both", 2), ("both", 5)]
-    assert [(e.slot.task, e.steps) for e in alone] == [("easy", 1), ("hard", 9)]
+        alone = telling_pair([e for e in store.summaries() if e.key.task != "both"])
+    assert [(e.key.task, e.steps) for e in pair] == [("both", 2), ("both", 5)]
+    assert [(e.key.task, e.steps) for e in alone] == [("easy", 1), ("hard", 9)]
     assert telling_pair([]) == []
 
 

@@ -29,7 +29,7 @@ async def collect(store: Store, **settings: object) -> list[EpisodeSummary]:
 async def test_each_task_is_done_once_a_repeat_and_the_same_call_does_nothing_more(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         first = await collect(store, repeats=2)
-        assert {(s.slot.task, s.slot.repeat) for s in first} == {(t.id, r) for t in TASKS for r in (0, 1)}
+        assert {(s.key.task, s.key.repeat) for s in first} == {(t.id, r) for t in TASKS for r in (0, 1)}
         assert await collect(store, repeats=2) == first
         assert len(await collect(store, repeats=3)) == 36
         assert len(store.summaries()) == 36
@@ -121,7 +121,7 @@ async def test_an_ended_call_leaves_its_steps_and_the_next_begins_the_episode_ag
             await call
         assert len(store.finished("r", "walker")) == 11
         assert len(await collect(store)) == 12
-        assert [summary.slot.task for summary in store.summaries(status="interrupted")] == ["t5"]
+        assert [summary.key.task for summary in store.summaries(status="interrupted")] == ["t5"]
 
 
 async def test_impossible_wishes_are_named(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from store_nouns import CUT, PROVENANCE, WON, page, step, task
 
 from bestofq.core.decision import Verdict
 from bestofq.reports.domains import domain_of
-from bestofq.store.catalogue import Catalogue, Place, Wanted
+from bestofq.store.catalogue import Catalogue, Place
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 
 LOST = Verdict(reward=0.0, outcome="failure", reason='it says "outcome":"success" there')
@@ -47,14 +48,14 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
 
 
 async def test_the_place_of_an_episode_in_a_list(catalogue: Catalogue) -> None:
-    wanted = Wanted(run="a", outcome="success")
+    wanted = EpisodeFilter(run="a", outcome="success")
     listed = catalogue.episodes(wanted)
     for number, episode in enumerate(listed, 1):
         around = [None, *(e.id for e in listed), None]
         assert catalogue.beside(episode, wanted) == Place(
             before=around[number - 1], after=around[number + 1], number=number, count=3
         )
-    lost = catalogue.episodes(Wanted(agent="two", outcome="failure"))[
+    lost = catalogue.episodes(EpisodeFilter(agent="two", outcome="failure"))[
         1
     ]  # began between the second and the third of them
     assert catalogue.beside(lost, wanted) == Place(before=listed[0].id, after=listed[1].id, number=2, count=3)
@@ -63,27 +64,27 @@ async def test_the_place_of_an_episode_in_a_list(catalogue: Catalogue) -> None:
 @pytest.mark.parametrize(
     ("wanted", "count"),
     [
-        (Wanted(), 8),
-        (Wanted(run="a"), 6),
-        (Wanted(agent="two"), 3),
-        (Wanted(suite="shop"), 8),
-        (Wanted(suite="other"), 0),
-        (Wanted(task="kettles--0"), 4),
-        (Wanted(outcome="success"), 3),
-        (Wanted(outcome="failure"), 3),
-        (Wanted(outcome="infra_error"), 1),
-        (Wanted(outcome="running"), 1),
-        (Wanted(outcome="interrupted"), 0),
-        (Wanted(domain="kettles"), 6),
-        (Wanted(domain="100%_mugs"), 2),
-        (Wanted(domain="100"), 0),
-        (Wanted(domain="Kettles"), 0),
-        (Wanted(find="%_mugs"), 2),
-        (Wanted(find="_"), 2),
-        (Wanted(run="a", agent="one", outcome="success", domain="kettles"), 2),
+        (EpisodeFilter(), 8),
+        (EpisodeFilter(run="a"), 6),
+        (EpisodeFilter(agent="two"), 3),
+        (EpisodeFilter(suite="shop"), 8),
+        (EpisodeFilter(suite="other"), 0),
+        (EpisodeFilter(task="kettles--0"), 4),
+        (EpisodeFilter(outcome="success"), 3),
+        (EpisodeFilter(outcome="failure"), 3),
+        (EpisodeFilter(outcome="infra_error"), 1),
+        (EpisodeFilter(outcome="running"), 1),
+        (EpisodeFilter(outcome="interrupted"), 0),
+        (EpisodeFilter(domain="kettles"), 6),
+        (EpisodeFilter(domain="100%_mugs"), 2),
+        (EpisodeFilter(domain="100"), 0),
+        (EpisodeFilter(domain="Kettles"), 0),
+        (EpisodeFilter(find="%_mugs"), 2),
+        (EpisodeFilter(find="_"), 2),
+        (EpisodeFilter(run="a", agent="one", outcome="success", domain="kettles"), 2),
     ],
 )
-def test_episodes_are_narrowed(catalogue: Catalogue, wanted: Wanted, count: int) -> None:
+def test_episodes_are_narrowed(catalogue: Catalogue, wanted: EpisodeFilter, count: int) -> None:
     assert catalogue.count(wanted) == count
     assert len(catalogue.episodes(wanted)) == count
 
@@ -95,30 +96,30 @@ async def test_a_domain_is_what_reports_call_one(tmp_path: Path) -> None:
         for name in ids:
             await store.begin_episode("r", "one", task(name), 0, PROVENANCE)
         for domain in sorted({domain_of(name) for name in ids} - {domain_of("a"), domain_of("--1")}):
-            found = [e.slot.task for e in store.catalogue.episodes(Wanted(domain=domain))]
+            found = [e.key.task for e in store.catalogue.episodes(EpisodeFilter(domain=domain))]
             assert sorted(found) == sorted(name for name in ids if domain_of(name) == domain)
 
 
 def test_episodes_come_newest_first_and_in_parts(catalogue: Catalogue) -> None:
-    every = catalogue.episodes(Wanted())
+    every = catalogue.episodes(EpisodeFilter())
     assert [summary.started_at[17:19] for summary in every] == ["30", "20", "05", "04", "03", "02", "01", "00"]
-    parts = [catalogue.episodes(Wanted(), offset=offset, limit=3) for offset in (0, 3, 6)]
+    parts = [catalogue.episodes(EpisodeFilter(), offset=offset, limit=3) for offset in (0, 3, 6)]
     assert [summary for part in parts for summary in part] == every
     assert every[0].steps == 2
 
 
 def test_tasks_come_with_their_episodes(catalogue: Catalogue) -> None:
-    tasks = catalogue.tasks(Wanted(run="a"))
+    tasks = catalogue.tasks(EpisodeFilter(run="a"))
     assert [(t.task.id, t.episodes, [e.agent for e in some]) for t, some in tasks] == [
         ("100%_mugs/0", 2, ["one", "two"]),
         ("kettles--0", 2, ["one", "two"]),
         ("kettles--1", 2, ["one", "two"]),
     ]
     assert tasks[1][0].task.goal == "goal of kettles--0"
-    assert [t.task.id for t, _ in catalogue.tasks(Wanted(run="a"), differing=True)] == ["kettles--0"]
-    assert catalogue.count_tasks(Wanted(run="a"), differing=True) == 1
-    assert catalogue.count_tasks(Wanted(agent="one"), differing=True) == 0  # won, cut and running: nothing differs
-    assert [t.task.id for t, _ in catalogue.tasks(Wanted(), offset=1, limit=1)] == ["kettles--0"]
+    assert [t.task.id for t, _ in catalogue.tasks(EpisodeFilter(run="a"), differing=True)] == ["kettles--0"]
+    assert catalogue.count_tasks(EpisodeFilter(run="a"), differing=True) == 1
+    assert catalogue.count_tasks(EpisodeFilter(agent="one"), differing=True) == 0  # nothing differs
+    assert [t.task.id for t, _ in catalogue.tasks(EpisodeFilter(), offset=1, limit=1)] == ["kettles--0"]
 
 
 def test_agents_are_counted(catalogue: Catalogue) -> None:
@@ -131,7 +132,7 @@ def test_agents_are_counted(catalogue: Catalogue) -> None:
 
 
 def test_an_episode_is_read_step_by_step(catalogue: Catalogue) -> None:
-    summary = catalogue.episodes(Wanted(run="a", agent="one", task="kettles--0"))[0]
+    summary = catalogue.episodes(EpisodeFilter(run="a", agent="one", task="kettles--0"))[0]
     head = catalogue.head(summary.id)
     assert head is not None
     assert (head.summary, head.task, head.provenance.seed) == (summary, task("kettles--0", "goal of kettles--0"), 3)

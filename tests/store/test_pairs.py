@@ -7,7 +7,7 @@ from datasets import load_dataset
 
 from bestofq.core.errors import DataError
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.store.pairs import PairSource, read_pairs, read_source, write_pairs
+from bestofq.store.pairs import PairSource, read_pairs, write_pairs
 
 SOURCE = PairSource(model="pocket", revision="abc", prompt="0123", tokens="45")
 
@@ -26,7 +26,6 @@ TRAJECTORY = PreferencePair(
 def test_pairs_come_back_as_they_were(tmp_path: Path, pairs: list[PreferencePair]) -> None:
     path = write_pairs(tmp_path / "deep" / "pairs.parquet", pairs, SOURCE)
     assert read_pairs(path, source=SOURCE) == pairs
-    assert read_source(path) == SOURCE
     assert [file.name for file in path.parent.iterdir()] == ["pairs.parquet"]
 
 

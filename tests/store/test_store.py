@@ -7,7 +7,7 @@ from store_nouns import CUT, PROVENANCE, WON, decision, page, picture, step, tas
 
 from bestofq.core.decision import Episode, Usage, Verdict
 from bestofq.core.errors import DataError
-from bestofq.store.records import Slot
+from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
 
@@ -78,7 +78,7 @@ async def test_what_is_finished_cut_and_interrupted(tmp_path: Path) -> None:
         left = await store.begin_episode("r", "prompting", task("t3"), 0, PROVENANCE)
         await store.append_step(left, step(0))
     with Store.open(tmp_path) as store:
-        assert store.finished("r", "prompting") == {Slot("shop", "t1", 0), Slot("shop", "t1", 1)}
+        assert store.finished("r", "prompting") == {EpisodeKey("shop", "t1", 0), EpisodeKey("shop", "t1", 1)}
         assert store.finished("r", "another") == set()
         assert await store.interrupt("r", "another") == 0
         assert await store.interrupt("r", "prompting") == 1
@@ -97,7 +97,7 @@ async def test_the_order_does_not_depend_on_which_ended_first(tmp_path: Path) ->
             await store.begin_run(run, {}, PROVENANCE)
             for name, repeat in (("t2", 0), ("t1", 1), ("t1", 0)):
                 await put(store, name, repeat, steps=1, run=run)
-        order = [(s.run, s.slot.task, s.slot.repeat) for s in store.summaries()]
+        order = [(s.run, s.key.task, s.key.repeat) for s in store.summaries()]
         assert order == sorted(order)
         assert [(e.run, e.task.id) for e in store.episodes()] == [(run, name) for run, name, _ in order]
         assert [s.run for s in store.summaries(run="a", split="train", suite="shop")] == ["a"] * 3

@@ -22,9 +22,9 @@ from bestofq.agents.scripted import ScriptedProposer
 from bestofq.cli.viewing import view
 from bestofq.core.errors import DataError, InputError
 from bestofq.rollouts.episode import run_episode
-from bestofq.store.catalogue import Wanted
 from bestofq.store.codec import pack
 from bestofq.store.database import connect, sqlite_url
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import PAGES, STEPS
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
@@ -65,7 +65,7 @@ def picture_of(page: str) -> str:
 
 
 def test_every_answer_has_the_policy(store: Store, browser: TestClient) -> None:
-    episode = store.catalogue.episodes(Wanted())[0].id
+    episode = store.catalogue.episodes(EpisodeFilter())[0].id
     page = browser.get(f"/episode/{episode}").text
     style = re.search(r'href="(/assets/[^"]+)"', page)
     assert style is not None
@@ -101,7 +101,7 @@ def test_a_page_is_sent_again_only_when_it_changed_and_a_screenshot_never(store:
     first = browser.get("/")
     again = browser.get("/", headers={"If-None-Match": first.headers["ETag"]})
     assert (first.status_code, again.status_code, again.text) == (200, 304, "")
-    shot = browser.get(picture_of(browser.get(f"/episode/{store.catalogue.episodes(Wanted())[0].id}").text))
+    shot = browser.get(picture_of(browser.get(f"/episode/{store.catalogue.episodes(EpisodeFilter())[0].id}").text))
     assert shot.headers["Content-Type"] == "image/png"
     assert "immutable" in shot.headers["Cache-Control"]
 
@@ -133,7 +133,7 @@ def test_a_page_is_sent_again_only_when_it_changed_and_a_screenshot_never(store:
     ],
 )
 def test_a_wrong_address_gets_one_sentence(store: Store, browser: TestClient, path: str, sentence: str) -> None:
-    one, other = store.catalogue.episodes(Wanted())
+    one, other = store.catalogue.episodes(EpisodeFilter())
     answer = browser.get(path.replace("ID", one.id).replace("OTHER", other.id))
     assert answer.status_code == 404
     assert f"<h1>{sentence}" in answer.text

@@ -10,7 +10,7 @@ from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_page, shop_task, sho
 
 from bestofq.core.decision import State, Step, Verdict
 from bestofq.rollouts.episode import run_episode
-from bestofq.store.catalogue import Wanted
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -231,7 +231,7 @@ async def test_what_a_store_holds_is_text_and_nothing_runs(tmp_path: Path, look:
             env = ShopEnv(HOSTILE, pictured=pictured)
             await run_episode(env, agent, task, store=store, run=HOSTILE, provenance=PROVENANCE)
         await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).to_tree())
-        one, other = store.catalogue.episodes(Wanted())
+        one, other = store.catalogue.episodes(EpisodeFilter())
     compare = f"/compare?left={one.id}&right={other.id}"
     async with look(tmp_path) as it:
         seen = ""
@@ -321,7 +321,7 @@ async def test_a_search_tree_folds(shop: Path, look: Looking) -> None:
         assert not await below.is_visible()
         await it.page.locator("input[name=alpha]").fill("1")
         await it.page.get_by_role("button", name="Show").click()
-        await it.page.wait_for_url("**alpha=1")
+        await it.page.wait_for_url("**alpha=1&threshold=**")
         assert (await it.text(".node .bars")).split()[-1] == "0.500"
         await it.go("/task?suite=shop&task=kettles--0")
         await it.page.get_by_role("link", name="careful").click()

@@ -10,8 +10,6 @@ from bestofq.core.observation import Point
 from bestofq.reports.scorers import KNOWN
 from bestofq.search import tree_scorer
 from bestofq.search.tree import MutableTree
-from bestofq.store.records import StepSummary
-from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address, duration, moment, plural
 from bestofq.viewer.steps import UNIT, Bar, Range, Scores, TreePlace, candidate_views, marks, pieces, spent_by_role
 from bestofq.viewer.trees import branches, most_taken
@@ -129,27 +127,25 @@ def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
 def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
     tree = shop_tree(shop_task()).to_tree()
     assert most_taken(tree) == [0, 1, 3]
-    drawn = branches(tree, alpha=0.5)
+    drawn = branches(tree, alpha=0.5, threshold=0.2)
     assert [(node.number, node.visits, node.on_way) for node in drawn.children] == [(1, 2, True), (2, 1, False)]
     assert [node.number for node in drawn.children[0].children] == [3]
     assert (drawn.tried, drawn.deepest) == (3, 2)
 
 
-def test_a_chart_leaves_out_a_v_that_is_of_something_else() -> None:
-    def of(*decisions: Decision) -> Chart | None:
-        steps = [
-            StepSummary(index=i, decision=d, reward=0.0, terminated=False, truncated=False)
-            for i, d in enumerate(decisions)
-        ]
-        return Chart.of(steps)
+def test_the_sides_of_a_preference_pair_name_each_other() -> None:
+    tree = shop_tree(shop_task()).frozen()
+    drawn = branches(tree, alpha=1.0, threshold=0.2)
+    assert drawn.pairs == 1
+    chosen, rejected = drawn.children
+    assert [(pair.chosen, pair.other, pair.margin) for pair in chosen.pairs] == [(True, "click link Kettle 1", 0.5)]
+    assert [(pair.chosen, pair.other) for pair in rejected.pairs] == [(False, "click link Kettle 2")]
 
-    with_v, without = of(decided((0.1, 0.4), 0.3)), of(decided((-7.5, 3.7), 0.3))
-    assert with_v is not None
-    assert without is not None
-    assert (bool(with_v.values), bool(without.values)) == (True, False)
-    assert with_v.columns[0].taken < with_v.columns[0].others[0]  # higher stands higher
-    assert of(decided((0.0, 0.0))) is None
-    assert of() is None
+
+def test_the_way_leads_to_full_reward_where_a_rollout_came_to_it() -> None:
+    tree = shop_tree(shop_task()).frozen()
+    won = tree.model_copy(update={"reward": (0.0, 0.0, 1.0, 0.0), "ending": ("open", "open", "ended", "ended")})
+    assert most_taken(won) == [0, 2]
 
 
 def test_an_unknown_price_stays_unknown() -> None:

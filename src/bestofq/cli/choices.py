@@ -8,6 +8,10 @@ from typing import Annotated, get_args
 import typer
 
 from bestofq.cli.config import load_config
+from bestofq.cli.options import RUNS as RUNS
+from bestofq.cli.options import Config as Config
+from bestofq.cli.options import Folder as Folder
+from bestofq.cli.options import Set as Set
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.envs.settings import SuiteSettings
@@ -17,9 +21,6 @@ from bestofq.learning.value import ValueModel
 from bestofq.recipes.parts import Parts, proposer_name, shipped_q
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
-Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]
-Folder = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
 Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function; none: the one that ships.")]
 Model = Annotated[
     str | None, typer.Option("--model", help="Who proposes: with --base-url the endpoint's name, else a directory.")
@@ -29,7 +30,6 @@ Data = Annotated[
     Path | None,
     typer.Option("--data", help="Your files: WebShop's folder, WebVoyager's jsonl; none: the synthetic shop."),
 ]
-RUNS = Path("runs/webshop")
 EVERY = 1_000_000  # tasks
 SUITE_NAMES = f"{', '.join(SUITES)}, or my_package.my_module:make_suite"
 

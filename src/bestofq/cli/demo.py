@@ -16,11 +16,12 @@ from bestofq.recipes.parts import Parts, pocket_q
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
-from bestofq.reports.html import write_report
 from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.success import agent_results, success_table
 from bestofq.store.store import Store
+from bestofq.viewer.export import export
 
 HELD_OUT = "demo"
 AGAIN = "demo-after-learning"
@@ -81,7 +82,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
                 runs=1,
             )
         console.print(success_table(agent_results(store, Selection(runs=[AGAIN]))))
-        report = write_report(store, out / "report.html", compared, title="Best-of-Q: the demo")
+        report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
     console.print(f"\nReport with replays of the episodes: [bold]{report.resolve()}[/bold]")
     console.print(
         f"{tasks} tasks are too few to tell agents apart; the result on more of them is in experiments/webshop-pocket/."

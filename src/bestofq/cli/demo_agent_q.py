@@ -22,12 +22,13 @@ from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
-from bestofq.reports.html import write_report
+from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
 from bestofq.reports.searches import search_row, search_table
 from bestofq.reports.success import agent_results, success_table
 from bestofq.search.pairs import node_pairs
 from bestofq.store.store import Store
+from bestofq.viewer.export import export
 
 MODEL = "pocket-agentq"  # ships; writes Agent Q's format, and books a table right now and then
 SETTINGS = (
@@ -98,13 +99,9 @@ async def run_demo_agent_q(
         console.print(success_table(agent_results(store, played)))
         costs = agent_costs(store, played)
         console.print(cost_table(costs).titled("Costs: what search takes at each step counts"))
-        report = write_report(
-            store,
-            out / "report.html",
-            replace(played, runs=[*runs, *searches]),
-            Options(alpha=chosen.alpha, threshold=chosen.threshold),
-            title="Agent Q: the demo",
-        )
+        options = Options(alpha=chosen.alpha, threshold=chosen.threshold)
+        found = gather(store, replace(played, runs=[*runs, *searches]), options)
+        report = export(store, found, out / "report", title="Agent Q: the demo")
     console.print(f"\nReport with the trees and replays of the episodes: [bold]{escape(str(report.resolve()))}[/bold]")
     console.print(f"{tasks} tasks tell a large difference only: read the intervals, not the means.")
 

@@ -88,7 +88,7 @@ def golden(
             "agent": agent,
             "store": str(store),
             "golden_store": str(golden_store or store),
-            "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.slot.task} for e in found.golden],
+            "golden": [{"id": e.id, "run": e.run, "agent": e.agent, "task": e.key.task} for e in found.golden],
             "commit": here.commit,
             "command": here.command,
             "matcher": name,

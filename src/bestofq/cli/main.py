@@ -46,6 +46,8 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
 def _chosen() -> None:
     if sys.argv[1:2] == ["view"]:  # is there at once
         importlib.import_module("bestofq.cli.viewing").alone(sys.argv[2:])
+    if sys.argv[1:2] in (["report"], ["compare"]):
+        importlib.import_module("bestofq.cli.reporting").alone(sys.argv[1:])
     _commands().app()
 
 

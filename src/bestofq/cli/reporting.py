@@ -1,31 +1,28 @@
 """`bestofq report` and `bestofq compare`: what stored runs say, as pages, tables and figures."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
 
-from bestofq.cli.choices import RUNS, Config, Folder, Set
-from bestofq.cli.config import load_config
+from bestofq.cli.options import RUNS, Config, Folder, Set
 from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
-from bestofq.recipes.settings import BestOfQSettings
 from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.curve import dev_base, dev_curve
-from bestofq.reports.diagnosis import Options
-from bestofq.reports.folder import write_folder
+from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.grid import grid_table
-from bestofq.reports.html import write_report
 from bestofq.reports.judged import JudgeError, judge_error
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.stats import Measure
 from bestofq.reports.table import write_tables
 from bestofq.store.store import Store
+from bestofq.viewer.export import export
 
 console = Console()
 Where = Annotated[Path | None, typer.Argument(help="Folder of the episodes; none: --store.")]
@@ -37,10 +34,9 @@ Latex = Annotated[Path | None, typer.Option(help="Folder for the tables as LaTeX
 def report(
     where: Where = None,
     store: Folder = RUNS,
-    out: Annotated[
-        Path | None, typer.Option(help="One HTML file with table, charts, episodes; none: report.html in STORE.")
+    html: Annotated[
+        Path | None, typer.Option(help="Folder for the pages, which open from disk; none: report in STORE.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Folder: all tables and figures, opens from disk.")] = None,
     csv: Csv = None,
     json: Json = None,
     latex: Latex = None,
@@ -65,23 +61,24 @@ def report(
     judge: Annotated[str | None, typer.Option(help="A judge whose error is put into the success it told.")] = None,
     judge_run: Annotated[str | None, typer.Option(help="Run with its verdicts beside the environment's.")] = None,
     judge_store: Annotated[Path | None, typer.Option(help="Where that run is; none: the same store.")] = None,
+    alpha: Annotated[
+        float, typer.Option(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
+    ] = DEFAULTS.alpha,
+    threshold: Annotated[
+        float, typer.Option(min=0, help="Least difference in Q of a preference pair (Agent Q, Algorithm 1).")
+    ] = DEFAULTS.threshold,
+    title: Annotated[str, typer.Option(help="Of the pages.")] = "Best-of-Q",
     config: Config = None,
     set_: Set = None,
 ) -> None:
-    """Tables and figures with intervals from stored runs: a page, a folder, CSV, JSON, LaTeX, or the terminal."""
+    """Tables and figures with intervals from stored runs: pages, CSV, JSON, LaTeX, or the terminal.
+
+    The pages hold every table and figure, and episodes and search trees to step through.
+    """
     folder = where or store
-    diagnosed = bool(html or csv or json or latex or table)
-    _check_used(
-        diagnosed,
-        {
-            "--judge": judge,
-            "--judge-run": judge_run,
-            "--judge-store": judge_store,
-            "--episode": " ".join(episode) if episode else None,
-            "--discount": discount,
-        },
-    )
-    searching = load_config(BestOfQSettings, config, set_ or ()).agent_q
+    for name, value in (("--judge-run", judge_run), ("--judge-store", judge_store)):
+        if value is not None and judge is None:
+            raise InputError(f"{name} {shlex.quote(str(value))} needs --judge, the judge whose error is put in")
     with Store.open(folder, read_only=True) as opened:
         baseline = baseline or read_rows(opened, Selection(runs=run, split=split))[0].baseline()
         selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
@@ -92,17 +89,13 @@ def report(
             discount=discount,
             error=None if judge is None else _judge_error(opened, judge_store, judge_run, judge),
             shown=episode or (),
-            alpha=searching.alpha,
-            threshold=searching.threshold,
+            alpha=alpha,
+            threshold=threshold,
         )
-        if out is not None or not diagnosed:
-            written = write_report(opened, out or folder / "report.html", selection, options, title="Best-of-Q")
-            console.print(f"written: {written}")
-        if not diagnosed:
-            return
         found = gather(opened, selection, options)
-        if html is not None:
-            console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")
+        if html is not None or not (csv or json or latex or table):
+            written = export(opened, found, html or folder / "report", title=title)
+            console.print(f"written: {written}", soft_wrap=True)
     names = [one.name for one in found.tables]
     if unknown := [name for name in table or () if name not in (*names, "all")]:
         raise InputError(f"there is no table {unknown[0]!r} of these runs: there are {', '.join(names)}")
@@ -169,19 +162,6 @@ def compare(
                 console.print(f"written: {path}")
 
 
-def _check_used(diagnosed: bool, given: Mapping[str, object]) -> None:
-    """InputError where an option is given (is not None) that the outputs asked for do not show."""
-    for name, value in given.items():
-        if value is not None and not diagnosed:
-            raise InputError(
-                f"{name} {shlex.quote(str(value))} changes nothing in the page of episodes: "
-                "add --html DIR for all tables and figures, or --table all to print the tables"
-            )
-    for name in ("--judge-run", "--judge-store"):
-        if given[name] is not None and given["--judge"] is None:
-            raise InputError(f"{name} {shlex.quote(str(given[name]))} needs --judge, the judge whose error is put in")
-
-
 def _judge_error(here: Store, store: Path | None, run: str | None, judge: str) -> JudgeError:
     if run is None:
         raise InputError("--judge needs --judge-run, the run in which `bestofq judge --against-env` measured it")
@@ -210,3 +190,11 @@ def _reference(given: str) -> tuple[str, float]:
         return name, float(percent) / 100
     except ValueError as error:
         raise InputError(f"--reference {shlex.quote(given)} is not NAME=PERCENT") from error
+
+
+def alone(arguments: Sequence[str]) -> None:
+    """`report` or `compare` without the other commands beside it, and so without the models that they load."""
+    app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+    command = app.command(context_settings={"help_option_names": ["-h", "--help"]})
+    command(report) if arguments[0] == "report" else command(compare)
+    app(list(arguments[1:]), prog_name=f"bestofq {arguments[0]}")

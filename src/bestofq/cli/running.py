@@ -165,5 +165,5 @@ def _told(view: StepView, episode: Episode, store: Path) -> bool:
     if verdict.outcome == "unjudged":
         view.say(f"It teaches nothing until it is judged: bestofq judge --store {store} --run {episode.run} --model …")
     if verdict.outcome != "infra_error":
-        view.say(f"see it: bestofq report --store {store} --out {store / 'report.html'}")
+        view.say(f"see it: bestofq view {store}")
     return answer is not None

@@ -37,8 +37,8 @@ from bestofq.recipes.worlds import World
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import run_many
 from bestofq.rollouts.transitions import records, tabulate
-from bestofq.store.catalogue import Wanted
 from bestofq.store.configuration import AGENTS, DISCOUNT, OtherConfigurationError, Owned
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
@@ -100,7 +100,7 @@ def train_cycle(parts: Parts, store: Store, cycle: int, out: Path, console: Cons
 
 def _has_played(store: Store, folder: Path, cycle: int) -> bool:
     """Whether the Q-function of a cycle has begun to play the next one."""
-    return (folder / CARD).exists() and store.catalogue.count(Wanted(run=cycle_run(cycle + 1))) > 0
+    return (folder / CARD).exists() and store.catalogue.count(EpisodeFilter(run=cycle_run(cycle + 1))) > 0
 
 
 async def collect(
@@ -222,7 +222,10 @@ def _plays_unkept(store: Store, run: str, agent: str) -> bool:
     """Whether an agent has episodes in a run that does not keep its settings, as those of an older bestofq."""
     config = next((record.config for record in store.runs() if record.name == run), {})
     kept = config.get(AGENTS)
-    return not (isinstance(kept, dict) and agent in kept) and store.catalogue.count(Wanted(run=run, agent=agent)) > 0
+    return (
+        not (isinstance(kept, dict) and agent in kept)
+        and store.catalogue.count(EpisodeFilter(run=run, agent=agent)) > 0
+    )
 
 
 def train(

@@ -72,7 +72,7 @@ async def golden_findings(
         kind = "failed" if failures else "finished"
         raise InputError(f"there is no {kind} episode of agent {agent!r} in run {run!r}")
     chosen = _golden(golden_store or store, golden_run, golden_agent, golden_ids)
-    solved = [(e, chosen[e.slot[:2]]) for e in theirs if e.slot[:2] in chosen]
+    solved = [(e, chosen[e.key[:2]]) for e in theirs if e.key[:2] in chosen]
     pairs = [(e, best) for e, best in solved if best.id != e.id][:limit]
     own = sum(best.id == e.id for e, best in solved)
     if not solved:
@@ -115,9 +115,9 @@ def golden_episodes(episodes: Sequence[EpisodeSummary]) -> dict[tuple[str, str],
     found: dict[tuple[str, str], EpisodeSummary] = {}
     for episode in episodes:
         if episode.success and episode.steps:
-            before = found.get(episode.slot[:2])
+            before = found.get(episode.key[:2])
             if before is None or episode.steps < before.steps:
-                found[episode.slot[:2]] = episode
+                found[episode.key[:2]] = episode
     return found
 
 

@@ -97,7 +97,7 @@ async def visit(
     await store.begin_run(run, config, provenance)
     await store.interrupt(run, agent.name)
     before = (s for status in _EVERY for s in store.summaries(run=run, agent=agent.name, suite=SUITE, status=status))
-    repeat = 1 + max((s.slot.repeat for s in before if s.slot.task == task.id), default=-1)
+    repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
     try:
         return await run_episode(
             env,

@@ -83,7 +83,7 @@ def compare(
         kind = "success" if episode.success else "failure"
         classes[outcome] = before.model_copy(update={kind: getattr(before, kind) + 1})
         if outcome in TOLD:
-            cell = cells.setdefault(episode.slot[:2], [0, 0, 0, 0])
+            cell = cells.setdefault(episode.key[:2], [0, 0, 0, 0])
             cell[(0 if episode.success else 1) if outcome == "success" else (2 if episode.success else 3)] += 1
     counts = np.array(list(cells.values()), dtype=np.float64).reshape(-1, 4)  # [T, 4]
 

@@ -108,7 +108,7 @@ def by_setting(
             return _words(made[one.source].n)
         if key == "model":
             return _words(proposing(configs[name, e.run]))
-        known = {"store": name, "run": e.run, "agent": e.agent, "suite": e.slot.suite, "split": e.split}
+        known = {"store": name, "run": e.run, "agent": e.agent, "suite": e.key.suite, "split": e.split}
         return known[key] if key in known else _words(setting(configs[name, e.run], key))
 
     found = _by_values(played, keys, value)

@@ -1,6 +1,6 @@
 """The diagnostics' figures: bars with intervals, values over steps, calibration (headline: `figures.py`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
@@ -17,7 +17,6 @@ def bars_svg(
     *,
     title: str,
     references: Sequence[tuple[str, float]] = (),
-    standalone: bool = True,
 ) -> Markup:
     """Shares as bars with their intervals, one a row (Agent Q, Figs. 3 and 6: approaches). `references` are lines to
     compare with, such as human success. InputError without a row that is defined."""
@@ -42,10 +41,10 @@ def bars_svg(
         parts.append(line(at, top - 4, at, height - 20, "base"))
         parts.append(text(at, 12, f"{name} {100 * level:.1f} %", "middle baseline-text"))
     parts.append(text(left, height - 4, "whisker: 95 % interval over tasks", ""))
-    return svg(parts, height, title, standalone)
+    return svg(parts, height, title)
 
 
-def reliability_svg(rows: Sequence[Pass], *, standalone: bool = True) -> Markup:
+def reliability_svg(rows: Sequence[Pass]) -> Markup:
     """pass@k of each agent with its interval; the mean of the tasks' variances, Fig. 9's error bars, stands beside each
     bar as σ²."""
 
@@ -53,11 +52,18 @@ def reliability_svg(rows: Sequence[Pass], *, standalone: bool = True) -> Markup:
         variance = "" if row.variance.value is None else f", σ² {row.variance.value:.3f}"
         return f"{shortened(row.agent, 14)} @{row.k}{variance}"
 
-    return bars_svg([(name(row), row.solved) for row in rows], title="pass@k", standalone=standalone)
+    return bars_svg([(name(row), row.solved) for row in rows], title="pass@k")
 
 
-def values_svg(path: ValuePath, *, standalone: bool = True) -> Markup:
-    """V dashed, what was taken solid, the other candidates as dots, explored steps hollow (Best-of-Q, Fig. 12).
+def values_svg(
+    path: ValuePath,
+    *,
+    size: tuple[float, float] = (WIDTH, 300),
+    now: int | None = None,
+    to: Callable[[int], str | None] | None = None,
+) -> Markup:
+    """V dashed, what was taken solid, the other candidates as dots, explored steps hollow (Best-of-Q, Fig. 12). The
+    step `now` is shaded; `to` gives a step's address, so that a click on it leads there.
 
     InputError when the episode holds no value.
     """
@@ -65,14 +71,16 @@ def values_svg(path: ValuePath, *, standalone: bool = True) -> Markup:
     if not values:
         raise InputError(f"episode {path.episode} holds no value: its scorer gave none, or it has no step")
     ticks = nice_ticks(min(values), max(values))
-    plot = Plot(x=(0, max(len(path.steps) - 1, 1)), y=(ticks[0], ticks[-1]), right=26)
-    parts = plot.rows([(tick, f"{tick:g}") for tick in ticks])
+    plot = Plot(x=(0, max(len(path.steps) - 1, 1)), y=(ticks[0], ticks[-1]), right=26, width=size[0], height=size[1])
+    column = (plot.at_x(1) - plot.at_x(0)) or 1.0
+    parts = [] if now is None else [bar(plot.at_x(now) - column / 2, plot.top, column, plot.floor - plot.top, "now")]
+    parts += plot.rows([(tick, f"{tick:g}") for tick in ticks])
     every = max(1, -(-len(path.steps) // 15))
     parts += plot.columns([(s.index, str(s.index + 1)) for s in path.steps if s.index % every == 0], "step")
     parts += legend((("key-state", "V"), ("s0", "taken"), ("other", "other candidates")), left=plot.left, pitch=80)
     outcome = "good" if path.outcome == "success" else "not-chosen"
-    parts.append(bar(WIDTH - 120, 3, 10, 10, outcome))
-    parts.append(text(WIDTH - 104, 12, path.outcome, "name"))
+    parts.append(bar(plot.width - 120, 3, 10, 10, outcome))
+    parts.append(text(plot.width - 104, 12, path.outcome, "name"))
     for step in path.steps:
         parts += [dot(plot.at_x(step.index), plot.at_y(q), "other", f"another: {q:.3f}", radius=3) for q in step.others]
     for style, picked in (("state", [s.state_value for s in path.steps]), ("line s0", [s.taken for s in path.steps])):
@@ -83,10 +91,17 @@ def values_svg(path: ValuePath, *, standalone: bool = True) -> Markup:
             title = f"step {step.index + 1}, {step.taken:.3f}: {step.label}"
             style = "hollow" if step.explored else "s0"
             parts.append(dot(plot.at_x(step.index), plot.at_y(step.taken), style, title))
-    return svg(parts, plot.height, f"Values over the steps of {path.agent} on {path.task}", standalone)
+    for step in path.steps:
+        if to is None:
+            break
+        hit = bar(plot.at_x(step.index) - column / 2, 0, column, plot.height, "hit")
+        link = Markup('<a href="{}" tabindex="-1"><title>Step {}: {}</title>{}</a>')
+        parts.append(link.format(to(step.index), step.index + 1, step.label, hit))
+    title = f"Values over the steps of {path.agent} on {path.task}"
+    return svg(parts, plot.height, title, width=plot.width)
 
 
-def calibration_svg(found: Calibration, *, standalone: bool = True) -> Markup:
+def calibration_svg(found: Calibration) -> Markup:
     """The reliability curve: outcome against Q, with intervals; below it how many steps have such a Q.
 
     InputError without a step.
@@ -123,10 +138,10 @@ def calibration_svg(found: Calibration, *, standalone: bool = True) -> Markup:
         if (bounds := measure.interval) is not None:
             within = f"[{bounds.low:.2f}, {bounds.high:.2f}]"
             parts.append(text(WIDTH - plot.right + 12, 64 + 56 * number, within, ""))
-    return svg(parts, plot.height, f"Calibration of Q: {found.agent}", standalone)
+    return svg(parts, plot.height, f"Calibration of Q: {found.agent}")
 
 
-def distances_svg(found: Calibration, *, standalone: bool = True) -> Markup:
+def distances_svg(found: Calibration) -> Markup:
     """Mean Q by steps left, of episodes that succeeded and that failed, with bands. InputError without a step."""
     if not found.distances:
         raise InputError(f"Q by step from the end of {found.agent}: there is no step with a value")
@@ -153,4 +168,4 @@ def distances_svg(found: Calibration, *, standalone: bool = True) -> Markup:
         parts.append(shape("polyline", plot.points(drawn), f"line {style}"))
         parts += [dot(plot.at_x(x), plot.at_y(value), style, f"{name}, {-x:g} left: {value:.3f}") for x, value in drawn]
     parts += legend((("s1", "succeeded"), ("s0", "failed")), left=plot.left, pitch=100)
-    return svg(parts, plot.height, f"Q by step from the end: {found.agent}", standalone)
+    return svg(parts, plot.height, f"Q by step from the end: {found.agent}")

@@ -28,7 +28,7 @@ from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
 from bestofq.reports.spending import spending, spending_table
 from bestofq.reports.success import attempts_of
-from bestofq.reports.svg import STYLE
+from bestofq.reports.svg import inline
 from bestofq.reports.table import Table
 from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.records import EpisodeSummary
@@ -47,7 +47,7 @@ class Figure:
     @property
     def inline(self) -> Markup:
         """For a page that has the figures' style itself."""
-        return Markup(self.svg.replace(f"<style>{STYLE}</style>", ""))
+        return inline(self.svg)
 
 
 @dataclass(kw_only=True)
@@ -97,7 +97,7 @@ def diagnose(
     found.tables.append(pass_table(passes, origins))
     found.figures.append(Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes)))
 
-    tasks = {agent: {(e.slot.suite, e.slot.task) for e in episodes if e.agent == agent} for agent in made}
+    tasks = {agent: {(e.key.suite, e.key.task) for e in episodes if e.agent == agent} for agent in made}
     rates: dict[str, Sequence[Rated]] = dict(rated or {})
     recalls = []
     for agent in made:

@@ -126,7 +126,7 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
 
     def row(domain: str | None) -> DomainRow:
         def here(episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
-            return [e for e in episodes if domain is None or by(e.slot.task) == domain]
+            return [e for e in episodes if domain is None or by(e.key.task) == domain]
 
         done = here(finished)
         cuts = never_finished(here(cut), done)
@@ -135,10 +135,10 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
             _cell([e for e in done if e.agent == name], cuts[name], () if name == baseline else against)
             for name in names
         )
-        tasks = len({e.slot[:2] for e in done if e.agent in names})
+        tasks = len({e.key[:2] for e in done if e.agent in names})
         return DomainRow(domain=ALL if domain is None else domain, tasks=tasks, cells=cells)
 
-    domains = sorted({by(e.slot.task) for e in finished if e.agent in names})
+    domains = sorted({by(e.key.task) for e in finished if e.agent in names})
     judging = _total([used for e in finished if e.agent in names for used in e.judging])
     found = tuple(row(domain) for domain in (*domains, None))
     apart = any(map(rows.part_of, names))

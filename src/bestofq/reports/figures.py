@@ -1,7 +1,7 @@
 """Figures as SVG text, without a plotting library: light and dark, sharp at any size, a few kB each.
 
-With `standalone` a figure is a whole SVG file that carries its style (README, docs); without, it is meant for a page
-that includes `STYLE` itself. All texts are escaped.
+A figure is a whole SVG file that carries its style; `svg.inline` makes it fit for a page that has the style itself. All
+texts are escaped.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,6 @@ def learning_curve_svg(
     baseline: float | None = None,
     baseline_name: str = "Prompting",
     by: Literal["episodes", "successes"] = "episodes",
-    standalone: bool = True,
 ) -> Markup:
     """Success against episodes in the training set, one line an agent, with the baseline's dashed line (Fig. 4); by
     `successes` against the successful ones among them (Fig. 8, b and d).
@@ -105,7 +104,7 @@ def learning_curve_svg(
             parts.append(circle.format(x(amount(p)), y(p.success), style, title))
         parts.append(Markup('<circle cx="{}" cy="12" r="4" class="{}"/>').format(left + 5 + 150 * number, style))
         parts.append(text(left + 14 + 150 * number, 16, agent, "name"))
-    return svg(parts, height, f"Learning curve: success against {unit} in the training set", standalone)
+    return svg(parts, height, f"Learning curve: success against {unit} in the training set")
 
 
 class Bar(Protocol):
@@ -128,7 +127,7 @@ class Bars(Protocol):
     def baseline(self) -> str | None: ...
 
 
-def success_bars_svg(table: Bars, *, over: str = "tasks", standalone: bool = True) -> Markup:
+def success_bars_svg(table: Bars, *, over: str = "tasks") -> Markup:
     """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
     letters = min(36, max(20, *(len(row.agent) for row in table.rows)))  # of a name
     pitch, left, right = 34, 150 + 7 * (letters - 20), 68
@@ -146,10 +145,10 @@ def success_bars_svg(table: Bars, *, over: str = "tasks", standalone: bool = Tru
     height = pitch * len(table.rows) + 20
     said = f"whisker: 95 % interval over {over}"
     parts.append(text(min(left, WIDTH - 6 * len(said)), height - 4, said, ""))
-    return svg(parts, height, "Success rate of each agent", standalone)
+    return svg(parts, height, "Success rate of each agent")
 
 
-def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup:
+def failure_split_svg(split: FailureSplit) -> Markup:
     """Where steps go wrong, as one bar (Fig. 3). InputError when the split counts no step."""
     if split.steps == 0:
         raise InputError("a failure split of 0 steps is asked for: at least 1 step must be judged")
@@ -169,12 +168,10 @@ def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup
         if split.intervals is not None:
             bounds = split.intervals[number]
             parts.append(text(number * 190 + 16, 87, f"[{100 * bounds.low:.1f}, {100 * bounds.high:.1f}] %", ""))
-    return svg(
-        parts, 76 if split.intervals is None else 93, "Share of steps by what became of the good action", standalone
-    )
+    return svg(parts, 76 if split.intervals is None else 93, "Share of steps by what became of the good action")
 
 
-def pareto_svg(costs: Costs, *, standalone: bool = True) -> Markup:
+def pareto_svg(costs: Costs) -> Markup:
     """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2).
 
     The cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict
@@ -221,7 +218,7 @@ def pareto_svg(costs: Costs, *, standalone: bool = True) -> Markup:
         parts.append(
             text(x(row) + (-9 if late else 9), y(rate) + 4, shortened(name, 30), "end name" if late else "name")
         )
-    return svg(parts, height, "Success against the cost of a task", standalone)
+    return svg(parts, height, "Success against the cost of a task")
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:

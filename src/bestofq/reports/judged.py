@@ -75,7 +75,7 @@ def confusion(episodes: Sequence[EpisodeSummary], verdicts: Mapping[str, Verdict
         if verdict is None or verdict.outcome not in TOLD or not episode.told or episode.judge:
             continue
         said = verdict.outcome == "success"
-        cell = cells.setdefault(episode.slot[:2], [0.0] * 4)
+        cell = cells.setdefault(episode.key[:2], [0.0] * 4)
         cell[(0 if episode.success else 1) if said else (2 if episode.success else 3)] += 1
     return JudgeError(judge=judge, counts=tuple((c[0], c[1], c[2], c[3]) for c in cells.values()))
 

@@ -68,7 +68,7 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
         commits=_distinct(p.commit for p in made if p.commit),
         models=_distinct(model for config in configs if (model := proposing(config))),
         seeds=_distinct(runs[name].provenance.seed for name in names),
-        repeats=len({(episode.run, episode.slot.repeat) for episode in episodes}),
+        repeats=len({(episode.run, episode.key.repeat) for episode in episodes}),
         n=max((n for config, agent in played if (n := wanted(config, agent, seen)) is not None), default=None),
         checkpoints=_distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=_distinct(p.command for p in made if p.command),

@@ -10,9 +10,9 @@ from bestofq.reports.figures import CurvePoint, learning_curve_svg, pareto_svg, 
 from bestofq.reports.origin import Origin, origins, search_origin
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
-from bestofq.reports.success import Source, agent_results, success_table
+from bestofq.reports.success import agent_results, success_table
 from bestofq.reports.table import Table
-from bestofq.reports.trees import search_tree_svg
+from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
 
 DOMAINS = 200  # with more the table of domains is left out
@@ -20,13 +20,14 @@ DOMAINS = 200  # with more the table of domains is left out
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Every table and figure of some episodes, the headline first, of a `selection` and made with `options`."""
+    """Every table and figure of some episodes, the headline first."""
 
     tables: Sequence[Table]
     figures: Sequence[Figure]
     made: Mapping[str, Origin]  # by row
-    sources: Sequence[Source]  # the runs that were read
-    selection: Selection
+    episodes: Sequence[EpisodeSummary]  # by task, agents in the order of the headline
+    trees: Sequence[TreeSummary]  # the most telling
+    read: Selection  # of the store: its runs, and the agents' own names
     options: Options
 
 
@@ -36,11 +37,17 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     searches = search_rows(store, list(of_runs), alpha=options.alpha, threshold=options.threshold)
     searched = {row.run: search_origin(of_runs[row.run]) for row in searches}
     search_tables = [search_table(searches, searched)] if searched else []
-    trees = _trees(store, list(searched), options)
+    trees = telling_trees(store, list(searched), options.max_trees, alpha=options.alpha, threshold=options.threshold)
     by_search = {f"searches of {run}": one for run, one in searched.items()}
     if searched and not any(store.summaries(run=run) for run in of_runs):
         return Report(
-            tables=search_tables, figures=trees, made=by_search, sources=(), selection=selection, options=options
+            tables=search_tables,
+            figures=(),
+            made=by_search,
+            episodes=(),
+            trees=trees,
+            read=replace(selection, runs=list(searched)),
+            options=options,
         )
     results = agent_results(store, selection)
     names = [row.agent for row in results.rows]
@@ -64,25 +71,13 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     prices_of = [price_table(options.prices)] if options.prices else []
     return Report(
         tables=[*tables, *more.tables, *prices_of, *search_tables],
-        figures=[*figures, *more.figures, *trees],
+        figures=[*figures, *more.figures],
         made=made | by_search,
-        sources=results.sources,
-        selection=selection,
+        episodes=sorted(episodes, key=lambda e: (e.key[:2], names.index(e.agent), e.run, e.key.repeat)),
+        trees=trees,
+        read=replace(read, runs=list(dict.fromkeys((*(read.runs or ()), *searched)))),
         options=options,
     )
-
-
-def _trees(store: Store, runs: Sequence[str], options: Options) -> list[Figure]:
-    told = telling_trees(store, runs, options.max_trees, alpha=options.alpha, threshold=options.threshold)
-    return [
-        Figure(
-            name=f"tree-{run}-{tree.task.id}",
-            caption=f"Search tree (Agent Q, 5.1): {tree.task.id}, {tree.visits[0]} rollouts, run {run}",
-            svg=search_tree_svg(tree, alpha=options.alpha, threshold=options.threshold),
-            wide=True,
-        )
-        for run, tree in told
-    ]
 
 
 def _curves(curve: Sequence[CurvePoint], baseline: tuple[str, float] | None) -> list[Figure]:

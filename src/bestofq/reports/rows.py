@@ -162,9 +162,9 @@ def _alike(store: Store, run: RunRecord, part: Part, episodes: Sequence[EpisodeS
     for owner in (AGENTS, SEARCHES):
         if isinstance(owned := settings.pop(owner, None), dict) and part.agent in owned:
             settings[owner] = owned[part.agent]  # those of others change nothing for this one
-    suites = {episode.slot.suite for episode in episodes}
+    suites = {episode.key.suite for episode in episodes}
     lost = (e for status in _LOST for e in store.summaries(run=run.name, agent=part.agent, status=status))
-    tasks = frozenset(e.slot[:2] for e in (*episodes, *lost) if e.split == part.split and e.slot.suite in suites)
+    tasks = frozenset(e.key[:2] for e in (*episodes, *lost) if e.split == part.split and e.key.suite in suites)
     return part.agent, part.split, tasks, json.dumps(settings, sort_keys=True), part.checkpoint
 
 

@@ -15,6 +15,7 @@ from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Doubles, Interval, Measure
 from bestofq.reports.table import Column, Row, Table
 from bestofq.search.pairs import node_pairs
+from bestofq.store.records import TreeSummary
 from bestofq.store.store import Store
 
 _COLUMNS = (
@@ -120,18 +121,17 @@ def search_table(rows: Sequence[SearchRow], made: Mapping[str, Origin] | None = 
 
 def telling_trees(
     store: Store, runs: Sequence[str], at_most: int, *, alpha: float, threshold: float
-) -> list[tuple[str, SearchTree]]:
-    """Those with the most pairs, the solved ones first, each with its run."""
+) -> list[TreeSummary]:
+    """Those with the most pairs, the solved ones first."""
 
-    def told(found: tuple[str, SearchTree]) -> tuple[bool, int]:
+    def told(found: tuple[TreeSummary, SearchTree]) -> tuple[bool, int]:
         return solved(found[1]), sum(1 for _ in node_pairs(found[1], alpha=alpha, threshold=threshold))
 
-    def trees() -> Iterator[tuple[str, SearchTree]]:
+    def trees() -> Iterator[tuple[TreeSummary, SearchTree]]:
         for run in runs:
-            for tree in store.trees.all(run):
-                yield run, tree
+            yield from zip(store.trees.summaries(run=run), store.trees.all(run), strict=True)
 
-    return nlargest(at_most, trees(), key=told)
+    return [summary for summary, _ in nlargest(at_most, trees(), key=told)]
 
 
 def solved(tree: SearchTree) -> bool:

@@ -161,17 +161,15 @@ def _by_agent(episodes: Iterable[EpisodeSummary]) -> dict[str, list[EpisodeSumma
 
 
 def never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
-    """By agent, the slots that were cut and have no finished episode."""
-    done = {(episode.run, episode.agent, episode.slot) for episode in finished}
-    return Counter(agent for _, agent, _ in {(e.run, e.agent, e.slot) for e in cut} - done)
+    """By agent, the episodes that were cut and have no finished episode."""
+    done = {(episode.run, episode.agent, episode.key) for episode in finished}
+    return Counter(agent for _, agent, _ in {(e.run, e.agent, e.key) for e in cut} - done)
 
 
 def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
     """The episodes whose outcome tells how the agent did, as statistics need them."""
     return [
-        Attempt(task=e.slot[:2], run=(e.run, e.slot.repeat), success=e.success, steps=e.steps)
-        for e in episodes
-        if e.told
+        Attempt(task=e.key[:2], run=(e.run, e.key.repeat), success=e.success, steps=e.steps) for e in episodes if e.told
     ]
 
 

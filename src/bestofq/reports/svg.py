@@ -10,6 +10,7 @@ from markupsafe import Markup
 PALETTE = files("bestofq.reports").joinpath("templates/palette.css").read_text("utf-8")
 """The colours of every page of ours, light and dark."""
 STYLE = files("bestofq.reports").joinpath("templates/figure.css").read_text(encoding="utf-8")
+_STYLE_ELEMENT = Markup("<style>{}</style>").format(Markup(STYLE))
 WIDTH = 560
 
 
@@ -33,6 +34,11 @@ class Plot:
     def at_y(self, value: float) -> float:
         low, high = self.y
         return round(self.top + (self.height - self.top - self.bottom) * (high - value) / ((high - low) or 1), 1)
+
+    @property
+    def floor(self) -> float:
+        """Where the area of the values ends below."""
+        return self.height - self.bottom
 
     def points(self, values: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
         return [(self.at_x(x), self.at_y(y)) for x, y in values]
@@ -110,10 +116,14 @@ def legend(entries: Sequence[tuple[str, str]], *, left: float, pitch: float = 15
     return found
 
 
-def svg(parts: Iterable[Markup], height: float, title: str, standalone: bool, *, width: float = WIDTH) -> Markup:
-    """The figure; `standalone` with its style, else for a page that includes `STYLE`."""
-    style = Markup("<style>{}</style>").format(Markup(STYLE)) if standalone else Markup("")
+def svg(parts: Iterable[Markup], height: float, title: str, *, width: float = WIDTH) -> Markup:
+    """The figure, with its style: a whole SVG file."""
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" class="figure" role="img" aria-label="{}">'
         "<title>{}</title>{}{}</svg>"
-    ).format(width, height, title, title, style, Markup("").join(parts))
+    ).format(width, height, title, title, _STYLE_ELEMENT, Markup("").join(parts))
+
+
+def inline(figure: Markup) -> Markup:
+    """For a page that has `STYLE` itself."""
+    return Markup(figure.replace(_STYLE_ELEMENT, ""))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
-from bestofq.core.decision import Episode
+from bestofq.core.decision import Decision, Episode
 from bestofq.core.noun import Noun
 from bestofq.reports.origin import Origin
 from bestofq.reports.table import Column, Row, Table
@@ -36,8 +36,21 @@ class ValuePath(Noun):
 def value_path(episode: Episode) -> ValuePath:
     """The values that were stored with the episode's decisions."""
 
-    def step(index: int) -> ValuedStep:
-        decision = episode.steps[index].decision
+    return ValuePath(
+        episode=episode.id,
+        run=episode.run,
+        agent=episode.agent,
+        task=episode.task.id,
+        goal=episode.task.goal,
+        outcome=episode.verdict.outcome,
+        steps=valued_steps([step.decision for step in episode.steps]),
+    )
+
+
+def valued_steps(decisions: Sequence[Decision]) -> tuple[ValuedStep, ...]:
+    """What was stored with each of an episode's decisions."""
+
+    def step(index: int, decision: Decision) -> ValuedStep:
         scores = [score if isfinite(score) else None for score in decision.scores]
         value = decision.state_value
         return ValuedStep(
@@ -49,15 +62,7 @@ def value_path(episode: Episode) -> ValuePath:
             explored=decision.explored,
         )
 
-    return ValuePath(
-        episode=episode.id,
-        run=episode.run,
-        agent=episode.agent,
-        task=episode.task.id,
-        goal=episode.task.goal,
-        outcome=episode.verdict.outcome,
-        steps=tuple(step(index) for index in range(len(episode.steps))),
-    )
+    return tuple(step(index, decision) for index, decision in enumerate(decisions))
 
 
 def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
@@ -65,10 +70,10 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     success on its task. Where no task has both, the shortest success and the longest failure of all."""
     won = [episode for episode in episodes if episode.success and episode.steps]
     lost = [episode for episode in episodes if episode.told and not episode.success and episode.steps]
-    solved = {episode.slot[:2] for episode in won}
-    both = [episode for episode in lost if episode.slot[:2] in solved]
+    solved = {episode.key[:2] for episode in won}
+    both = [episode for episode in lost if episode.key[:2] in solved]
     worst = max(both or lost, key=lambda e: e.steps, default=None)
-    beside = [e for e in won if worst is not None and e.slot[:2] == worst.slot[:2]]
+    beside = [e for e in won if worst is not None and e.key[:2] == worst.key[:2]]
     best = min(beside or won, key=lambda e: e.steps, default=None)
     return [episode for episode in (best, worst) if episode is not None]
 

@@ -13,7 +13,7 @@ from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory, Judge
 from bestofq.rollouts.episode import STEP_LIMIT, run_episode
-from bestofq.store.records import EpisodeSummary, Slot
+from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -92,10 +92,10 @@ async def run_many(
     _check(tasks, repeats, concurrency)
     progress = progress or Silent()
     await store.interrupt(run, agent.name)
-    wanted = {Slot(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
+    wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
     done = store.finished(run, agent.name)
-    todo = deque(_Todo(task, slot.repeat, retries) for slot, task in wanted.items() if slot not in done)
-    finished = [summary for summary in store.summaries(run=run, agent=agent.name) if summary.slot in wanted]
+    todo = deque(_Todo(task, key.repeat, retries) for key, task in wanted.items() if key not in done)
+    finished = [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
     progress.begin(finished, len(wanted))
     health = _Health(give_up_after)
 
@@ -135,7 +135,7 @@ async def run_many(
                 group.create_task(work())
     except ExceptionGroup as errors:
         raise _first(errors) from None
-    return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.slot in wanted]
+    return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
 
 
 async def _close_broken(env: Env) -> None:

@@ -14,7 +14,6 @@ from sqlalchemy import (
     func,
     inspect,
     literal,
-    not_,
     or_,
     select,
     tuple_,
@@ -25,34 +24,9 @@ from bestofq.core.decision import TOLD, Decision, Provenance
 from bestofq.core.observation import Observation, Task
 from bestofq.store import rows
 from bestofq.store.codec import unpack
+from bestofq.store.filter import EpisodeFilter, came_to
 from bestofq.store.records import AgentSummary, EpisodeSummary, StepSummary, TaskSummary
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, TREES
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """Which episodes; None: any."""
-
-    run: str | None = None
-    agent: str | None = None
-    suite: str | None = None
-    task: str | None = None  # Task.id
-    domain: str | None = None  # what stands in task ids before the last `--`, without one before the last `/`
-    outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
-    find: str | None = None  # a part of task ids
-
-    @property
-    def clauses(self) -> list[ColumnElement[bool]]:
-        exact = [EPISODES.c[n] == v for n in ("run", "agent", "suite", "task") if (v := getattr(self, n)) is not None]
-        if self.domain is not None:
-            exact.append(_of_domain(self.domain))
-        if self.outcome in ("running", "interrupted"):
-            exact.append(EPISODES.c.status == self.outcome)
-        elif self.outcome is not None:
-            exact.append(_came_to(self.outcome))
-        if self.find is not None:
-            exact.append(EPISODES.c.task.contains(self.find, autoescape=True))
-        return exact
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,8 +73,8 @@ class Catalogue:
             *keys,
             func.count().label("episodes"),
             _share(EPISODES.c.status == "running").label("running"),
-            _share(and_(finished, or_(*map(_came_to, TOLD)))).label("told"),
-            _share(and_(finished, _came_to("success"))).label("successes"),
+            _share(and_(finished, or_(*map(came_to, TOLD)))).label("told"),
+            _share(and_(finished, came_to("success"))).label("successes"),
             func.min(EPISODES.c.started_at).label("started_at"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
@@ -133,19 +107,19 @@ class Catalogue:
             runs = tuple(connection.scalars(select(RUNS.c.name).order_by(RUNS.c.name)))
             return Choices(runs=runs, agents=names("agent"), suites=names("suite"), tasks=names("task"))
 
-    def count(self, wanted: Wanted) -> int:
+    def count(self, wanted: EpisodeFilter) -> int:
         """How many episodes these are."""
         with self._engine.connect() as connection:
             return connection.scalar(select(func.count()).select_from(EPISODES).where(*wanted.clauses)) or 0
 
-    def episodes(self, wanted: Wanted, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
+    def episodes(self, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
         """A part of these episodes, those that began last first."""
         query = select(EPISODES.c.id).where(*wanted.clauses)
         query = query.order_by(EPISODES.c.started_at.desc(), EPISODES.c.id.desc()).offset(offset).limit(limit)
         with self._engine.connect() as connection:
             return rows.summaries_of(connection, list(connection.scalars(query)))
 
-    def beside(self, episode: EpisodeSummary, wanted: Wanted) -> Place:
+    def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> Place:
         """Where an episode stands in the order of `episodes` among these, of which it need not be one."""
         ours = tuple_(EPISODES.c.started_at, EPISODES.c.id)
         here = tuple_(literal(episode.started_at), literal(episode.id))
@@ -160,14 +134,14 @@ class Catalogue:
                 count=connection.scalar(select(func.count()).select_from(EPISODES).where(*wanted.clauses)) or 0,
             )
 
-    def count_tasks(self, wanted: Wanted, *, differing: bool = False) -> int:
+    def count_tasks(self, wanted: EpisodeFilter, *, differing: bool = False) -> int:
         """How many tasks these episodes are of."""
         query = select(func.count()).select_from(_by_task(wanted, differing).subquery())
         with self._engine.connect() as connection:
             return connection.scalar(query) or 0
 
     def tasks(
-        self, wanted: Wanted, *, differing: bool = False, offset: int = 0, limit: int = 25
+        self, wanted: EpisodeFilter, *, differing: bool = False, offset: int = 0, limit: int = 25
     ) -> list[tuple[TaskSummary, list[EpisodeSummary]]]:
         """A part of the tasks of these episodes, by suite and id, each with its episodes by run, agent and repeat.
 
@@ -183,7 +157,7 @@ class Catalogue:
             ids = connection.scalars(select(EPISODES.c.id).where(here, *wanted.clauses).order_by(*order))
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
             for summary in rows.summaries_of(connection, list(ids)):
-                episodes.setdefault(summary.slot[:2], []).append(summary)
+                episodes.setdefault(summary.key[:2], []).append(summary)
         return [
             (
                 TaskSummary(task=tasks[row.task_key], episodes=row.episodes),
@@ -236,31 +210,16 @@ class Catalogue:
         return None if body is None else self._page(body)
 
 
-def _of_domain(domain: str) -> ColumnElement[bool]:
-    task, rest = EPISODES.c.task, func.substr(EPISODES.c.task, len(domain) + 2)  # from within the mark on
-
-    def begins(mark: str) -> ColumnElement[bool]:
-        return func.substr(task, 1, len(domain + mark)) == domain + mark
-
-    slashed = and_(begins("/"), not_(rest.contains("/")), not_(task.contains("--")))
-    return or_(and_(begins("--"), not_(rest.contains("--"))), slashed)
-
-
-def _came_to(outcome: str) -> ColumnElement[bool]:
-    """A verdict's JSON always says its outcome, and no text within it can: there quotes are escaped."""
-    return EPISODES.c.verdict.contains(f'"outcome":"{outcome}"', autoescape=True)
-
-
 def _share(clause: ColumnElement[bool]) -> ColumnElement[int]:
     return func.coalesce(func.sum(case((clause, 1), else_=0)), 0)
 
 
-def _by_task(wanted: Wanted, differing: bool) -> Select[Any]:
+def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
     keys = (EPISODES.c.suite, EPISODES.c.task)
     columns = (*keys, func.count().label("episodes"), func.min(EPISODES.c.task_key).label("task_key"))
     query = select(*columns).where(*wanted.clauses).group_by(*keys)
     if differing:
-        successes, told = _share(_came_to("success")), _share(or_(*map(_came_to, TOLD)))
+        successes, told = _share(came_to("success")), _share(or_(*map(came_to, TOLD)))
         query = query.having(and_(successes > 0, successes < told))
     return query
 

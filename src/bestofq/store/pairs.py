@@ -111,11 +111,6 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
     return pairs
 
 
-def read_source(path: Path) -> PairSource:
-    """What drew the pairs of a file. DataError as `read_pairs`."""
-    return _read(path)[1].source
-
-
 def _read(path: Path) -> tuple[Any, _Card]:
     if not path.is_file():
         raise DataError(f"There are no preference pairs at {path}.")

@@ -12,7 +12,7 @@ Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
 
 
-class Slot(NamedTuple):
+class EpisodeKey(NamedTuple):
     """What is done at most once by one agent in one run."""
 
     suite: str
@@ -69,7 +69,7 @@ class TreeSummary:
     """A search tree without its nodes."""
 
     run: str
-    slot: Slot
+    key: EpisodeKey
     rollouts: int
     saved_at: str  # ISO 8601, UTC
 
@@ -81,7 +81,7 @@ class EpisodeSummary:
     id: str
     run: str
     agent: str
-    slot: Slot
+    key: EpisodeKey
     split: str
     status: Status
     outcome: Outcome | None

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,28 +10,16 @@ from sqlalchemy import Connection, Row, Select, func, inspect, select
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
 from bestofq.store.codec import unpack
-from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
+from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
 
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Where:
-    """Which episodes; None: any."""
-
-    run: str | None
-    agent: str | None
-    suite: str | None
-    split: str | None
-    status: Status
-
-    def __call__(self, query: Select[Any]) -> Select[Any]:
-        """The query narrowed to these episodes, in an order that does not depend on which one ended first."""
-        for name in ("run", "agent", "suite", "split", "status"):
-            if (value := getattr(self, name)) is not None:
-                query = query.where(EPISODES.c[name] == value)
-        return query.order_by(*(EPISODES.c[name] for name in _ORDER))
+def _narrowed(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
+    """The query narrowed to these episodes, in an order that does not depend on which one ended first."""
+    return query.where(*where.clauses).order_by(*(EPISODES.c[name] for name in _ORDER))
 
 
 def runs(connection: Connection) -> list[RunRecord]:
@@ -47,12 +34,12 @@ def runs(connection: Connection) -> list[RunRecord]:
     ]
 
 
-def episode_ids(connection: Connection, where: Where) -> list[str]:
-    return list(connection.scalars(where(select(EPISODES.c.id))))
+def episode_ids(connection: Connection, where: EpisodeFilter) -> list[str]:
+    return list(connection.scalars(_narrowed(select(EPISODES.c.id), where)))
 
 
-def summaries(connection: Connection, where: Where) -> list[EpisodeSummary]:
-    return [_summary(row) for row in connection.execute(where(_summary_rows()))]
+def summaries(connection: Connection, where: EpisodeFilter) -> list[EpisodeSummary]:
+    return [_summary(row) for row in connection.execute(_narrowed(_summary_rows(), where))]
 
 
 def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
@@ -61,12 +48,12 @@ def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSumm
     return [found[episode] for episode in ids if episode in found]
 
 
-def verdicts(connection: Connection, where: Where, judge: str | None) -> dict[str, dict[str, Verdict]]:
+def verdicts(connection: Connection, where: EpisodeFilter, judge: str | None) -> dict[str, dict[str, Verdict]]:
     """By judge, then by episode."""
     found: dict[str, dict[str, Verdict]] = {}
     if not inspect(connection).has_table(VERDICTS.name):  # a store of an earlier bestofq, opened read-only
         return found
-    query = where(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode))
+    query = _narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
     if judge is not None:
         query = query.where(VERDICTS.c.judge == judge)
     for row in connection.execute(query):
@@ -139,7 +126,7 @@ def _summary(row: Row[Any]) -> EpisodeSummary:
         id=row.id,
         run=row.run,
         agent=row.agent,
-        slot=Slot(row.suite, row.task, row.repeat),
+        key=EpisodeKey(row.suite, row.task, row.repeat),
         split=row.split,
         status=row.status,
         outcome=None if verdict is None else verdict.outcome,

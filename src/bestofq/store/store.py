@@ -24,8 +24,8 @@ from bestofq.store import database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.configuration import Owned, going_on
-from bestofq.store.records import EpisodeSummary, RunRecord, Slot, Status
-from bestofq.store.rows import Where
+from bestofq.store.filter import EpisodeFilter
+from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord, Status
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
 from bestofq.store.screenshots import Screenshots
 from bestofq.store.trees import Trees
@@ -187,7 +187,7 @@ class Store:
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
         """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error.
 
-        DataError when the episode is not running, or its slot has a finished episode already.
+        DataError when the episode is not running, or there is a finished episode of its key already.
         """
         status: Status = "cut" if verdict.outcome == "infra_error" else "finished"
 
@@ -248,9 +248,9 @@ class Store:
         with self._engine.connect() as connection:
             return rows.runs(connection)
 
-    def finished(self, run: str, agent: str) -> set[Slot]:
+    def finished(self, run: str, agent: str) -> set[EpisodeKey]:
         """What need not be done again."""
-        return {summary.slot for summary in self.summaries(run=run, agent=agent)}
+        return {summary.key for summary in self.summaries(run=run, agent=agent)}
 
     def unfinished(self, run: str, agent: str) -> list[EpisodeSummary]:
         """Episodes without a verdict: running, or interrupted by their process's end."""
@@ -267,7 +267,7 @@ class Store:
         status: Status = "finished",
     ) -> list[EpisodeSummary]:
         """Episodes without their steps, in the order of `episodes`."""
-        where = Where(run=run, agent=agent, suite=suite, split=split, status=status)
+        where = EpisodeFilter(run=run, agent=agent, suite=suite, split=split, status=status)
         with self._engine.connect() as connection:
             return rows.summaries(connection, where)
 
@@ -285,7 +285,7 @@ class Store:
         Episodes without a verdict (interrupted, running) come with outcome infra_error. Pages that several steps share
         are one object. Pictures come without their bytes: `screenshots.load` reads them.
         """
-        where = Where(run=run, agent=agent, suite=suite, split=split, status=status)
+        where = EpisodeFilter(run=run, agent=agent, suite=suite, split=split, status=status)
         with self._engine.connect() as connection:
             ids = rows.episode_ids(connection, where)
         for start in range(0, len(ids), _EPISODES_A_QUERY):
@@ -297,7 +297,7 @@ class Store:
         self, *, run: str | None = None, agent: str | None = None, judge: str | None = None
     ) -> dict[str, dict[str, Verdict]]:
         """What judges said of finished episodes beside the verdict in force: by judge, then by episode id."""
-        where = Where(run=run, agent=agent, suite=None, split=None, status="finished")
+        where = EpisodeFilter(run=run, agent=agent, status="finished")
         with self._engine.connect() as connection:
             return rows.verdicts(connection, where, judge)
 

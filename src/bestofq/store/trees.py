@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, and_, delete, insert, inspect, select
 from bestofq.core.errors import DataError
 from bestofq.core.tree import SearchTree
 from bestofq.store.codec import pack, unpack
-from bestofq.store.records import Slot, TreeSummary
+from bestofq.store.records import EpisodeKey, TreeSummary
 from bestofq.store.schema import TREES
 from bestofq.store.writer import Writer
 
@@ -59,7 +59,9 @@ class Trees:
             if not inspect(connection).has_table(TREES.name):
                 return []
             return [
-                TreeSummary(run=r.run, slot=Slot(r.suite, r.task, r.repeat), rollouts=r.rollouts, saved_at=r.saved_at)
+                TreeSummary(
+                    run=r.run, key=EpisodeKey(r.suite, r.task, r.repeat), rollouts=r.rollouts, saved_at=r.saved_at
+                )
                 for r in connection.execute(query)
             ]
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,17 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from bestofq.core.errors import BestOfQError
+from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.observation import Observation
+from bestofq.reports import origin
+from bestofq.reports.curve import dev_base, dev_curve
+from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
-from bestofq.store.catalogue import Wanted
+from bestofq.reports.report import Report, gather
+from bestofq.reports.rows import Selection, read_rows
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
-from bestofq.viewer.asked import OUTCOMES, Part, needed, query_of, share, text, wanted, whole
+from bestofq.viewer.asked import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.episodes import episode_view
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
@@ -28,23 +34,21 @@ from bestofq.viewer.trees import branches
 EPISODES = 50  # a page
 TASKS = 25
 TREES = 100
-ALPHA = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10), as in the settings
+RESULTS = "/results"
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 def viewer_app(store: Store, *, name: str, token: str | None = None, host: str | None = None) -> Guard:
     """Pages over a store, opened read-only. With a token only those who know it read them, else only this machine, by a
     loopback name or by `host`."""
+    return Guard(application(store, name=name), token=token, host=host)
+
+
+def application(store: Store, *, name: str, report: Report | None = None, replayed: int = 0) -> Starlette:
+    """The pages; with a report they are about what it read alone, and of its episodes so many are written as files."""
     app = Starlette(
         routes=[
-            Route("/", _runs),
-            Route("/run", _run),
-            Route("/episodes", _episodes),
-            Route("/task", _task),
-            Route("/episode/{id}", _episode),
-            Route("/compare", _compare),
-            Route("/trees", _trees),
-            Route("/tree", _tree),
+            *(Route(path, answer) for path, answer in _PAGES.items()),
             Route("/screenshots/{name}", _screenshot),
             Route("/assets/{hash}/{name}", _asset),
         ],
@@ -52,7 +56,16 @@ def viewer_app(store: Store, *, name: str, token: str | None = None, host: str |
     )
     app.state.store = store
     app.state.name = name
-    return Guard(app, token=token, host=host)
+    app.state.report = report
+    app.state.replayed = replayed
+    return app
+
+
+def handler(path: str) -> tuple[Callable[[Request], Response], dict[str, str]]:
+    """What answers this path, and what it is given."""
+    if path.startswith("/episode/"):
+        return _episode, {"id": path.rpartition("/")[2]}
+    return _PAGES[path], {}
 
 
 def _store(request: Request) -> Store:
@@ -60,8 +73,28 @@ def _store(request: Request) -> Store:
     return store
 
 
+def _size(request: Request, of_page: int) -> int:
+    """How many a page of a list shows; files are searched by the browser, so that they hold more."""
+    return of_page if request.app.state.report is None else 1000
+
+
+def _results(request: Request) -> Response:
+    store, report = _store(request), request.app.state.report
+    run, split, asked = text(request, "run"), text(request, "split"), text(request, "baseline")
+    if report is None:
+        selection = Selection(runs=None if run is None else [run], split=split)
+        try:
+            baseline = asked or read_rows(store, selection)[0].baseline()
+            options = Options(curve=dev_curve(store), curve_baseline=dev_base(store))
+            report = gather(store, replace(selection, baseline=baseline), options)
+        except DataError as error:
+            raise HTTPException(404, f"There are no results yet: {error}.") from error
+    context = {"report": report, "run": run, "origin_columns": origin.COLUMNS, "replayed": request.app.state.replayed}
+    return page(request, "results.jinja", context)
+
+
 def _runs(request: Request) -> Response:
-    return page(request, "runs.jinja", {"runs": run_lines(_store(request))})
+    return page(request, "runs.jinja", {"runs": run_lines(_store(request), only=narrowed(request).runs)})
 
 
 def _run(request: Request) -> Response:
@@ -70,9 +103,10 @@ def _run(request: Request) -> Response:
     if record is None:
         raise HTTPException(404, f"There is no run {name!r} in this store.")
     asked, differing = wanted(request), text(request, "differing") is not None
-    part = Part.of(request, store.catalogue.count_tasks(asked, differing=differing), TASKS)
-    tasks = store.catalogue.tasks(asked, differing=differing, offset=part.offset, limit=TASKS)
-    lines, trees = store.catalogue.agents(run=name), store.trees.summaries(run=name)
+    part = Part.of(request, store.catalogue.count_tasks(asked, differing=differing), _size(request, TASKS))
+    tasks = store.catalogue.tasks(asked, differing=differing, offset=part.offset, limit=part.size)
+    lines = [line for line in store.catalogue.agents(run=name) if asked.agents is None or line.agent in asked.agents]
+    trees = store.trees.summaries(run=name)
     context = {
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
@@ -92,12 +126,12 @@ def _episodes(request: Request) -> Response:
     store, asked = _store(request), wanted(request)
     if asked.run is not None and asked.run not in store.catalogue.runs():
         raise HTTPException(404, f"There is no run {asked.run!r} in this store.")
-    part = Part.of(request, store.catalogue.count(asked), EPISODES)
-    episodes = store.catalogue.episodes(asked, offset=part.offset, limit=EPISODES)
+    part = Part.of(request, store.catalogue.count(asked), _size(request, EPISODES))
+    episodes = store.catalogue.episodes(asked, offset=part.offset, limit=part.size)
     return page(request, "episodes.jinja", {"episodes": episodes, "part": part, **_filters(store, asked)})
 
 
-def _filters(store: Store, asked: Wanted) -> Mapping[str, Any]:
+def _filters(store: Store, asked: EpisodeFilter) -> Mapping[str, Any]:
     """What a list can be narrowed by, and what it is narrowed by."""
     choices = store.catalogue.choices(run=asked.run)
     domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
@@ -107,7 +141,7 @@ def _filters(store: Store, asked: Wanted) -> Mapping[str, Any]:
 def _task(request: Request) -> Response:
     store, suite, task = _store(request), needed(request, "suite"), needed(request, "task")
     run = text(request, "run")
-    found = store.catalogue.tasks(Wanted(suite=suite, task=task, run=run))
+    found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(summary, episodes)] = found
@@ -130,21 +164,24 @@ def _compare(request: Request) -> Response:
 
 def _trees(request: Request) -> Response:
     store, run = _store(request), text(request, "run")
-    every = store.trees.summaries(run=run)
-    part = Part.of(request, len(every), TREES)
-    some = every[part.offset : part.offset + TREES]
+    only = narrowed(request).runs
+    every = [tree for tree in store.trees.summaries(run=run) if only is None or tree.run in only]
+    part = Part.of(request, len(every), _size(request, TREES))
+    some = every[part.offset : part.offset + part.size]
     return page(request, "trees.jinja", {"trees": some, "part": part, "run": run})
 
 
 def _tree(request: Request) -> Response:
-    store, alpha = _store(request), share(request, "alpha", ALPHA)
+    store, report = _store(request), request.app.state.report
+    options = DEFAULTS if report is None else report.options
+    alpha, threshold = share(request, "alpha", options.alpha), share(request, "threshold", options.threshold)
     run, suite, task = (needed(request, name) for name in ("run", "suite", "task"))
     repeat = whole(request, "repeat", 0)
     tree = store.trees.load(run, suite, task, repeat=repeat)
     if tree is None:
         raise HTTPException(404, f"There is no search tree of task {task!r} of {suite} in run {run!r}.")
-    context = {"run": run, "repeat": repeat, "tree": tree, "alpha": alpha}
-    context |= {"drawn": branches(tree, alpha=alpha), "spent": spent_by_role(tree.usage)}
+    context = {"run": run, "repeat": repeat, "tree": tree, "alpha": alpha, "threshold": threshold}
+    context |= {"drawn": branches(tree, alpha=alpha, threshold=threshold), "spent": spent_by_role(tree.usage)}
     return page(request, "tree.jinja", context)
 
 
@@ -160,6 +197,19 @@ def _asset(request: Request) -> Response:
     if found is None or request.path_params["hash"] != ASSETS_HASH:
         raise HTTPException(404, "The viewer has no such file.")
     return Response(found[0], headers=_FOREVER, media_type=found[1])
+
+
+_PAGES: Mapping[str, Callable[[Request], Response]] = {
+    "/": _runs,
+    RESULTS: _results,
+    "/run": _run,
+    "/episodes": _episodes,
+    "/task": _task,
+    "/episode/{id}": _episode,
+    "/compare": _compare,
+    "/trees": _trees,
+    "/tree": _tree,
+}
 
 
 def _pictures(store: Store) -> Callable[[Observation], str | None]:

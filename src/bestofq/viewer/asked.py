@@ -1,13 +1,13 @@
 """What an address asks for; what it says wrong is answered by a sentence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from bestofq.core.decision import Outcome
-from bestofq.store.catalogue import Wanted
+from bestofq.store.filter import EpisodeFilter
 from bestofq.viewer.pages import address
 
 OUTCOMES = (*get_args(Outcome), "running", "interrupted")
@@ -48,17 +48,35 @@ def share(request: Request, name: str, default: float) -> float:
     return given
 
 
-def query_of(asked: Wanted) -> dict[str, str]:
+def query_of(asked: EpisodeFilter) -> dict[str, str]:
     """The parameters of an address that narrow a list to these episodes; inverse of `wanted`."""
     return {name: value for name in _FILTERS if (value := getattr(asked, name)) is not None}
 
 
-def wanted(request: Request) -> Wanted:
+def wanted(request: Request) -> EpisodeFilter:
     """The episodes that an address narrows a list to (404 on an outcome that is none)."""
     given = {name: text(request, name) for name in _FILTERS}
     if given["outcome"] not in (None, *OUTCOMES):
         raise HTTPException(404, f"There is no outcome {given['outcome']!r}: there are {', '.join(OUTCOMES)}.")
-    return Wanted(**given)
+    return replace(
+        narrowed(request),
+        run=given["run"],
+        agent=given["agent"],
+        suite=given["suite"],
+        outcome=given["outcome"],
+        domain=given["domain"],
+        find=given["find"],
+    )
+
+
+def narrowed(request: Request) -> EpisodeFilter:
+    """The episodes that these pages are about: all, or those that a report was made of."""
+    report = request.app.state.report
+    return (
+        EpisodeFilter()
+        if report is None
+        else EpisodeFilter(runs=report.read.runs, agents=report.read.agents, split=report.read.split)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,23 @@
 """One episode at one of its steps, and what else there is of its task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from bestofq.core.actions import Targeted
 from bestofq.core.observation import Observation
+from bestofq.reports.charts import values_svg
 from bestofq.reports.costs import Spent
-from bestofq.store.catalogue import Head, Place, Wanted
+from bestofq.reports.svg import inline
+from bestofq.reports.values import ValuePath, valued_steps
+from bestofq.store.catalogue import Head, Place
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary, StepSummary, TreeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.asked import query_of
-from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address
 from bestofq.viewer.steps import (
     Bar,
@@ -27,6 +32,7 @@ from bestofq.viewer.steps import (
     viewport,
 )
 
+CHART = (1100.0, 180.0)  # width and height
 SIBLINGS = 60  # other episodes of the same task that are offered to compare with
 
 
@@ -61,7 +67,7 @@ class EpisodeView:
     followed: bool
     now: StepView
     scores: Scores
-    chart: Chart | None
+    chart: Markup | None  # V, the chosen score and the others' over steps; None where there is nothing to compare
     spent: Sequence[tuple[str, Spent]]
     siblings: Sequence[EpisodeSummary]
     trees: Sequence[TreeSummary]
@@ -86,7 +92,7 @@ class EpisodeView:
         return None if episode is None else address(f"/episode/{episode}", **self.listed)
 
 
-def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -> EpisodeView | None:
+def episode_view(store: Store, episode: str, asked: str | None, among: EpisodeFilter) -> EpisodeView | None:
     """None where there is no such episode; 404 where it has no such step. `asked`: from 1, `end`, or None: the first
     step, while it runs the newest. `among`: the list it was opened from."""
     head = store.catalogue.head(episode)
@@ -97,14 +103,14 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
     scores = Scores.of(decisions)
     running = head.summary.status == "running" and store.is_written
     at = _position(asked, len(steps), running)
-    slot = head.summary.slot
-    trees = store.trees.summaries(suite=slot.suite, task=slot.task)
-    own = store.trees.load(head.summary.run, slot.suite, slot.task, repeat=slot.repeat)
+    key = head.summary.key
+    trees = store.trees.summaries(suite=key.suite, task=key.task)
+    own = store.trees.load(head.summary.run, key.suite, key.task, repeat=key.repeat)
     place = None if own is None else TreePlace.after(own, decisions[:at])
-    if among == Wanted():
-        among = Wanted(run=head.summary.run, agent=head.summary.agent)
-    siblings = store.catalogue.episodes(Wanted(suite=slot.suite, task=slot.task), limit=SIBLINGS)
-    return EpisodeView(
+    if not query_of(among):
+        among = replace(among, run=head.summary.run, agent=head.summary.agent)
+    siblings = store.catalogue.episodes(EpisodeFilter(suite=key.suite, task=key.task), limit=SIBLINGS)
+    view = EpisodeView(
         head=head,
         steps=steps,
         at=at,
@@ -112,13 +118,35 @@ def episode_view(store: Store, episode: str, asked: str | None, among: Wanted) -
         followed=running and asked is None,
         now=step_view(store, episode, steps, at, scores, place),
         scores=scores,
-        chart=Chart.of(steps),
+        chart=None,
         spent=spent_by_role((*(u for decision in decisions for u in decision.usage), *head.summary.unstepped)),
         siblings=[other for other in siblings if other.id != episode],
         trees=trees,
         listed=query_of(among),
         place=store.catalogue.beside(head.summary, among),
     )
+    return replace(view, chart=chart(view))
+
+
+def chart(view: EpisodeView) -> Markup | None:
+    """Fig. 12 of an episode, with links to its steps; None where its scores do not differ, or are not all numbers."""
+    decisions = [step.decision for step in view.steps]
+    if not view.scores.values:  # V is the value of something else
+        decisions = [decision.model_copy(update={"state_value": None}) for decision in decisions]
+    values = [v for d in decisions for v in (*d.scores, d.state_value) if v is not None]
+    if not view.scores.told or not all(map(isfinite, values)):
+        return None
+    summary = view.head.summary
+    path = ValuePath(
+        episode=summary.id,
+        run=summary.run,
+        agent=summary.agent,
+        task=summary.key.task,
+        goal=view.head.task.goal,
+        outcome=summary.outcome or summary.status,
+        steps=valued_steps(decisions),
+    )
+    return inline(values_svg(path, size=CHART, now=None if view.ended else view.at, to=view.to))
 
 
 def step_view(

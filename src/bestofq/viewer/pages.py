@@ -1,5 +1,6 @@
 """Templates to answers: Jinja escapes every value, and a page that did not change is not sent again."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -13,7 +14,8 @@ from jinja2.runtime import Context
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bestofq.reports.svg import PALETTE
+from bestofq.reports.diagnosis import Figure
+from bestofq.reports.svg import PALETTE, STYLE
 from bestofq.store.records import EpisodeSummary, TreeSummary
 
 _TEMPLATES = Environment(
@@ -78,17 +80,24 @@ def mood(outcome: str | None) -> str:
 
 def tree_address(tree: TreeSummary) -> str:
     """The address of a search tree."""
-    return address("/tree", run=tree.run, suite=tree.slot.suite, task=tree.slot.task, repeat=tree.slot.repeat)
+    return address("/tree", run=tree.run, suite=tree.key.suite, task=tree.key.task, repeat=tree.key.repeat)
 
 
+def figure_file(figure: Figure) -> str:
+    """The figure's file; an agent's name in it may hold anything."""
+    return re.sub(r"[^\w.@-]+", "-", figure.name) + ".svg"
+
+
+ENDINGS = ("csv", "json", "tex", "md")
+"""The files of a table in an exported report."""
 ASSETS = {
-    "viewer.css": (PALETTE + _asset("viewer.css"), "text/css"),
+    "viewer.css": (PALETTE + STYLE + _asset("viewer.css"), "text/css"),
     "viewer.js": (_asset("viewer.js"), "text/javascript"),
 }
 """What pages load, by name: text and media type."""
 ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexdigest()[:12]
 
-_TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}")
+_TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
 _TEMPLATES.filters.update(
     number=number,
     moment=moment,
@@ -97,13 +106,14 @@ _TEMPLATES.filters.update(
     tree_address=tree_address,
     standing=standing,
     plural=plural,
+    figure_file=figure_file,
 )
 
 
 def page(request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> Response:
     """The template as an answer, or 304 to a browser that holds the same."""
     state = request.app.state
-    around = {"store": state.name, "written": state.store.is_written}
+    around = {"store": state.name, "written": state.store.is_written, "offline": state.report is not None}
     body = _TEMPLATES.get_template(template).render({**around, **context}).encode()
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache, private"}

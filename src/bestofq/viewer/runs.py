@@ -1,5 +1,6 @@
 """The runs of a store as lines of a table."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bestofq.store.records import AgentSummary, TreeSummary
@@ -43,11 +44,12 @@ class RunLine:
         return max([*(line.last_at for line in self.lines), *(tree.saved_at for tree in self.trees)], default="")
 
 
-def run_lines(store: Store) -> list[RunLine]:
-    """As the catalogue orders them."""
-    lines: dict[str, list[AgentSummary]] = {name: [] for name in store.catalogue.runs()}
+def run_lines(store: Store, *, only: Collection[str] | None = None) -> list[RunLine]:
+    """As the catalogue orders them; `only` these runs."""
+    lines: dict[str, list[AgentSummary]] = {name: [] for name in store.catalogue.runs() if only is None or name in only}
     for line in store.catalogue.agents():
-        lines.setdefault(line.run, []).append(line)
+        if line.run in lines:
+            lines[line.run].append(line)
     trees: dict[str, list[TreeSummary]] = {}
     for tree in store.trees.summaries():
         trees.setdefault(tree.run, []).append(tree)

@@ -7,7 +7,8 @@ from starlette.exceptions import HTTPException
 
 from bestofq.core.actions import Action, identity
 from bestofq.reports.costs import Spent
-from bestofq.store.catalogue import Head, Wanted
+from bestofq.store.catalogue import Head
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary, StepSummary
 from bestofq.store.store import Store
 from bestofq.viewer.episodes import SIBLINGS, StepView, step_view
@@ -44,7 +45,7 @@ class SideBySide:
 def side_by_side(store: Store, left: str, right: str) -> SideBySide:
     """404 where one is not there, or they are of different tasks."""
     one, other = _side(store, left), _side(store, right)
-    if (task := one.head.summary.slot[:2]) != other.head.summary.slot[:2]:
+    if (task := one.head.summary.key[:2]) != other.head.summary.key[:2]:
         raise HTTPException(404, "These two episodes are of different tasks: choose two of the same.")
     one, other = (replace(side, scores=side.scores.beside(by.scores)) for side, by in ((one, other), (other, one)))
     rows = [(one.view(store, at), other.view(store, at)) for at in range(max(one.pages, other.pages))]
@@ -56,7 +57,7 @@ def side_by_side(store: Store, left: str, right: str) -> SideBySide:
         right=other,
         rows=rows,
         parted=parted if parted < max(len(one.steps), len(other.steps)) else None,
-        others=store.catalogue.episodes(Wanted(suite=task[0], task=task[1]), limit=SIBLINGS),
+        others=store.catalogue.episodes(EpisodeFilter(suite=task[0], task=task[1]), limit=SIBLINGS),
     )
 
 

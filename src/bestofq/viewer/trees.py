@@ -1,12 +1,22 @@
 """A search tree as nested lists: for each action its visits, Q̃, Q̂ and their blend (Agent Q, Eq. 10)."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
 from bestofq.core.tree import Ending, SearchTree
-from bestofq.search.pairs import blended
+from bestofq.search.pairs import blended, node_pairs
 from bestofq.viewer.steps import FED, UNIT, Bar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A preference pair that a node is one side of (Agent Q, Algorithm 1)."""
+
+    chosen: bool
+    other: str  # the other action in words
+    margin: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +32,7 @@ class Node:
     page: Observation | None
     on_way: bool
     open: bool
+    pairs: tuple[Pair, ...]
     children: tuple["Node", ...]
 
 
@@ -33,18 +44,28 @@ class Branches:
     way: tuple[int, ...]
     tried: int
     deepest: int
+    pairs: int
 
 
 def most_taken(tree: SearchTree) -> list[int]:
-    """From the root on the child of most visits, of equal ones the one of higher Q̃, as far as search went."""
+    """From the root on the child of most visits, of equal ones the one of higher Q̃, as far as search went; among what
+    leads to full reward, where any rollout came to it."""
+    won = [n for n in range(1, len(tree)) if tree.ending[n] == "ended" and tree.reward[n] >= 1 and tree.visits[n]]
+    leading = {node for n in won for node in tree.path(n)}
     way = [0]
-    while tried := [child for child in tree.children(way[-1]) if tree.visits[child]]:
+    while tried := [c for c in tree.children(way[-1]) if tree.visits[c] and (not won or c in leading)]:
         way.append(max(tried, key=lambda child: (tree.visits[child], tree.value[child])))
     return way
 
 
-def branches(tree: SearchTree, *, alpha: float, unfolded: int = 1) -> Branches:
-    """Children by visits, then by blended Q; unfolded along the way most taken, and down to a depth."""
+def branches(tree: SearchTree, *, alpha: float, threshold: float, unfolded: int = 1) -> Branches:
+    """Children by visits, then by blended Q, with the pairs at α and this threshold; unfolded along the way most taken,
+    and down to a depth."""
+    pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
+    sides: dict[int, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        sides[pair.chosen].append(Pair(chosen=True, other=_label(tree, pair.rejected), margin=pair.margin))
+        sides[pair.rejected].append(Pair(chosen=False, other=_label(tree, pair.chosen), margin=pair.margin))
     children: dict[int, list[int]] = {}
     for child, parent in enumerate(tree.parent):
         children.setdefault(parent, []).append(child)
@@ -69,6 +90,7 @@ def branches(tree: SearchTree, *, alpha: float, unfolded: int = 1) -> Branches:
             page=None if tree.page[number] < 0 else tree.pages[tree.page[number]],
             on_way=number in way,
             open=number in way or tree.depth[number] - tree.depth[0] < unfolded,
+            pairs=tuple(sides[number]),
             children=tuple(made[child] for child in below),
         )
     return Branches(
@@ -76,7 +98,13 @@ def branches(tree: SearchTree, *, alpha: float, unfolded: int = 1) -> Branches:
         way=tuple(way),
         tried=sum(1 for visits in tree.visits[1:] if visits),
         deepest=max(tree.depth) - tree.depth[0],
+        pairs=len(pairs),
     )
+
+
+def _label(tree: SearchTree, node: int) -> str:
+    candidate = tree.candidate[node]
+    return "" if candidate is None else candidate.label
 
 
 def _bars(tree: SearchTree, node: int, alpha: float, siblings: int) -> tuple[Bar, ...]:

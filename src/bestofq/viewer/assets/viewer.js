@@ -2,6 +2,7 @@
 /* What links and forms cannot do: keys, pages that grow, filters that apply themselves, trees that unfold at once.
    What is fetched is the same page again; its parts that differ take the place of the old ones. */
 
+const offline = document.documentElement.hasAttribute("data-offline"); // files: each step is a page of its own
 const EVERY = 1000; // milliseconds between two looks at a page that may grow
 let tag = null;
 let shown = location.pathname + location.search;
@@ -70,8 +71,8 @@ async function show(address, headers) {
 const inTurn = (job) => {
   doing = doing.then(job).catch(() => {});
 };
-const follow = (address) => show(address, {}).catch(() => location.assign(address));
-const keyed = (key) => document.querySelector(`a[data-key="${CSS.escape(key)}"]`);
+const follow = (address) => (offline ? location.assign(address) : show(address, {}).catch(() => location.assign(address)));
+const keyed = (key) => document.querySelector(`a[href][data-key="${CSS.escape(key)}"]`);
 
 function look() {
   setTimeout(look, EVERY);
@@ -99,7 +100,7 @@ addEventListener("click", (event) => {
   const fold = event.target.closest?.("[data-fold]")?.dataset.fold;
   if (fold) for (const details of document.querySelectorAll(".tree details")) details.open = fold === "open";
   const link = event.target.closest?.(".steps a, .chart a");
-  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  if (!link || offline || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
   const address = new URL(link.getAttribute("href"), location.href).href;
   inTurn(() => follow(address));
@@ -110,6 +111,17 @@ addEventListener("change", (event) => {
     event.target.form.requestSubmit();
   }
   if (event.target.matches("input[data-toggle]")) sessionStorage.setItem(event.target.id, event.target.checked);
+});
+
+/* In files, where no server narrows a list: rows that hold all the words. */
+addEventListener("input", () => {
+  const words = (document.querySelector("input[data-rows]")?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const linked = document.querySelector("input[data-linked]")?.checked;
+  if (!offline) return;
+  for (const row of document.querySelectorAll("table.rows tbody tr")) {
+    const said = row.textContent.toLowerCase();
+    row.hidden = !words.every((word) => said.includes(word)) || (linked && !row.querySelector("a[href*='episode']"));
+  }
 });
 
 addEventListener("popstate", () => {

@@ -1,0 +1,164 @@
+"""The viewer's pages as files that open from disk: without a server, without a network.
+
+    index.html          tables and figures, where each row comes from
+    pages/              runs, episodes step by step, search trees
+    tables/, figures/   for papers and other programs
+    screenshots/, assets/
+
+The pages are those that `bestofq view` serves; links between them are made relative, and
+what was not written is no link.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from html import unescape
+from pathlib import Path
+from shutil import copyfile
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from bestofq.reports.report import Report
+from bestofq.reports.table import write_tables
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+from bestofq.viewer.app import RESULTS, application, handler
+from bestofq.viewer.pages import ASSETS, ENDINGS, figure_file, tree_address
+
+EPISODES = 40  # that can be stepped through
+_KEPT = {"/": (), "/run": ("run", "page"), "/episodes": ("page",), "/trees": ("page",)}
+"""Pages of which there is one a run or a part of a list, and what their addresses may say."""
+_LINK = re.compile(r' (href|src|action)="(/[^"]*)"')  # texts of pages cannot match: their quotes are escaped
+
+
+def export(store: Store, found: Report, folder: Path, *, title: str, max_episodes: int = EPISODES) -> Path:
+    """Write a report and what it is about to `folder`, made where it is not there; return its `index.html`.
+
+    At most `max_episodes` episodes can be stepped through, whole tasks spread evenly; the others are listed only.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tables(found.tables, folder / "tables", ENDINGS)
+    (folder / "figures").mkdir(exist_ok=True)
+    for figure in found.figures:
+        (folder / "figures" / figure_file(figure)).write_text(figure.svg, encoding="utf-8")
+    (folder / "assets").mkdir(exist_ok=True)
+    for name, (text, _) in ASSETS.items():
+        (folder / "assets" / name).write_text(text, encoding="utf-8")
+    chosen = choose(found.episodes, max_episodes)
+    _Export(store, found, folder, title, {episode.id for episode in chosen}).write()
+    return folder / "index.html"
+
+
+def choose(episodes: Sequence[EpisodeSummary], at_most: int) -> list[EpisodeSummary]:
+    """The episodes to step through: whole tasks, spread evenly over all tasks, the first try of each agent."""
+    if at_most < 1:
+        return []
+    tasks: dict[tuple[str, str], dict[str, EpisodeSummary]] = {}
+    for episode in episodes:
+        tasks.setdefault(episode.key[:2], {}).setdefault(episode.agent, episode)
+    agents = max((len(task) for task in tasks.values()), default=1)
+    count = min(len(tasks), max(1, at_most // agents))
+    every = [list(tasks.values())[i * len(tasks) // count] for i in range(count)] if count else []
+    return [episode for task in every for episode in task.values()][:at_most]
+
+
+class _Export:
+    """Pages from `RESULTS` on, each once, along the links that are kept."""
+
+    def __init__(self, store: Store, found: Report, folder: Path, title: str, episodes: set[str]) -> None:
+        self._store = store
+        self._folder = folder
+        self._episodes = episodes
+        self._trees = {unescape(tree_address(tree)) for tree in found.trees}
+        self._app = application(store, name=title, report=found, replayed=len(episodes))
+
+    def write(self) -> None:
+        waiting, seen = [RESULTS], {RESULTS}
+        while waiting:
+            address = waiting.pop()
+            file = self._folder / _file(address)
+            file.parent.mkdir(exist_ok=True)
+            text = bytes(self._get(address).body).decode()
+            file.write_text(_LINK.sub(partial(self._link, file.parent), text), encoding="utf-8")
+            for link in self._onward(text):
+                if link not in seen:
+                    seen.add(link)
+                    waiting.append(link)
+
+    def _get(self, address: str) -> Response:
+        parts = urlsplit(address)
+        answer, given = handler(parts.path)
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": parts.path,
+            "root_path": "",
+            "query_string": parts.query.encode(),
+            "headers": [],
+            "path_params": given,
+            "app": self._app,
+        }
+        return answer(Request(scope))
+
+    def _onward(self, text: str) -> Iterator[str]:
+        for found in _LINK.finditer(text):
+            if found[1] == "href" and (kept := self._kept(unescape(found[2]))) is not None:
+                yield kept
+
+    def _link(self, here: Path, link: re.Match[str]) -> str:
+        """The attribute as it is in a file; nothing where what it leads to is not written."""
+        address, up = unescape(link[2]), "" if here == self._folder else "../"
+        path = urlsplit(address).path
+        if path.startswith("/assets/"):
+            return f' {link[1]}="{up}assets/{path.rpartition("/")[2]}"'
+        if path.startswith("/screenshots/"):
+            return self._picture(link[1], path.rpartition("/")[2], up)
+        kept = self._kept(address) if link[1] == "href" else None
+        return "" if kept is None else f' href="{up}{_file(kept)}"'
+
+    def _picture(self, attribute: str, name: str, up: str) -> str:
+        file = self._store.screenshots.named(name)
+        if file is None:
+            return ""
+        to = self._folder / "screenshots" / file.name
+        to.parent.mkdir(exist_ok=True)
+        if not to.exists():
+            copyfile(file, to)
+        return f' {attribute}="{up}screenshots/{file.name}"'
+
+    def _kept(self, address: str) -> str | None:
+        """The address by which a page is written; None where it is not."""
+        parts = urlsplit(address)
+        query = dict(parse_qsl(parts.query))
+        if parts.path == RESULTS or address in self._trees:
+            return address
+        if parts.path.startswith("/episode/"):
+            known = parts.path.rpartition("/")[2] in self._episodes
+            return (
+                _address(parts.path, {"step": step} if (step := query.get("step", "1")) != "1" else {})
+                if known
+                else None
+            )
+        allowed = _KEPT.get(parts.path)
+        return None if allowed is None or not query.keys() <= {*allowed} else _address(parts.path, query)
+
+
+def _address(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _file(address: str) -> str:
+    """Where a page lies in the folder; its names may hold anything."""
+    if address == RESULTS:
+        return "index.html"
+    parts = urlsplit(address)
+    if parts.path.startswith("/episode/"):  # ids and steps are fit for a file's name
+        return (
+            f"pages/{'-'.join([parts.path.strip('/').replace('/', '-'), *(v for _, v in parse_qsl(parts.query))])}.html"
+        )
+    words = "-".join([parts.path.strip("/") or "runs", *(value for _, value in parse_qsl(parts.query))])
+    name = re.sub(r"[^\w.-]+", "-", words, flags=re.ASCII)[:60]
+    return f"pages/{name}-{sha256(address.encode()).hexdigest()[:8]}.html"

@@ -1,0 +1,87 @@
+"""Every table and figure of some runs."""
+
+import re
+from pathlib import Path
+
+from report_nouns import PROVENANCE, page, record, task
+
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Usage
+from bestofq.core.tree import SearchTree
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.figures import CurvePoint
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection
+from bestofq.reports.searches import search_rows, search_table
+from bestofq.reports.stats import Measure
+from bestofq.store.store import Store
+
+
+async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for repeat in (0, 1):
+            for name in "abcd":
+                await record(store, "best-of-q", task(name), repeat, 2)
+                await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
+        found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
+        curve = [CurvePoint(episodes=9, successes=4, success=0.5)]
+        drawn = gather(store, Selection(baseline="prompting"), Options(curve=curve)).figures
+    tables = {table.name: table for table in found.tables}
+    assert set(tables) >= {"agents", "reliability", "recall", "calibration", "behaviour", "spending", "differences"}
+    index = (Path(__file__).parents[2] / "docs" / "paper-index.md").read_text("utf-8")
+    assert set(re.findall(r"`tables/([\w-]+)", index)) - {"domains"} <= set(tables)  # these tasks have no domain
+    figures = {re.sub(r"-(AGENT|ID)$", "", name) for name in re.findall(r"`figures/([\w-]+)", index)}
+    assert len(figures) > 5
+    assert [name for name in figures if not any(figure.name.startswith(name) for figure in drawn)] == []
+    what = {row.cells[2] for row in tables["differences"].rows}
+    assert {"pass@2", "task variance", "candidate recall", "ranker's regret", "ECE of Q", "tokens / success"} <= what
+    for table in tables.values():
+        for row in table.rows:
+            for column, cell in zip(table.columns, row.cells, strict=True):
+                bare = isinstance(cell, Measure) and cell.value is not None and cell.interval is None
+                assert not bare, (table.name, column.name, row.cells)
+                within_runs = column.name.startswith("±")
+                stored = table.name in ("values", "prices")  # numbers as they are, no estimates
+                assert not isinstance(cell, float) or within_runs or stored, (table.name, column.name)
+
+
+async def test_searches_alone_are_a_report_too(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("search", {}, PROVENANCE)
+        failed, solved = search_tree("failed", 0.0), search_tree("solved", 1.0)
+        for tree in (failed, solved):
+            await store.trees.save("search", tree)
+        found = gather(store, options=Options(alpha=0.85))
+        one = gather(store, options=Options(max_trees=1))
+        await store.begin_run("eval", {}, PROVENANCE)
+        await record(store, "prompting", task("a"), 0, 1)
+        both = gather(store)
+        (row,) = search_rows(store, ["eval", "search"], alpha=0.5, threshold=0.2)
+    assert [table.name for table in found.tables] == ["searches"]
+    assert [tree.key.task for tree in one.trees] == ["solved"]
+    assert {"agents", "searches"} <= {table.name for table in both.tables}
+    assert {*both.made} == {"prompting", "searches of search"}
+    assert (row.trees, row.rollouts, row.nodes, row.solved, row.pairs) == (2, 4, 6, 1, 1)
+    (texts,) = search_table([row]).texts()
+    assert texts[:6] == ("search", "2", "4", "6", "50.0 [0.0, 100.0]", "0.250 [0.000, 0.500]")
+
+
+def search_tree(name: str, reward: float) -> SearchTree:
+    """Two actions, each tried once; the first brings the reward."""
+    candidates = (Candidate(action=Click(mark=mark), label=f"link {mark}") for mark in (1, 2))
+    return SearchTree(
+        task=task(name),
+        parent=(-1, 0, 0),
+        depth=(0, 1, 1),
+        visits=(2, 1, 1),
+        value=(reward / 2, reward, 0.0),
+        prior=(None, 0.5, 0.5),
+        reward=(0.0, reward, 0.0),
+        ending=("open", "ended", "ended"),
+        expanded=(True,) * 3,
+        candidate=(None, *candidates),
+        page=(0, -1, -1),
+        pages=(page(0),),
+        usage=(Usage(role="proposer", calls=7), Usage(role="critic", calls=3)),
+    )

@@ -1,0 +1,149 @@
+"""The exported pages in a real Chromium, opened from disk."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page
+from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
+
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection
+from bestofq.rollouts.episode import run_episode
+from bestofq.store.store import Store
+from bestofq.viewer.export import export
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+HOSTILE = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2"> href="/run" <!-- {{ 7 * 7 }}'
+
+
+@dataclass
+class Opened:
+    """A page and what it asked for or complained of."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    async def text(self, selector: str) -> str:
+        return await self.page.locator(selector).first.inner_text()
+
+    async def follow(self, words: str) -> None:
+        await self.page.get_by_role("link", name=words, exact=True).first.click()
+
+
+@asynccontextmanager
+async def opened(chromium: Browser, path: Path) -> AsyncIterator[Opened]:
+    async with asyncio.timeout(120), await chromium.new_page(viewport={"width": 1300, "height": 900}) as page:
+        it = Opened(page)
+        page.set_default_timeout(30_000)
+        page.on("request", lambda request: it.requests.append(request.url))
+        page.on("console", lambda message: it.complaints.append(message.text))
+        page.on("pageerror", lambda error: it.complaints.append(str(error)))
+        await page.goto(path.as_uri())
+        yield it
+
+
+def links_of(folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in sorted(folder.rglob("*.html"))]
+
+
+def missing(files: set[str]) -> list[str]:
+    return [file for file in files if file and not Path(file).exists()]
+
+
+async def test_the_pages_open_from_disk_and_lead_to_each_other(
+    chromium: Browser, shop: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    out = tmp_path_factory.mktemp("report")
+    with Store.open(shop, read_only=True) as store:
+        index = export(store, gather(store, Selection(baseline="hasty")), out, title="A <report>")
+    async with opened(chromium, index) as it:
+        assert await it.text("h1") == "A <report>"
+        assert "4 of 4 episodes can be stepped through" in " ".join((await it.text("main")).split())
+        assert "100.0 [" in await it.text("#agents >> xpath=.. >> table")
+        assert await it.page.locator("figure svg").count() > 3
+        fill = await it.page.locator("figure svg .bar").first.evaluate("bar => getComputedStyle(bar).fill")
+        assert fill != "rgb(0, 0, 0)"  # the style is let through by the page's policy
+        links = await it.page.eval_on_selector_all("a", "links => links.map(a => a.href)")
+        files = {link.partition("#")[0].removeprefix("file://") for link in links if "#" not in link}
+        assert len(files) > 20
+        assert missing(files) == []
+
+        await it.follow("Episodes")
+        rows = it.page.locator("table.rows tbody tr:visible")
+        assert await rows.count() == 4
+        await it.page.locator("input[data-rows]").fill("KETTLES hasty")
+        assert await rows.count() == 1
+        await rows.locator("a").first.click()
+        where = it.page.locator("output")
+        await where.filter(has_text="Step 1 of 2").wait_for()
+        assert await it.page.locator(".candidates li").count() == 2
+        shown = it.page.locator(".picture img")
+        assert await shown.evaluate("image => image.decode().then(() => image.naturalWidth)") == 640
+        assert await it.page.locator(".chart circle.other").count() > 0
+        for key, words in (("ArrowRight", "Step 2 of 2"), ("ArrowRight", "End"), ("Home", "Step 1 of 2")):
+            await it.page.keyboard.press(key)
+            await where.filter(has_text=words).wait_for()
+        await it.page.locator(".chart a").nth(1).click(force=True)
+        await where.filter(has_text="Step 2 of 2").wait_for()
+        await it.follow("Runs")
+        await it.follow("eval")
+        assert await it.page.locator("#tasks .dot.good").count() == 2 + 1  # and the key's
+        await it.follow("Results")
+        await it.page.locator("#trees >> xpath=.. >> tbody a").first.click()
+        assert (await it.text(".node .bars")).split()[-1] == "0.450"
+        assert await it.page.locator("form:visible, select:visible").count() == 0
+        assert [url for url in it.requests if not url.startswith(("file:", "data:"))] == []
+        assert it.complaints == []
+    for page in links_of(out):
+        assert 'href="/' not in (out / page).read_text("utf-8")
+
+
+async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browser, tmp_path: Path) -> None:
+    task = shop_task(HOSTILE, HOSTILE)
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run(HOSTILE, {}, PROVENANCE)
+        agent = shop_agent(HOSTILE, HOSTILE)
+        await run_episode(ShopEnv(HOSTILE), agent, task, store=store, run=HOSTILE, provenance=PROVENANCE)
+        await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).frozen())
+        index = export(store, gather(store), tmp_path / "out", title=HOSTILE)
+    async with opened(chromium, index) as it:
+        assert await it.text("h1") == HOSTILE
+        for page in links_of(tmp_path / "out"):
+            await it.page.goto((tmp_path / "out" / page).as_uri())
+            assert await it.page.evaluate("window.broken") is None
+            assert await it.page.locator("img[src=x]").count() == 0
+        assert [url for url in it.requests if not url.startswith(("file:", "data:"))] == []
+        assert it.complaints == []
+
+
+async def test_the_policy_refuses_scripts_and_requests_even_if_markup_got_in(chromium: Browser, shop: Path) -> None:
+    with Store.open(shop, read_only=True) as store:
+        index = export(store, gather(store), shop / "out", title="T")
+    text = index.read_text("utf-8")
+    bad = '<script>window.broken=1</script><img src="http://127.0.0.1:9/x">'
+    index.write_text(text.replace("<main>", f"<main>{bad}"), "utf-8")
+    async with opened(chromium, index) as it:
+        await it.page.locator("#agents").wait_for()
+        assert await it.page.evaluate("window.broken") is None
+        assert any("script" in complaint for complaint in it.complaints)
+        assert any("127.0.0.1:9" in complaint and "img-src" in complaint for complaint in it.complaints)
+
+
+async def test_pages_are_about_the_chosen_runs_alone_and_the_rest_is_listed(shop: Path) -> None:
+    with Store.open(shop) as store:
+        await store.begin_run("secret", {}, PROVENANCE)
+        await run_episode(ShopEnv(), shop_agent("spy"), shop_task(), store=store, run="secret", provenance=PROVENANCE)
+        found = gather(store, Selection(runs=["eval"]))
+        out = export(store, found, shop / "out", title="T", max_episodes=2).parent
+    whole = {page: (out / page).read_text("utf-8") for page in links_of(out)}
+    assert not any("secret" in text.partition("<main")[0] for text in whole.values())
+    listed = next(text for page, text in whole.items() if page.startswith("pages/episodes"))
+    assert (listed.count("kettles--0"), listed.count("mugs--0"), listed.count("spy")) == (2, 2, 0)
+    assert len({page.split("-")[1].removesuffix(".html") for page in whole if page.startswith("pages/episode-")}) == 2
+    assert "2 of 4 episodes" in " ".join(whole["index.html"].split())
+    assert not any(page.startswith("pages/tree-") for page in whole)
