@@ -17,10 +17,10 @@ check: setup
 	$(MAKE) test
 
 experiment: setup
-	$(BIN)/bestofq experiment --config experiments/webshop-pocket/config.toml $(ARGS)
+	$(BIN)/python -m experiments best-of-q --config experiments/webshop-pocket/config.toml $(ARGS)
 
 results: setup
-	$(BIN)/bestofq results $(ARGS)
+	$(BIN)/python -m experiments results $(ARGS)
 
 setup:
 	@scripts/setup.sh

@@ -27,6 +27,7 @@ from bestofq.learning.batches import Batches
 from bestofq.learning.iql import IQL, IQLConfig
 from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
 
+PAPER = NetworkConfig(project=1024, hidden="paper")  # B.2, at any width of the vectors
 Run = Callable[[int], float]  # steps -> seconds
 
 
@@ -63,7 +64,7 @@ def plain(data: Transitions, config: IQLConfig) -> Run:
     """Equations 3 and 4 as one would first write them: float32, no autocast, default Adam, no tricks."""
     torch.manual_seed(config.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    q, v = QNetwork(data.dim).to(device), VNetwork(data.dim).to(device)
+    q, v = QNetwork(data.dim, PAPER).to(device), VNetwork(data.dim, PAPER).to(device)
     target = copy.deepcopy(q).eval()
     optimizers = [torch.optim.Adam(n.parameters(), config.lr_q, weight_decay=config.weight_decay) for n in (q, v)]
     schedules = [torch.optim.lr_scheduler.CosineAnnealingLR(o, config.steps) for o in optimizers]
@@ -162,9 +163,9 @@ def main() -> None:
     results = {}
     for dim in given.dims:
         data = random_transitions(dim, 4000, given.seed)
-        config = IQLConfig(seed=given.seed)
+        config = IQLConfig(seed=given.seed, network=PAPER)
         contenders = {"train_iql": ours(data, config), "plain PyTorch": plain(data, config)}
-        direct = config.model_copy(update={"network": NetworkConfig(project=None)})
+        direct = config.model_copy(update={"network": PAPER.model_copy(update={"project": None})})
         contenders["train_iql, project=None"] = ours(data, direct)
         process = None
         if given.d3rlpy_python:

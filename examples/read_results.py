@@ -19,9 +19,9 @@ from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.reports.behaviour import behaviour
-from bestofq.reports.folder import gather, write_folder
+from bestofq.reports.folder import write_folder
 from bestofq.reports.recall import recall, sibling_steps
-from bestofq.reports.reliability import reliability_sheet
+from bestofq.reports.report import gather
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
 
@@ -50,19 +50,20 @@ async def play(store: Store) -> None:
 
 
 def read(store: Store, out: Path) -> None:
-    print(reliability_sheet(store, store.summaries()).to_markdown())
+    found = gather(store)
+    for table in found.tables:
+        if table.name in ("agents", "reliability"):
+            print(table.to_markdown())
     episodes = list(store.episodes())
     for agent in sorted({episode.agent for episode in episodes}):
         habits = behaviour(episodes, agent)
         rated, steps = sibling_steps(episodes, agent, episodes)
-        found = recall(agent, rated, of=steps)
+        kept = recall(agent, rated, of=steps)
         print(f"{agent}: {habits.steps.value:.1f} steps an episode, same step again {habits.repeated.value:.0%}")
-        if found.recall.value is not None and found.recall.interval is not None:
-            bounds = found.recall.interval
-            print(
-                f"  recall {found.recall.value:.0%}, 95 % [{bounds.low:.0%}, {bounds.high:.0%}] of {found.steps} steps"
-            )
-    print(f"written: {write_folder(store, gather(store), out, title='Example')}")
+        if kept.recall.value is not None and kept.recall.interval is not None:
+            bounds = kept.recall.interval
+            print(f"  recall {kept.recall.value:.0%}, 95 % [{bounds.low:.0%}, {bounds.high:.0%}] of {kept.steps} steps")
+    print(f"written: {write_folder(store, found, out, title='Example')}")
 
 
 def main() -> None:

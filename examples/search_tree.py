@@ -13,10 +13,10 @@ from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.models.local import LocalModel
 from bestofq.reports.trees import search_tree_svg
+from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
-from bestofq.search.returning import Places
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import MutableTree
 
 
 async def main() -> str:
@@ -27,13 +27,13 @@ async def main() -> str:
         return TextEnv(suite)
 
     config = SearchConfig(iterations=12, candidates=3, depth=STEP_LIMIT, sandboxed=True)
-    places = Places(make_env, task, config)
-    root = await places.start(())
-    tree = GrowingTree(task, root)
+    envs = EnvPool(make_env, task, config)
+    root = await envs.start()
+    tree = MutableTree(task, root)
     search = Search(
         tree,
         State(task=task, observation=root),
-        places,
+        envs,
         proposer=SamplingProposer(LocalModel.load(), temperature=0.8, draws=3),
         ranker=None,  # no feedback: actions in the order they were proposed
         config=config,
@@ -45,8 +45,8 @@ async def main() -> str:
         node = max(tree.children[node], key=lambda child: (tree.visits[child], tree.value[child]))
         taken = tree.candidate[node]
         print(f"  N = {tree.visits[node]:2}, Q = {tree.value[node]:.2f}: {taken.label[:90] if taken else ''}")
-    await places.close()
-    return search_tree_svg(tree.frozen())
+    await envs.close()
+    return search_tree_svg(tree.to_tree())
 
 
 picture = asyncio.run(main())

@@ -14,16 +14,19 @@ from bestofq.browser.config import BrowserConfig
 LONG = (  # the files that take half a minute and more
     "test_miniwob.py",
     "test_agent_q.py",
+    "test_agent_q_comparison.py",
+    "test_best_of_q_comparison.py",
     "test_tune_launched.py",
     "test_pocket_endpoint.py",
     "test_best_of_q.py",
-    "test_study.py",
+    "test_ablation.py",
     "test_clicking.py",
     "test_preferences.py",
     "test_env.py",
     "test_demo_agent_q.py",
     "test_endpoint.py",
     "test_search_command.py",
+    "test_train_command.py",
 )
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn

@@ -9,9 +9,11 @@ import pytest
 from typer.main import get_command
 
 from bestofq.cli.commands import app
+from experiments.__main__ import app as experiments_app
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
+PROGRAMS = {"bestofq": app, "python -m experiments": experiments_app}
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 
 
@@ -36,8 +38,8 @@ def test_a_how_to_shows_an_example_that_ci_runs(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
 def test_commands_and_their_options_exist(page: Path) -> None:
-    known = get_command(app).commands  # type: ignore[attr-defined]
-    for words in commands_of(page.read_text("utf-8")):
+    for program, words in commands_of(page.read_text("utf-8")):
+        known = get_command(PROGRAMS[program]).commands  # type: ignore[attr-defined]
         assert words[0] in known, words
         options = {
             option for parameter in known[words[0]].params for option in (*parameter.opts, *parameter.secondary_opts)
@@ -45,14 +47,16 @@ def test_commands_and_their_options_exist(page: Path) -> None:
         assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in options] == [], words
 
 
-def commands_of(text: str) -> Iterator[list[str]]:
+def commands_of(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The program and the words after it."""
+    program = "|".join(PROGRAMS)
     for block in re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
-            found = re.match(r"(?:\.venv/bin/)?bestofq (.*)", line.strip())
+            found = re.match(rf"(?:\.venv/bin/)?({program}) (.*)", line.strip())
             if found:
-                yield shlex.split(found.group(1), comments=True)
-    for command in re.findall(r"`bestofq ([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
-        yield shlex.split(command)
+                yield found.group(1), shlex.split(found.group(2), comments=True)
+    for name, command in re.findall(rf"`({program}) ([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
+        yield name, shlex.split(command)
 
 
 def test_own_parts_are_as_short_as_said() -> None:

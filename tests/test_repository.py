@@ -7,12 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from bestofq import __version__
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "bestofq"
-MODULES = sorted(SRC.rglob("*.py"))
+EXPERIMENTS = ROOT / "experiments"
+MODULES = sorted([*SRC.rglob("*.py"), *EXPERIMENTS.rglob("*.py")])
 LINES = 400
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 MACHINE_PATH = re.compile(r"(?<![\w.<])/(?:work|home|root|tmp|Users)/")
@@ -42,7 +44,7 @@ DATA = (
 
 
 def name_of(path: Path) -> str:
-    return str(path.relative_to(SRC))
+    return str(path.relative_to(ROOT))
 
 
 def kept_files() -> list[Path]:
@@ -55,13 +57,13 @@ def kept_files() -> list[Path]:
 
 
 def test_no_source_file_is_long() -> None:
-    sources = (path for path in SRC.rglob("*") if path.suffix in {".py", ".js"})
+    sources = (*MODULES, *SRC.rglob("*.js"))
     lengths = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in sources}
     assert {name: length for name, length in lengths.items() if length > LINES} == {}
 
 
 def test_no_room_for_leftovers() -> None:
-    assert [name_of(path) for path in SRC.rglob("*") if path.stem in FORBIDDEN_NAMES] == []
+    assert [name_of(path) for path in MODULES if path.stem in FORBIDDEN_NAMES] == []
 
 
 def test_a_package_file_holds_one_docstring() -> None:
@@ -70,6 +72,23 @@ def test_a_package_file_holds_one_docstring() -> None:
             body = ast.parse(path.read_text("utf-8")).body
             assert len(body) == 1, name_of(path)
             assert isinstance(body[0], ast.Expr), name_of(path)
+
+
+def test_no_module_of_the_library_imports_the_experiments() -> None:
+    """So no agent reaches an oracle."""
+    found = []
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [f"{name_of(path)}: {name}" for name in names if name.partition(".")[0] == "experiments"]
+    assert found == []
+
+
+def test_the_wheel_holds_the_library_alone() -> None:
+    names = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
+    assert "bestofq/__init__.py" in names
+    assert [name for name in names if not name.startswith("bestofq/") or "oracle" in name] == []
 
 
 def test_no_path_of_a_machine_is_kept() -> None:

@@ -71,6 +71,25 @@ async def test_all_candidates_of_one_reply_with_thought_note_and_usage() -> None
     assert user["content"][1]["image_url"]["url"] == "data:image/jpeg;base64,anBlZw=="
 
 
+async def test_with_log_probabilities_each_candidate_is_a_reply_of_its_own() -> None:
+    replies = iter([said(CLICK), "what?", said(CLICK, WRITE), said(CLICK), said(WRITE)])
+    async with FaultServer(lambda _: next(replies), log_prob=-0.25) as server, endpoint(server) as model:
+        offered = await ChatProposer(model, log_probs=True).propose(STATE, 5)
+    first, second = offered.candidates
+    assert (first.action, second.action) == (Click(mark=2), Write(mark=1, text="mug", enter=True))
+    words = [len(said(one).split()) for one in (CLICK, WRITE)]
+    assert [first.log_prob, second.log_prob] == [-0.25 * count for count in words]
+    assert offered.usage[0].calls == 5
+    assert [request["temperature"] for request in server.requests] == [0.0, *[model.config.temperature] * 4]
+    assert "the one next action" in server.requests[0]["messages"][0]["content"]
+
+
+async def test_the_candidates_of_a_list_have_no_log_probability() -> None:
+    async with FaultServer(lambda _: said(CLICK, WRITE), log_prob=-0.25) as server, endpoint(server) as model:
+        offered = await ChatProposer(model).propose(STATE, 3)
+    assert [candidate.log_prob for candidate in offered.candidates] == [None, None]
+
+
 async def test_words_instead_of_marks() -> None:
     reply = said({**CLICK, "action": {"type": "click", "element": "the mug"}})
     async with FaultServer(lambda _: reply) as server, endpoint(server) as model:

@@ -11,12 +11,14 @@ from rich.console import Console
 
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.composite_chat import CompositeChatProposer
+from bestofq.agents.proposers.sampling import COMPOSITE, SamplingProposer
 from bestofq.core.actions import Answer, Click, Write
 from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
+from bestofq.models.remote import RemoteModel
 from bestofq.recipes.agent_q import search_tasks
 from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.parts import Parts
@@ -59,6 +61,32 @@ async def test_k_replies_the_first_greedy_are_the_distinct_candidates() -> None:
     assert all(command in system for command in COMMANDS)
     assert "Task: a table for 2\n" in user
     assert "response_format" not in server.requests[0]
+
+
+async def test_a_sample_is_drawn_at_the_temperature_of_the_model() -> None:
+    async with FaultServer(lambda _: said("CLICK [2]", plan=True)) as server, endpoint(server) as model:
+        sampled = await CompositeChatProposer(model).sample(STATE)
+    assert [candidate.action for candidate in sampled.candidates] == [Click(mark=2)]
+    assert [request["temperature"] for request in server.requests] == [0.9]
+
+
+async def test_a_prompted_endpoint_draws_all_replies_where_none_is_to_be_greedy() -> None:
+    async with FaultServer(lambda _: said("CLICK [2]", plan=True)) as server, endpoint(server) as model:
+        proposer = SamplingProposer(RemoteModel(model), temperature=0.7, draws=2, dialect=COMPOSITE)
+        sampled = await proposer.sample(STATE)
+        drawn = len(server.requests)
+        await proposer.propose(STATE, 2)
+    assert [candidate.action for candidate in sampled.candidates] == [Click(mark=2)]
+    assert {request["temperature"] for request in server.requests[:drawn]} == {0.7}
+    assert server.requests[drawn]["temperature"] == 0.0
+
+
+async def test_a_candidate_has_the_log_probability_of_its_reply_where_that_is_wanted() -> None:
+    reply = said("CLICK [2]", plan=True)
+    async with FaultServer(lambda _: reply, log_prob=-0.25) as server, endpoint(server) as model:
+        [one] = (await CompositeChatProposer(model, log_probs=True).propose(STATE, 1)).candidates
+        [other] = (await CompositeChatProposer(model).propose(STATE, 1)).candidates
+    assert (one.log_prob, other.log_prob) == (-0.25 * len(reply.split()), None)
 
 
 async def test_later_steps_show_plan_and_composite_history_and_ask_for_no_plan() -> None:

@@ -15,7 +15,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Proposal, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError, InputError
-from bestofq.core.observation import Element, Observation, Screenshot, Task
+from bestofq.core.observation import Element, Observation, Point, Screenshot, Task
 from bestofq.core.transitions import Floats
 from bestofq.models.prices import UNKNOWN, Price
 from bestofq.store.codec import pack, unpack
@@ -125,7 +125,21 @@ async def test_a_decision_names_the_checkpoint_that_scored() -> None:
 async def test_a_proposer_without_log_probabilities_is_refused() -> None:
     scorer = PriorScorer(QScorer(Sum(), Lengths(), EmbeddingTexts()), beta=1)
     with pytest.raises(InputError, match="log-probabilities"):
-        await scorer.score(STATE, [CANDIDATES[0].model_copy(update={"log_prob": None})])
+        await scorer.score(STATE, [CANDIDATES[0], CANDIDATES[1].model_copy(update={"log_prob": None})])
+
+
+async def test_an_only_candidate_needs_no_log_probability() -> None:
+    """Such as the wait that stands in for replies that could not be read: there is nothing to choose."""
+    scorer = QScorer(Sum(), Lengths(), EmbeddingTexts())
+    only = [CANDIDATES[0].model_copy(update={"log_prob": None})]
+    [q] = (await scorer.score(STATE, only)).values
+    assert (await PriorScorer(scorer, beta=10).score(STATE, only)).values == (pytest.approx(q / 10),)
+
+
+def test_an_action_after_its_state_reads_the_same_once_a_localizer_has_found_its_point() -> None:
+    asked = CANDIDATES[0].model_copy(update={"action": Click(target="red one"), "reply": None})
+    found = asked.model_copy(update={"action": Click(point=Point(3, 4))})
+    assert EmbeddingTexts("state").action(STATE, found).key == EmbeddingTexts("state").action(STATE, asked).key
 
 
 def test_prompts_hold_goal_history_page_error_and_candidates() -> None:

@@ -107,8 +107,8 @@ async def test_what_two_episodes_want_at_once_is_embedded_once_and_survives_the_
 
 async def test_a_proposer_s_error_stops_the_preparation_and_is_the_step_s() -> None:
     slow = Slow(0.05)
-    with pytest.raises(ReplyError, match="said nothing"):
-        await agent(Thinker(0, ReplyError("said nothing")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
+    with pytest.raises(ModelError, match="no reply"):
+        await agent(Thinker(0, ModelError("no reply")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
     assert not [task for task in asyncio.all_tasks() if "prepare" in repr(task.get_coro())]
 
 
@@ -144,8 +144,8 @@ async def test_an_error_is_not_remembered() -> None:
 
 
 async def test_what_was_embedded_for_a_proposal_without_an_action_is_paid_for() -> None:
-    slow = Slow()
-    failed = Thinker(0.2, ReplyError("said nothing", usage=(Usage(role="proposer", calls=1, tokens_in=9),)))
+    slow = Slow(0.05)
+    failed = Thinker(0, ReplyError("said nothing", usage=(Usage(role="proposer", calls=1, tokens_in=9),)))
     with pytest.raises(ReplyError) as error:
         await agent(failed, QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
     embedded = sum(len(text) for call in slow.calls for text in call)

@@ -1,5 +1,6 @@
 """What commands take for granted where their user says nothing, and what stands for more than one setting."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ from typer.testing import CliRunner
 from bestofq.cli.choices import limit_of, parts_of
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
-from bestofq.core.errors import DataError
+from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.recipes.parts import shipped_q
 from bestofq.recipes.settings import BestOfQSettings
 
 
@@ -37,6 +39,16 @@ def test_data_is_the_suite_s_and_a_setting_has_the_last_word(tmp_path: Path) -> 
     assert settings.chat is not None
     assert settings.chat.model == "m"
     assert parts_of(None, ["suite.data=none"], data=tmp_path).settings.suite == WebShopSettings()
+
+
+@pytest.mark.parametrize(
+    ("model", "ships"), [("pocket", True), ("me/pocket", True), ("gpt-x", False), ("pocket-web", False)]
+)
+def test_a_q_function_ships_for_the_model_that_proposes_alone(model: str, ships: bool) -> None:
+    parts = parts_of(None, None, model, "http://127.0.0.1:9/v1")
+    assert (shipped_q(parts.settings) is not None) is ships
+    with nullcontext() if ships else pytest.raises(ConfigError, match=r"--set model\.embedder="):
+        parts.check_embedder(model)
 
 
 @pytest.mark.parametrize("command", [["eval"], ["collect"], ["improve"], ["eval", "webvoyager"]])

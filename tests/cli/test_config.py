@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Literal, Self
 
@@ -8,6 +9,8 @@ from bestofq.cli.config import load_config, setting_names
 from bestofq.core.errors import ConfigError
 from bestofq.core.noun import Noun
 from bestofq.recipes.settings import BestOfQSettings
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 class Training(Noun):
@@ -91,6 +94,11 @@ def test_what_does_not_fit_is_one_sentence(setting: str, sentence: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_setting_of_several_kinds_is_named_as_it_is_set() -> None:
+    with pytest.raises(ConfigError, match=r"setting iql\.network\.hidden is 'big': .*'auto' or 'paper'"):
+        load_config(BestOfQSettings, None, ["iql.network.hidden=big"])
+
+
 def test_a_name_like_no_other_lists_them_all() -> None:
     with pytest.raises(ConfigError, match=r"no setting zzzz; there are name, runs, .*training\.project"):
         load_config(Recipe, None, ["zzzz=1"])
@@ -112,8 +120,8 @@ def test_names_of_all_settings() -> None:
     assert list(setting_names(Training)) == ["expectile", "hidden", "project"]
 
 
-def test_the_committed_experiment_s_settings_are_settings() -> None:
-    path = Path(__file__).parents[2] / "experiments" / "webshop-pocket" / "config.toml"
-    settings = load_config(BestOfQSettings, path)
-    assert settings.iql.network.project is None
-    assert settings.model.embed_context == "review"
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*/config.toml")), ids=lambda path: path.parent.name)
+def test_a_committed_experiment_s_settings_are_settings_and_keep_its_network(path: Path) -> None:
+    network = load_config(BestOfQSettings, path).iql.network
+    result = json.loads((path.parent / "result.json").read_text())["settings"]["iql"]["network"]
+    assert (network.project, list(network.hidden)) == (result["project"], result["hidden"])

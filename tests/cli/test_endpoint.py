@@ -13,22 +13,30 @@ import pytest
 
 from bestofq.cli.commands import console
 from bestofq.cli.main import run
-from bestofq.models.faults import Fault, FaultServer
+from bestofq.models.faults import Fault, FaultServer, Refused
+from bestofq.recipes.parts import pocket_q
 from bestofq.reports.html import write_report
 from bestofq.store.store import Store
 
 Within = Callable[..., Awaitable[tuple[int, str]]]
 KEY = "sk-this-must-never-be-written-down"
+NAMED = ("--q", str(pocket_q()), "--set", "model.embedder=pocket")
+ONCE = ("--tasks", "1", "--runs", "1")
 
 
 def shopper(request: Mapping[str, Any]) -> str:
-    """Searches, opens the first two results as candidates, buys; picks the second."""
+    """Searches, opens the first two results as candidates, buys; picks the second. Asked for one candidate alone, it
+    offers the first of them greedily, else the last. Any other question is answered."""
+    if len(request["messages"]) == 1:
+        return "yes"
     system, user, *_ = (message["content"] for message in request["messages"])
     text = user if isinstance(user, str) else user[0]["text"]
     if '"best"' in system:
         return '{"best": 2}'
 
     def offer(*actions: dict[str, Any]) -> str:
+        if "the one next action" in system:
+            actions = actions[-1:] if request["temperature"] else actions[:1]
         return json.dumps({"candidates": [{"thought": "so", "note": "", "action": action} for action in actions]})
 
     def click(pattern: str) -> list[dict[str, Any]]:
@@ -84,7 +92,7 @@ async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
     async with FaultServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
         where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url)
         agents = ("--agents", "prompting,picker,best-of-q", "--tasks", "2", "--runs", "1")
-        code, said = await bestofq(tmp_path, "eval", *where, *agents, "--out", "result.json")
+        code, said = await bestofq(tmp_path, "eval", *where, *NAMED, *agents, "--out", "result.json")
     assert code == 0, said
     with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
         episodes = {kind: list(store.episodes(run="eval", agent=kind)) for kind in ("prompting", "picker", "best-of-q")}
@@ -97,6 +105,77 @@ async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
     assert episodes["best-of-q"][0].steps[0].decision.state_value is not None
     assert KEY.encode() not in written(tmp_path)
     assert KEY not in said
+
+
+def agents_of(folder: Path) -> set[str]:
+    with Store.open(folder / "runs/webshop", read_only=True) as store:
+        return {summary.agent for summary in store.summaries(run="eval")}
+
+
+async def test_without_a_q_function_by_name_the_learned_agents_are_left_out(tmp_path: Path, within: Within) -> None:
+    async with FaultServer(shopper, log_prob=-0.5) as server:
+        code, said = await within("eval", "--model", "gpt-x", "--base-url", server.base_url, *ONCE)
+    assert code == 0, said
+    assert agents_of(tmp_path) == {"prompting", "random", "picker"}
+    [sentence] = [line for line in said.splitlines() if "left out" in line]
+    assert all(word in sentence for word in ("best-of-q", "prior", "gpt-x", "--q"))
+
+
+async def test_prior_ranks_replies_with_the_endpoint_s_log_probabilities(tmp_path: Path, within: Within) -> None:
+    async with FaultServer(shopper, log_prob=-0.5) as server:
+        code, said = await within("eval", "--model", "gpt-x", "--base-url", server.base_url, *NAMED, *ONCE)
+    assert code == 0, said
+    assert agents_of(tmp_path) == {"prompting", "random", "picker", "best-of-q", "prior"}
+    with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
+        [episode] = store.episodes(run="eval", agent="prior")
+    offered = [candidate for step in episode.steps for candidate in step.decision.candidates]
+    assert all(candidate.log_prob is not None and candidate.log_prob <= -0.5 for candidate in offered)
+    assert max(len(step.decision.candidates) for step in episode.steps) == 2
+
+
+@pytest.mark.parametrize("refuses", [(), ("logprobs",)], ids=["none given", "refused"])
+async def test_where_the_endpoint_gives_no_log_probabilities_prior_is_left_out(
+    refuses: tuple[Refused, ...], tmp_path: Path, within: Within
+) -> None:
+    async with FaultServer(shopper, refuses=refuses) as server:
+        where = ("--model", "gpt-x", "--base-url", server.base_url, *NAMED, *ONCE)
+        code, said = await within("eval", *where)
+        assert code == 0, said
+        assert agents_of(tmp_path) == {"prompting", "random", "picker", "best-of-q"}
+        assert sum("prior is left out" in line for line in said.splitlines()) == 1
+        code, said = await within("eval", *where, "--agents", "prompting,prior", "--store", "asked")
+    assert code == 2
+    assert "--agents" in said
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("eval", "--q", str(pocket_q()), *ONCE),
+        ("collect", "--agent", "best-of-q", "--q", str(pocket_q())),
+        ("improve",),
+    ],
+    ids=["eval", "collect", "improve"],
+)
+async def test_an_endpoint_s_texts_are_embedded_by_no_model_that_was_not_named(
+    command: tuple[str, ...], within: Within
+) -> None:
+    async with FaultServer(shopper) as server:
+        code, said = await within(*command, "--model", "gpt-x", "--base-url", server.base_url)
+    assert code == 2
+    assert "--set model.embedder=" in said
+    assert not server.requests
+
+
+async def test_episodes_of_an_endpoint_are_learned_from_with_a_named_embedder_only(within: Within) -> None:
+    few = ("--set", "suite.train_tasks=2")
+    async with FaultServer(shopper) as server:
+        code, said = await within("collect", "--model", "m", "--base-url", server.base_url, "--repeats", "1", *few)
+    assert code == 0, said
+    code, said = await within("train", "--out", "q")
+    assert code == 2
+    assert "--set model.embedder=" in said
 
 
 async def test_another_endpoint_picks(tmp_path: Path, within: Within) -> None:

@@ -24,10 +24,10 @@ from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.models.faults import FaultServer
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
+from experiments.oracles.booking import BookingOracle
 
 STRANGER = "Sam Elsewhere"
 

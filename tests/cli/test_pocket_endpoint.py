@@ -99,6 +99,9 @@ async def test_all_agents_decide_the_same_through_our_own_server(tmp_path: Path)
     async with serve_app(model_app(parts.model)) as url:
         chat = ChatConfig(model="pocket", base_url=f"{url}/v1")
         remote = await decisions(tmp_path / "remote", agents, chat)
+        asked = Parts(BestOfQSettings(model=MODEL, chat=chat))
+        assert await asked.gives_log_probs()
+        await asked.close()
     local = await decisions(tmp_path / "local", agents)
     assert max(len(d.candidates) for episode in local for d in episode) == 3
     for there, here in zip(remote, local, strict=True):

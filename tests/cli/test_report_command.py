@@ -127,8 +127,7 @@ def test_the_page_lies_in_its_store_s_folder(folder: Path, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--oracle",), "--oracle changes nothing in the page of episodes: add --html DIR"),
-        (("--discount", "0.9"), "--discount 0.9 changes nothing"),
+        (("--discount", "0.9"), "--discount 0.9 changes nothing in the page of episodes: add --html DIR"),
         (("--episode", "e1", "--out", "page.html"), "--episode e1 changes nothing"),
         (("--judge", "j, 1 shot", "--judge-run", "eval"), "--judge 'j, 1 shot' changes nothing"),
         (("--judge-run", "eval"), "--judge-run eval changes nothing"),

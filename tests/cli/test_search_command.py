@@ -16,7 +16,7 @@ from bestofq.cli.commands import app
 from bestofq.core.tree import SearchTree
 from bestofq.models.faults import FaultServer
 from bestofq.reports.searches import search_row
-from bestofq.search.returning import WAYS
+from bestofq.search.backtracking import WAYS
 from bestofq.store.store import Store
 
 TASKS, ROLLOUTS = 3, 8

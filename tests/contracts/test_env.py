@@ -19,7 +19,7 @@ from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, GoBack, Refresh, Restart, Scroll, Submit, Write
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Env, Restores
+from bestofq.core.protocols import Checkpointable, Env
 from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
@@ -31,7 +31,7 @@ from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from experiments.oracles.booking import BookingOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
@@ -177,7 +177,7 @@ async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float 
 
 async def explored(env: Env, task: Task, rng: random.Random) -> list[Node]:
     """Three states of one episode, and a way on from each."""
-    assert isinstance(env, Restores)
+    assert isinstance(env, Checkpointable)
     nodes = []
     seen, ended = await env.reset(task, seed=0), False
     for _ in range(3):
@@ -209,7 +209,7 @@ async def test_the_rest_is_the_same_each_time(world: tuple[Env, Env, list[Task]]
     nodes = [node for some in found for node in some]
 
     async def check(one: Env, some: Iterable[Node]) -> None:
-        assert isinstance(one, Restores)
+        assert isinstance(one, Checkpointable)
         for node in some:
             assert told(await one.restore(node.saved)) == node.seen
             assert await play(one, node.actions) == node.results
@@ -237,8 +237,8 @@ async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(
     world: tuple[Env, Env, list[Task]],
 ) -> None:
     env, fresh, tasks = world  # the second was never reset
-    assert isinstance(env, Restores)
-    assert isinstance(fresh, Restores)
+    assert isinstance(env, Checkpointable)
+    assert isinstance(fresh, Checkpointable)
     seen, order = await to_the_brink(env, tasks[0])
     saved = await env.save()
     anew = await play(env, [Refresh()])

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork, folded
+from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork, folded, parameter_counts
 
 SMALL = NetworkConfig(project=16, hidden=(24, 8), dropout=0.1)
 
@@ -16,9 +16,26 @@ def test_the_papers_sizes() -> None:
         assert parameters(VNetwork(2048)) == pytest.approx(8.04e6, rel=5e-4)
 
 
+def test_auto_is_the_papers_shape_scaled_to_the_vectors_width() -> None:
+    paper = (1024, 1024, 512, 256, 128, 64)
+    for dim, project, hidden in (
+        (256, None, (128, 128, 64, 32, 16, 16)),
+        (1024, None, (512, 512, 256, 128, 64, 32)),
+        (2048, 1024, paper),
+        (3584, 1024, paper),
+    ):
+        shape = NetworkConfig().at(dim)
+        assert (shape.project, shape.hidden) == (project, hidden)
+        assert NetworkConfig(hidden="paper").at(dim).hidden == paper
+        with torch.device("meta"):
+            networks = QNetwork(dim), VNetwork(dim)
+        assert parameter_counts(dim, NetworkConfig()) == tuple(map(parameters, networks))
+    assert SMALL.at(256) == SMALL
+
+
 def test_hidden_layers_are_linear_relu_dropout() -> None:
     with torch.device("meta"):
-        body = QNetwork(8).body
+        body = QNetwork(2048).body
     assert [type(layer).__name__ for layer in body] == ["Linear", "ReLU", "Dropout"] * 6
     assert [layer.out_features for layer in body if isinstance(layer, torch.nn.Linear)] == [
         1024,

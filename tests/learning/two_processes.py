@@ -1,13 +1,16 @@
-"""What each torchrun process runs: train on the data of argv[1], the first writes Q, V and its rows to argv[2]."""
+"""What each torchrun process runs: train on the data of argv[1]; the first alone reads them, and writes to argv[2]."""
 
 import sys
+from typing import NoReturn
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
 
 from bestofq.core.transitions import Transitions
+from bestofq.learning.distributed import process_group
 from bestofq.learning.iql import IQL, IQLConfig, IQLRow, train_iql
+from bestofq.learning.training import share_transitions
 
 
 def main(data: str, out: str, config: str) -> None:
@@ -21,8 +24,19 @@ def main(data: str, out: str, config: str) -> None:
         save_file(weights, out, metadata={"q_loss": str(rows[-1].q_loss)})
 
     torch.set_num_threads(1)
-    transitions = Transitions(**np.load(data))
-    train_iql(transitions, IQLConfig.model_validate_json(config), on_row=rows.append, on_step=save)
+    with process_group(torch.device("cpu")) as group:
+        try:
+            nothing = group.share(fail)
+        except ValueError:
+            nothing = {}
+        assert nothing == {}  # the others do not wait for what never comes
+        transitions = share_transitions(lambda: Transitions(**np.load(data)), group)
+        assert transitions is not None
+        train_iql(transitions, IQLConfig.model_validate_json(config), on_row=rows.append, on_step=save, group=group)
+
+
+def fail() -> NoReturn:
+    raise ValueError
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import torch
 from tiny_llama import save_llama
 
 from bestofq.models.local import LocalModel
-from bestofq.recipes.pocket.tokenizer import train_tokenizer
+from experiments.pocket_models.tokenizer import train_tokenizer
 
 WORDS = "goal: i need a red wireless mouse under 40 dollars page: Buy Now [1] click [2] want back next search\n"
 

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
@@ -146,6 +147,24 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
     assert ["no temperature" in record.message for record in caplog.records] == [True]  # said once
 
 
+async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
+    asking = replace(ASK, log_probs=True)
+    async with FaultServer(good, log_prob=-0.5) as server, model(server) as asked:
+        said, unasked = await asked.reply(asking), await asked.reply(ASK)
+    assert said.choices[0].log_prob == -0.5 * len(said.text.split())
+    assert unasked.choices[0].log_prob is None
+    async with FaultServer(good) as server, model(server) as asked:
+        assert (await asked.reply(asking)).choices[0].log_prob is None
+
+
+async def test_an_endpoint_that_refuses_log_probabilities_is_asked_without() -> None:
+    asking = replace(ASK, log_probs=True)
+    async with FaultServer(good, refuses=("logprobs",), log_prob=-0.5) as server, model(server, attempts=1) as asked:
+        said = [await asked.reply(asking), await asked.reply(asking)]
+    assert [reply.choices[0].log_prob for reply in said] == [None, None]
+    assert ["logprobs" in request for request in server.requests] == [True, False, False]
+
+
 async def test_below_the_ladder_there_is_nothing() -> None:
     async with FaultServer(good, {"format": 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match="no structured output"):
@@ -198,6 +217,20 @@ def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most
 @pytest.mark.parametrize("header", ["", "soon", "nan", "inf", "Mon, 99 Foo 2026"])
 def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
     assert trouble_of(slow_down(header), where="m", key_variable="K", attempt=1).wait is None
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "Unrecognized request argument supplied: logprobs"),
+        (403, "You are not allowed to request logprobs from this model"),
+        (422, "[{'type': 'extra_forbidden', 'loc': ('body', 'logprobs'), 'msg': 'Extra inputs are not permitted'}]"),
+    ],
+)
+def test_each_way_to_refuse_log_probabilities_is_known(status: int, said: str) -> None:
+    request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
+    error = openai.APIStatusError(said, response=httpx.Response(status, request=request), body=None)
+    assert trouble_of(error, where="m", key_variable="K", attempt=1).setting == "logprobs"
 
 
 def slow_down(header: str) -> openai.RateLimitError:

@@ -1,6 +1,8 @@
 """Pooled hidden states."""
 
 import asyncio
+import copy
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -8,17 +10,69 @@ import torch
 
 from bestofq.core.embedding import EmbedItem, Pooling
 from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_once import Vector
 from bestofq.models.local import LocalModel, Request
 
 SHORT = EmbedItem(text="red mouse")
 LONG = EmbedItem(text="goal: i need a red wireless mouse under 40 dollars\npage:\nBuy Now [1] back [2]\n")
 
 
-def test_a_vector_is_the_mean_of_the_last_hidden_state(model: LocalModel) -> None:
-    ids = torch.tensor([model.encode(LONG.text)])
-    hidden = model.model(ids, output_hidden_states=True).hidden_states[-1][0]
-    vector = LocalEmbedder(model).embed_all([LONG])[0]
-    np.testing.assert_allclose(vector, hidden.mean(0).detach().numpy(), atol=1e-5)
+FRAME = "{% for message in messages %}<user>{{ message.content }}</user>{% endfor %}"
+
+
+class Kept(dict[str, np.ndarray]):
+    """A store of vectors that refuses what it has."""
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, np.ndarray]:
+        return {key: self[key] for key in keys if key in self}
+
+    def put_many(self, vectors: Mapping[str, np.ndarray]) -> None:
+        assert not set(vectors) & set(self)
+        self.update(vectors)
+
+
+class Counted(LocalEmbedder):
+    """Counts what it computes."""
+
+    computed = 0
+
+    def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        self.computed += len(items)
+        return super()._compute(items)
+
+
+def with_tokenizer(model: LocalModel, **changes: str | None) -> LocalModel:
+    tokenizer = copy.deepcopy(model.tokenizer)
+    for name, value in changes.items():
+        setattr(tokenizer, name, value)
+    return LocalModel(model.model, tokenizer, name=model.name, revision=model.revision)
+
+
+def last_layer(model: LocalModel, ids: Sequence[int]) -> np.ndarray:
+    """[T, D]."""
+    found: np.ndarray = model.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0].numpy()
+    return found
+
+
+@pytest.mark.parametrize("template", [None, FRAME], ids=["plain", "chat"])
+def test_a_vector_is_the_mean_of_the_last_hidden_state_over_the_text_s_own_tokens(
+    model: LocalModel, template: str | None
+) -> None:
+    """Neither the start token nor a chat's frame is pooled (A.3)."""
+    own = model.encode_plain(LONG.text)
+    vector = LocalEmbedder(with_tokenizer(model, chat_template=template)).embed_all([LONG])[0]
+    np.testing.assert_allclose(vector, last_layer(model, [*model.start, *own])[1:].mean(0), atol=1e-5)
+
+
+def test_a_tokenizer_with_neither_start_token_nor_chat_template(model: LocalModel) -> None:
+    bare = with_tokenizer(model, bos_token=None, chat_template=None)
+    own = model.encode_plain(LONG.text)
+    assert bare.encode(LONG.text) == own
+    vector, empty = LocalEmbedder(bare).embed_all([LONG, EmbedItem(text="")])
+    np.testing.assert_allclose(vector, last_layer(model, own).mean(0), atol=1e-5)
+    assert np.isfinite(empty).all()
+    [reply] = bare.generate_batch([Request(prompt=LONG.text, max_new_tokens=2)])[0].replies
+    assert len(reply.ids) > 0
 
 
 def test_the_last_token_alone_can_be_pooled(model: LocalModel) -> None:
@@ -75,19 +129,22 @@ def test_an_action_in_context_is_pooled_over_its_own_tokens(model: LocalModel) -
 
 
 def test_each_distinct_text_is_embedded_once(model: LocalModel) -> None:
-    class Kept(dict[str, np.ndarray]):
-        def get_many(self, keys: list[str]) -> dict[str, np.ndarray]:
-            return {key: self[key] for key in keys if key in self}
-
-        def put_many(self, vectors: dict[str, np.ndarray]) -> None:
-            assert not set(vectors) & set(self)
-            self.update(vectors)
-
     kept, embedder = Kept(), LocalEmbedder(model)
     first = embedder.embed_all([SHORT, LONG, SHORT], kept)
     again = embedder.embed_all([LONG, SHORT], kept)  # `put_many` refuses what it has
     assert len(kept) == 2
     np.testing.assert_array_equal(first[[1, 0]], again)
+
+
+async def test_what_acting_embeds_is_not_embedded_again_for_training(model: LocalModel) -> None:
+    kept, acting = Kept(), Counted(model)
+    await acting.embed([SHORT])
+    with acting.keeping(kept):
+        vectors, _ = await acting.embed([LONG, SHORT])
+    np.testing.assert_array_equal(acting.embed_all([LONG, SHORT], kept), vectors)  # the second from before it was kept
+    later = Counted(model)
+    np.testing.assert_array_equal(later.embed_all([LONG, SHORT], kept), vectors)
+    assert (acting.computed, later.computed, len(kept)) == (2, 0, 2)
 
 
 async def test_episodes_in_flight_share_a_batch(model: LocalModel) -> None:

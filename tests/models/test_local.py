@@ -64,6 +64,13 @@ def test_draws_depend_on_prompt_and_seed_alone(model: LocalModel) -> None:
     assert other_seed.replies[0].text == alone.replies[0].text
 
 
+def test_draws_are_the_same_with_and_without_a_greedy_one_before_them(model: LocalModel) -> None:
+    request = Request(prompt=PROMPTS[1], draws=5, max_new_tokens=8, seed=1)
+    drawn = Request(prompt=PROMPTS[1], draws=4, greedy=False, max_new_tokens=8, seed=1)
+    all_five, four = model.generate_batch([request, drawn])
+    assert [reply.ids for reply in four.replies] == [reply.ids for reply in all_five.replies[1:]]
+
+
 async def test_requests_in_flight_share_batches(model: LocalModel) -> None:
     together = await asyncio.gather(*(model.generate(Request(prompt=p, max_new_tokens=6)) for p in PROMPTS * 5))
     apart = [model.generate_batch([Request(prompt=p, max_new_tokens=6)])[0] for p in PROMPTS * 5]

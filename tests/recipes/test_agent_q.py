@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from io import StringIO
@@ -13,12 +13,12 @@ import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
+from scripted_shop import Scripted, answering, parts_with, shopper
 
 from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
-from bestofq.learning.networks import NetworkConfig
 from bestofq.models.local import Generation, Request, TextModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes import agent_q as recipe
@@ -34,66 +34,15 @@ from bestofq.recipes.agent_q import (
     trajectory_pairs,
     tune,
 )
-from bestofq.recipes.agent_q_study import AGENT_Q, AGENT_Q_MCTS, MCTS, ZERO, study
-from bestofq.recipes.benchmark import success_rate
 from bestofq.recipes.best_of_q import begin, collect
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.methods import calls_svg, method_episodes, method_table
+from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
-from bestofq.search.config import SearchConfig
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
 
 QUIET = Console(quiet=True)
-
-
-def shopper(request: Request) -> Sequence[str]:
-    """Searches for the goal's words, opens results in their order, buys what it opened, or chooses an option; picks the
-    first listed."""
-    if request.prompt.endswith("best:"):
-        return [" 1"]
-    page = request.prompt.rpartition("page: ")[2].rpartition("user: ")[0]
-    goal = request.prompt.rpartition("user: ")[2].partition("\n")[0]
-    if "Buy Now" in page:
-        buy = re.findall(r"Buy Now.*\[(\d+)\]", page)[0]
-        options = re.findall(r"\[(\d+)\]", "\n".join(line for line in page.splitlines() if re.match(r"\w+: ", line)))
-        return [said(f"CLICK [{mark}]") for mark in (buy, *options)]
-    if "$" in page:
-        return [said(f"CLICK [{mark}]") for mark in re.findall(r"\$[^\n]*\[(\d+)\]", page)]
-    if 'Search: ""' in page:
-        words = re.sub(r"[^a-z ]", "", goal.lower()).split()
-        return ["search" + "\nTHOUGHT:" + said(f'TYPE [1] "{" ".join(words[3:9])}"')]
-    return [said("CLICK [2]")]
-
-
-def said(command: str) -> str:
-    return f" so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: CONTINUE"
-
-
-def answering(reply: Callable[[Request], Sequence[str]]) -> type[Parts]:
-    """Parts whose model replies so."""
-
-    class Answering(Parts):
-        @cached_property
-        def prompted(self) -> TextModel:
-            return ScriptedModel(reply)
-
-    return Answering
-
-
-Scripted = answering(shopper)
-
-
-def parts_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> Parts:
-    search = SearchConfig(iterations=rollouts, candidates=candidates)
-    return Scripted(
-        BestOfQSettings(
-            model=ModelSettings(path=model, dialect="composite", draws=1),
-            agent_q=AgentQSettings(search=search, threshold=0.1),
-        )
-    )
 
 
 async def searched(store: Store, rollouts: int, tasks: int = 12, *, model: str = "pocket") -> list[SearchTree]:
@@ -113,6 +62,25 @@ async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_
         once = await searched(store, 8)
     assert [tree.visits[0] for tree in once] == [8] * 12
     assert [columns(tree) for tree in twice] == [columns(tree) for tree in once]
+
+
+async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
+    drawn: dict[str, set[int]] = {"search-1": set(), "search-2": set()}
+    with Store.open(tmp_path) as store:
+        for run, seeds in drawn.items():
+
+            def noting(request: Request, seeds: set[int] = seeds) -> Sequence[str]:
+                if not request.prompt.endswith("best:"):  # picks are greedy
+                    seeds.add(request.seed)
+                return shopper(request)
+
+            parts = answering(noting)(parts_with(1).settings)
+            async with open_world(parts) as world:
+                await begin(parts, store, run, "train", searcher="trees")
+                trees = await search_tasks(parts, world, store, run, await world.tasks("train", 2), QUIET)
+                assert [tree.task for tree in trees] == list(await world.tasks("train", 2))  # whatever is drawn
+    assert len(drawn["search-1"]) > 2  # another at each step of each task
+    assert not drawn["search-1"] & drawn["search-2"]
 
 
 def columns(tree: SearchTree) -> object:
@@ -337,36 +305,3 @@ def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_
         one, two = (load_file(tmp_path / run / f"policy-{number}/model/model.safetensors") for run in ("once", "twice"))
         assert all(torch.equal(one[name], two[name]) for name in one)
     assert go("twice")[0] == 0
-
-
-async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(
-    tmp_path: Path, weights: str
-) -> None:
-    settings = parts_with(24, candidates=8, model=weights).settings
-    changes: dict[str, dict[str, object]] = {
-        "agent_q": {"tasks": 3, "reference": "rft"},
-        "suite": {"train_tasks": 20},
-        "iql": {"steps": 20, "network": NetworkConfig(hidden=(32,), project=None)},
-    }
-    update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
-    parts = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
-    with Store.open(tmp_path / "store") as store:
-        passes = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=range(2))
-        episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
-        again = await study(parts, store, tmp_path, QUIET, tasks=5, seeds=range(2))
-        assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
-        table = method_table(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
-        tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]
-    assert passes == again
-    assert [len(passes[method]) for method in (ZERO, AGENT_Q, MCTS)] == [1, 2, 1]
-    assert {row.tasks for row in table.rows} == {5}
-    assert not tasks[0] & tasks[1]
-    assert not (tasks[0] | tasks[1]) & tasks[2]
-    rows = {row.agent: row for row in table.rows}
-    assert sum(rows[MCTS].calls.values()) > 10 * sum(rows[ZERO].calls.values())
-    assert rows[MCTS].calls["critic"] > 0
-    assert rows[AGENT_Q].success.error is not None
-    assert rows[ZERO].difference is None
-    assert calls_svg(table).count("<circle") == len(table.rows)
-    assert f"| {ZERO} |" in table.to_markdown()
-    assert any("see the environment's reward" in note and AGENT_Q_MCTS in note for note in table.notes)

@@ -1,27 +1,34 @@
 """The recipe, small, with the shipped pocket model: it runs, resumes, and refuses what does not fit."""
 
 import contextlib
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
-from bestofq.cli.experiment import dev_curve
+from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
+from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_once import Vector
 from bestofq.recipes.benchmark import compare
-from bestofq.recipes.best_of_q import best_of_q, collect, train
+from bestofq.recipes.best_of_q import best_of_q, collect, embedded, train
 from bestofq.recipes.parts import Parts
-from bestofq.recipes.ranking import ranking_of
 from bestofq.recipes.settings import BestOfQSettings, ModelSettings
 from bestofq.recipes.worlds import World, open_world
-from bestofq.reports.costs import cost_table
+from bestofq.reports.costs import agent_costs
+from bestofq.reports.curve import dev_curve
+from bestofq.reports.rows import Selection
+from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
@@ -64,8 +71,6 @@ async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Cons
             decision = step.decision
             assert decision.state_value is not None
             assert decision.scores[decision.chosen] == max(decision.scores)
-    rows = ranking_of(parts, episodes)
-    assert rows["all"].steps == sum(len(episode.steps) for episode in episodes)
 
 
 def offered(store: Store, run: str) -> dict[str, list[list[str]]]:
@@ -78,7 +83,7 @@ async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_
     async with open_world(parts) as world:
         with Store.open(tmp_path / "store") as store:
             done = await collect(parts, world, store, "eval", "prompting", said, repeats=1, limit=3)
-            table = cost_table(store, runs=["eval"])
+            table = agent_costs(store, Selection(runs=["eval"]))
     (row,) = table.rows
     assert row.roles["proposer"].calls == sum(episode.steps + 1 for episode in done) >= 3
     printed = said.file.getvalue()
@@ -93,6 +98,38 @@ def test_parts_read_as_a_q_function_does() -> None:
     spec = parts.reading(parts.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})).embedder.spec
     assert (spec.pooling, spec.context, spec.layer) == ("last", "state", -1)
     assert parts.embedder.spec.pooling == "mean"
+
+
+@pytest.mark.parametrize("context", ["alone", "review"])
+async def test_training_embeds_nothing_that_acting_has_embedded(
+    context: Context, tmp_path: Path, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same texts have the same keys, whether an agent embeds them or training reads them from the store."""
+    settings = SMALL.model_copy(update={"model": ModelSettings(embed_context=context, precision="float32")})
+    parts = Parts(settings)
+    spec, small = parts.embedder.spec, NetworkConfig(hidden=(8,), project=None)
+    torch.manual_seed(0)
+    values = ValueModel(QNetwork(spec.dim, small).eval(), VNetwork(spec.dim, small).eval(), embed=spec, train_n=3)
+    async with open_world(parts) as world:
+        with Store.open(tmp_path) as store:
+            for run, split in (("train", "train"), ("dev", "dev")):
+                await collect(
+                    parts, world, store, run, "best-of-q", console, repeats=1, values=values, split=split, limit=1
+                )
+    computed: list[EmbedItem] = []
+    compute = LocalEmbedder._compute
+
+    def counting(self: LocalEmbedder, items: Sequence[EmbedItem]) -> list[Vector]:
+        computed.extend(items)
+        return compute(self, items)
+
+    monkeypatch.setattr(LocalEmbedder, "_compute", counting)
+    later = Parts(settings)
+    with Store.open(tmp_path) as store:
+        for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
+            table = tabulate(records(store.episodes(run=run), later.texts))
+            embedded(later, table.items, store, store.vectors(spec), console)
+            assert len(computed) == (len(table.items) if again else 0)
 
 
 def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path, console: Console) -> None:

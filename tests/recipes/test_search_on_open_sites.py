@@ -112,16 +112,16 @@ async def test_no_order_is_placed_though_ordering_is_weighed(
     async with served() as (task, ordered):  # type: ignore[attr-defined]
         tree = await searched(task, browser, tmp_path / "open", sandboxed=False)
         assert not ordered()
-    held = [node for node, ending in enumerate(tree.ending) if ending == "held" and tree.visits[node]]
-    assert held
-    for node in held:
+    unsafe = [node for node, ending in enumerate(tree.ending) if ending == "unsafe" and tree.visits[node]]
+    assert unsafe
+    for node in unsafe:
         candidate = tree.candidate[node]
         assert candidate is not None
         assert BUY in candidate.label or COMPLETE in candidate.label
         assert tree.page[node] == -1
         assert tree.value[node] == tree.prior[node]
-    assert max(tree.value[node] for node in held) > 0
+    assert max(tree.value[node] for node in unsafe) > 0
     async with served() as (task, ordered):  # type: ignore[attr-defined]
         tree = await searched(task, browser, tmp_path / "sandbox", sandboxed=True)
         assert ordered()
-    assert "held" not in tree.ending
+    assert "unsafe" not in tree.ending

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bestofq.core.decision import Outcome, Verdict
 from bestofq.core.errors import DataError
-from bestofq.reports.agreement import Agreement, Truth, agreement, cohens_kappa
+from bestofq.reports.agreement import Agreement, Truth, agreement, agreement_tables, cohens_kappa
 from bestofq.store.store import Store
 
 JUDGE = "gpt [8 screenshots]"
@@ -58,9 +58,9 @@ async def test_measures_by_hand(tmp_path: Path) -> None:
         "impossible": Truth(failure=1),
         "unparseable": Truth(failure=1),
     }
-    assert Agreement.model_validate_json(found.to_json()) == found
+    assert Agreement.model_validate_json(found.model_dump_json()) == found
     console = Console(file=io.StringIO(), width=120)
-    console.print(found.to_rich())
+    console.print(*agreement_tables(found))
     assert isinstance(console.file, io.StringIO)
     said = console.file.getvalue()
     assert JUDGE in said

@@ -8,11 +8,14 @@ from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
 from bestofq.core.errors import DataError, InputError
-from bestofq.reports.by_setting import by_setting, setting_sheet
+from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
-from bestofq.reports.grid import grid_sheet
+from bestofq.reports.grid import grid_table
+from bestofq.reports.q_functions import suffixes
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
+
+FIRST, SECOND = "value-3fa2c1aaaaaaaaaa", "value-3fa2c9bbbbbbbbbb"
 
 
 @pytest.fixture
@@ -39,9 +42,9 @@ async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: 
     assert rows[1].difference is not None
     assert (rows[1].difference.mean, rows[1].difference.low, rows[1].difference.high) == (-0.5, -1.0, 0.0)
     assert rows[1].origin.commands == ("bestofq collect --run low",)
-    sheet = setting_sheet(rows)
-    assert sheet.name == "by-epsilon"
-    assert sheet.texts()[1] == (
+    table = setting_table(rows)
+    assert table.name == "by-epsilon"
+    assert table.texts()[1] == (
         "0.1",
         "50.0 [0.0, 100.0]",
         "0.0",
@@ -58,9 +61,9 @@ async def test_two_settings_make_a_grid(store: Store, tmp_path: Path) -> None:
         await record(store, "other", task("b"), repeat, 3, run="high")
     rows = by_setting({"here": store}, ["epsilon", "agent"], agents=["q", "other"])
     kept = [row for row in rows if row.values != ("0.1", "other")]
-    sheet = grid_sheet(kept, "epsilon", "agent")
-    assert sheet.heads == ("epsilon", "number", "agent q", "agent other")
-    texts = sheet.texts()
+    table = grid_table(kept, "epsilon", "agent")
+    assert table.heads == ("epsilon", "number", "agent q", "agent other")
+    texts = table.texts()
     assert [row[:2] for row in texts] == [
         ("0.5", "success %"),
         ("0.5", "steps for success"),
@@ -73,13 +76,13 @@ async def test_two_settings_make_a_grid(store: Store, tmp_path: Path) -> None:
     assert texts[3][2:] == ("50.0 ± 0.0 [0.0, 100.0]", "–")
     assert texts[1][2] == "5.0 ± 0.0 [4.0, 6.0]"
     assert texts[2][2:] == ("–", "-50.0 [-100.0, +0.0]")
-    (first, *_) = csv.DictReader(sheet.to_csv().splitlines())
+    (first, *_) = csv.DictReader(table.to_csv().splitlines())
     assert (first["agent q"], first["agent q error"], first["agent q high"]) == ("1.0", "0.0", "1.0")
     assert first["runs"] == "high"
-    assert "100.0 ± 0.0 [" in sheet.to_markdown()
-    assert r"50.0 $\pm$ 0.0 [0.0, 100.0] & --" in sheet.to_latex()
+    assert "100.0 ± 0.0 [" in table.to_markdown()
+    assert r"50.0 $\pm$ 0.0 [0.0, 100.0] & --" in table.to_latex()
     with pytest.raises(InputError, match="a grid is of two settings"):
-        grid_sheet(by_setting({"here": store}, ["agent"]), "agent", "run")
+        grid_table(by_setting({"here": store}, ["agent"]), "agent", "run")
 
 
 async def test_several_keys_and_stores_make_one_row_each(store: Store, tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> N
         (("epsilon", "agent"), ("0.1", "other"), 0.0, 1),
         (("epsilon", "agent"), ("0.1", "q"), 0.5, 4),
     ]
-    assert setting_sheet(rows).heads[:3] == ("epsilon", "agent", "success %")
+    assert setting_table(rows).heads[:3] == ("epsilon", "agent", "success %")
     assert [row.values for row in by_setting({"here": store}, ["epsilon"], agents=["q"])] == [("0.5",), ("0.1",)]
     with Store.open(tmp_path / "second") as second:  # a store an approach, each with an agent of its own
         await second.begin_run("r", {"epsilon": 0.1}, PROVENANCE)
@@ -148,15 +151,51 @@ async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> N
     assert [(row.keys, row.values) for row in alone] == [(("store",), ("one",)), (("store",), ("two",))]
 
 
-async def test_a_row_names_the_q_functions_that_scored(store: Store) -> None:
-    for repeat, name in enumerate(("value-1", "value-2", None)):
+async def test_q_functions_are_never_averaged_over(store: Store) -> None:
+    for run, name, outcome in (("low", FIRST, "success"), ("low", SECOND, "failure"), ("high", FIRST, "success")):
         taken = decision().model_copy(update={"checkpoint": name})
         step = Step(index=0, observation=page(0), decision=taken)
-        await record(store, "learned", task("a"), repeat, [step], run="low")
+        repeat = len(store.summaries(run=run, agent="learned"))
+        await record(store, "learned", task("a"), repeat, [step], outcome, run=run)  # type: ignore[arg-type]
+    rows = by_setting({"here": store}, ["agent"], agents=["learned"])
+    assert [(row.values, row.success.mean, row.episodes) for row in rows] == [
+        (("learned @3fa2c1",), 1.0, 2),
+        (("learned @3fa2c9",), 0.0, 1),
+    ]
+    assert rows[0].origin.checkpoints == (FIRST,)
+    (cells, _) = csv.DictReader(setting_table(rows).to_csv().splitlines())
+    assert cells["Q-function"] == FIRST
+    apart = by_setting({"here": store}, ["run"], agents=["learned"])  # not asked for, and named all the same
+    assert [row.values for row in apart] == [
+        ("high", "learned"),
+        ("low", "learned @3fa2c1"),
+        ("low", "learned @3fa2c9"),
+    ]
+
+
+async def test_an_episode_without_a_step_is_of_its_agent_s_only_q_function(store: Store) -> None:
+    step = Step(index=0, observation=page(0), decision=decision().model_copy(update={"checkpoint": FIRST}))
+    await record(store, "learned", task("a"), 0, [step], run="low")
+    await record(store, "learned", task("b"), 0, 0, "failure", run="low")
     (row,) = by_setting({"here": store}, ["agent"], agents=["learned"])
-    assert row.origin.checkpoints == ("value-1", "value-2")
-    (cells,) = csv.DictReader(setting_sheet([row]).to_csv().splitlines())
-    assert cells["Q-function"] == "value-1; value-2"
+    assert (row.values, row.episodes) == (("learned",), 2)
+
+
+def test_a_hash_is_shown_as_far_as_it_tells_q_functions_apart() -> None:
+    assert suffixes([FIRST]) == {FIRST: ""}
+    assert suffixes([FIRST, None]) == {FIRST: " @3fa2c1", None: " @none"}
+    assert suffixes(["value-00000000aa", "value-00000000ab"]) == {
+        "value-00000000aa": " @00000000aa",
+        "value-00000000ab": " @00000000ab",
+    }
+
+
+async def test_others_are_compared_with_prompting(store: Store) -> None:
+    await record(store, "prompting", task("a"), 0, 1, run="low")
+    rows = by_setting({"here": store}, ["run", "agent"])
+    assert [row.values for row in rows if row.difference is None] == [("low", "prompting")]
+    pooled = by_setting({"here": store}, ["run", "agent"], agents=["q", "other"])
+    assert [row.values for row in pooled if row.difference is None] == [("high", "q")]
 
 
 def test_bars_have_their_intervals_and_references() -> None:

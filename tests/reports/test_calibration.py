@@ -10,13 +10,13 @@ from bestofq.reports.calibration import (
     Valued,
     are_values,
     calibration,
-    calibration_sheet,
-    distance_sheet,
+    calibration_table,
+    distance_table,
     valued_steps,
 )
 from bestofq.reports.charts import calibration_svg, distances_svg, values_svg
 from bestofq.reports.differences import compared, differences
-from bestofq.reports.values import telling_pair, value_path, values_sheet
+from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.store import Store
 
 
@@ -63,9 +63,9 @@ async def test_q_is_held_against_what_came_of_it(tmp_path: Path) -> None:
     last = found.distances[0]
     assert (last.steps, last.succeeded.value, last.failed.value) == (2, 0.85, 0.41)
     assert found.distances[2].succeeded.value is None
-    made = calibration_sheet([found], {})
+    made = calibration_table([found], {})
     assert made.texts()[-1][5].startswith("0.298 [")
-    assert distance_sheet([found], {}).texts()[2][3] == "–"
+    assert distance_table([found], {}).texts()[2][3] == "–"
 
 
 def test_calibration_of_two_agents_is_paired_by_task_against_one_that_has_values() -> None:
@@ -127,7 +127,7 @@ async def test_the_path_of_an_episode_is_drawn_whole(tmp_path: Path) -> None:
     (line,) = [node for node in root.iter() if node.get("class") == "line s0"]
     heights = [float(pair.split(",")[1]) for pair in line.get("points", "").split()]
     assert heights[1] < heights[2] < heights[0]  # the higher the value, the higher on paper
-    assert values_sheet([path], {}).texts()[1][5:10] == ("1", "0.500", "0.450", "0.200", "2")
+    assert values_table([path], {}).texts()[1][5:10] == ("1", "0.500", "0.450", "0.200", "2")
     assert values_svg(plain)
     with pytest.raises(InputError, match="holds no value"):
         values_svg(path.model_copy(update={"steps": ()}))

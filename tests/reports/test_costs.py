@@ -10,9 +10,9 @@ from rich.console import Console
 
 from bestofq.core.decision import Outcome, Step, Usage
 from bestofq.core.errors import DataError
-from bestofq.reports.costs import CostTable, cost_table
+from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.figures import pareto_front, pareto_svg
-from bestofq.reports.html import write_report
+from bestofq.reports.rows import Selection
 from bestofq.store.store import Store
 
 ASKED = Usage(role="proposer", tokens_in=1_000_000, tokens_out=100_000, calls=1, seconds=2.0, usd=2.8)
@@ -37,8 +37,9 @@ async def fill(store: Store) -> None:
     await spend(store, "best-of-q", "b", [(ASKED, LOCAL)] * 2, "success")
 
 
-def line(table: CostTable, agent: str, role: str) -> dict[str, str]:
-    rows = [dict(zip(table.columns, cells, strict=True)) for cells in table.cells()]
+def line(table: Costs, agent: str, role: str) -> dict[str, str]:
+    shown = cost_table(table)
+    rows = [dict(zip(shown.heads, texts, strict=True)) for texts in shown.texts()]
     (found,) = [row for row in rows if (row["agent"], row["role"]) == (agent, role)]
     return found
 
@@ -46,7 +47,7 @@ def line(table: CostTable, agent: str, role: str) -> dict[str, str]:
 async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await fill(store)
-        table = cost_table(store)
+        table = agent_costs(store)
     asked = line(table, "prompting", "proposer")
     assert (asked["tokens in"], asked["tokens out"], asked["calls"]) == ("2,000,000", "200,000", "2")
     assert (asked["seconds"], asked["USD"], asked["USD/task"], asked["USD/success"]) == ("4.0", "5.60", "2.80", "5.60")
@@ -61,8 +62,8 @@ async def test_sums_by_role_per_task_and_per_success_with_what_was_lost(tmp_path
 async def test_an_unknown_price_is_never_nothing_and_makes_its_sum_a_lower_bound(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await fill(store)
-        table = cost_table(store)
-        priced = cost_table(store, prices={"embedder": (0.1, 0.4), "proposer": (99.0, 99.0)})
+        table = agent_costs(store)
+        priced = agent_costs(store, prices={"embedder": (0.1, 0.4), "proposer": (99.0, 99.0)})
     assert line(table, "best-of-q", "embedder")["USD"] == "unknown"
     assert line(table, "best-of-q", "all")["USD/task"] == "≥ 7.00"
     assert next(row for row in table.rows if row.agent == "best-of-q").total.price is None
@@ -75,9 +76,9 @@ async def test_no_success_has_no_price(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await store.begin_run("eval", {}, PROVENANCE)
         await spend(store, "prompting", "a", [(ASKED,)], "failure")
-        table = cost_table(store)
+        table = agent_costs(store)
         with pytest.raises(DataError, match="no run 'other'"):
-            cost_table(store, runs=["other"])
+            agent_costs(store, Selection(runs=["other"]))
     row = line(table, "prompting", "proposer")
     assert (row["USD/success"], row["tokens/success"], row["USD/task"]) == ("–", "–", "2.80")
 
@@ -87,7 +88,7 @@ async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(tmp_path:
         await fill(store)
         await spend(store, "prompting", "c", [(ASKED,)], "unjudged")
         await spend(store, "random", "a", [(ASKED,)], "unjudged")
-        table = cost_table(store)
+        table = agent_costs(store)
     asked, random = (next(row for row in table.rows if row.agent == name) for name in ("prompting", "random"))
     assert (asked.tasks, asked.untold, asked.success) == (3, 1, 0.5)
     assert asked.total.usd == pytest.approx(3 * 2.8)
@@ -96,28 +97,26 @@ async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(tmp_path:
     drawn = pareto_svg(table)
     assert "prompting: 50.0 %" in drawn
     assert "random" not in drawn
-    assert "0.0 %" not in pareto_svg(CostTable(rows=(random,)))
+    assert "0.0 %" not in pareto_svg(Costs(rows=(random,)))
 
 
-async def test_the_same_in_the_terminal_in_markdown_in_json_and_in_the_report(tmp_path: Path) -> None:
+async def test_costs_read_back_and_a_lower_bound_is_shown_as_one(tmp_path: Path) -> None:
     with Store.open(tmp_path / "store") as store:
         await fill(store)
-        table = cost_table(store)
-        report = write_report(store, tmp_path / "report.html", title="T").read_text("utf-8")
+        costs = agent_costs(store)
     said = io.StringIO()
-    Console(file=said, width=200).print(table.to_rich("Costs"))
-    for text in (said.getvalue(), table.to_markdown(), report):
+    Console(file=said, width=200).print(cost_table(costs))
+    for text in (said.getvalue(), cost_table(costs).to_markdown()):
         assert "≥ 7.00" in text
         assert "unknown: no price is set" in text
-    assert CostTable.model_validate_json(table.to_json()) == table
-    assert "tokens per task" in report
+    assert Costs.model_validate_json(costs.model_dump_json()) == costs
 
 
 async def test_the_plot_is_in_dollars_only_where_all_prices_are_known(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await fill(store)
-        tokens = pareto_svg(cost_table(store))
-        dollars = pareto_svg(cost_table(store, prices={"embedder": (0.1, 0.4)}))
+        tokens = pareto_svg(agent_costs(store))
+        dollars = pareto_svg(agent_costs(store, prices={"embedder": (0.1, 0.4)}))
     assert "tokens per task (not every price is known)" in tokens
     assert "USD per task" in dollars
     assert "tokens" not in dollars

@@ -8,10 +8,11 @@ from rich.console import Console
 
 from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
-from bestofq.reports.domains import ALL, DomainTable, domain_of, domain_table
-from bestofq.reports.folder import gather
-from bestofq.reports.sheet import Sheet
-from bestofq.reports.table import result_table
+from bestofq.reports.domains import ALL, Domains, domain_grid, domain_of, domain_results
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection
+from bestofq.reports.success import agent_results
+from bestofq.reports.table import Table
 from bestofq.store.store import Store
 
 
@@ -24,11 +25,11 @@ async def test_rows_are_domains_and_columns_agents(tmp_path: Path) -> None:
             await record(store, "prompting", task("Bread--0"), repeat, 1, "unparseable" if repeat else "blocked")
             await record(store, "random", task("Bread--0"), repeat, 1, "unjudged")
         await record(store, "prompting", task("Bread--1"), 0, 1, "infra_error")
-        table = domain_table(store)
-        by_first = domain_table(store, by=lambda name: name[0])
+        table = domain_results(store)
+        by_first = domain_results(store, by=lambda name: name[0])
         with pytest.raises(DataError, match=r"none of the 2 .* 'random' has a verdict: run `bestofq judge`"):
-            result_table(store, agents=["random"])
-        row = result_table(store, agents=["prompting"]).rows[0]
+            agent_results(store, Selection(agents=["random"]))
+        row = agent_results(store, Selection(agents=["prompting"])).rows[0]
     assert table.agents == ("prompting", "random")
     assert [(row.domain, row.tasks) for row in table.rows] == [("Bread", 1), ("Soup [x]", 2), (ALL, 3)]
     soup, _ = table.row("Soup [x]").cells
@@ -48,13 +49,13 @@ async def test_rows_are_domains_and_columns_agents(tmp_path: Path) -> None:
     assert (row.success, row.counted, row.episodes) == (total.success, 5, 5)
     assert [row.domain for row in by_first.rows] == ["B", "S", ALL]
     assert by_first.row("S").cells == table.row("Soup [x]").cells
-    assert "| Soup [x] | 2 | 75.0 ± 25.0  n=4 | – |" in table.to_markdown().splitlines()
-    assert DomainTable.model_validate_json(table.to_json()) == table
+    assert "| Soup [x] | 2 | 75.0 ± 25.0 | – |" in domain_grid(table).to_markdown().splitlines()
+    assert Domains.model_validate_json(table.model_dump_json()) == table
     console = Console(file=io.StringIO(), width=200)
-    console.print(table.to_rich("WebVoyager"))
+    console.print(domain_grid(table).titled("WebVoyager"))
     assert isinstance(console.file, io.StringIO)
     said = console.file.getvalue()
-    assert "75.0 ± 25.0  n=4" in said
+    assert "75.0 ± 25.0" in said
     assert "prompting: 3 success, 1 failure, 1 blocked (of 5); apart: 1 unparseable, 1 infra error." in table.notes
     assert any("1 unparseable and 2 unjudged episodes are left out" in note for note in table.notes)
     with pytest.raises(DataError, match="no domain 'Fish'"):
@@ -74,10 +75,10 @@ async def test_agents_are_compared_in_each_domain_on_the_tasks_of_both(tmp_path:
                 await record(store, agent, task(name), 0, 1, outcome)
         await record(store, "q", task("Soup--2"), 0, 1, "failure")  # which prompting never tried
         await record(store, "q", task("Fish--0"), 0, 1)
-        table = domain_table(store, baseline="prompting")
-        whole = result_table(store, baseline="prompting").row("q").difference
-        alone = domain_table(store)
-        found = gather(store, baseline="prompting")
+        table = domain_results(store, Selection(baseline="prompting"))
+        whole = agent_results(store, Selection(baseline="prompting")).row("q").difference
+        alone = domain_results(store)
+        found = gather(store, Selection(baseline="prompting"))
         plain = gather(store)
     cells = {row.domain: row.cells for row in table.rows}
     assert all(base.difference is None for base, _ in cells.values())
@@ -89,28 +90,28 @@ async def test_agents_are_compared_in_each_domain_on_the_tasks_of_both(tmp_path:
     assert bread.high == pytest.approx(-1 + 2 * 0.975)  # the exact bound of one task
     assert cells["Fish"][1].difference is None
     assert cells[ALL][1].difference == whole
-    lines = table.to_markdown().splitlines()
-    assert lines[0] == "| domain | tasks | prompting | q | q − prompting |"
-    assert "| Soup | 3 | 50.0  n=2 | 66.7  n=3 | +50.0 [+0.0, +100.0] |" in lines
+    lines = domain_grid(table).to_markdown().splitlines()
+    assert lines[0] == "| domain | tasks | prompting % | q % | q − prompting % |"
+    assert "| Soup | 3 | 50.0 | 66.7 | +50.0 [+0.0, +100.0] |" in lines
     assert any("paired by task" in note for note in table.notes)
-    assert DomainTable.model_validate_json(table.to_json()) == table
+    assert Domains.model_validate_json(table.model_dump_json()) == table
     console = Console(file=io.StringIO(), width=200)
-    console.print(table.to_rich())
+    console.print(domain_grid(table))
     assert isinstance(console.file, io.StringIO)
     assert "+50.0 [+0.0, +100.0]" in console.file.getvalue()
-    assert "−" not in alone.to_markdown()
-    (sheet,) = (sheet for sheet in found.sheets if sheet.name == "domains")
-    (row,) = (row for row in csv.DictReader(sheet.to_csv().splitlines()) if row["domain"] + row["agent"] == "Soupq")
+    assert "−" not in domain_grid(alone).to_markdown()
+    (table,) = (table for table in found.tables if table.name == "domains")
+    (row,) = (row for row in csv.DictReader(table.to_csv().splitlines()) if row["domain"] + row["agent"] == "Soupq")
     assert (row["difference"], row["difference low"], row["difference high"]) == ("0.5", "0.0", "1.0")
-    assert "+50.0 [+0.0, +100.0]" in sheet.to_latex()
-    assert Sheet.model_validate_json(sheet.to_json()) == sheet
-    (sheet,) = (sheet for sheet in plain.sheets if sheet.name == "domains")
-    assert "difference %" not in sheet.heads
+    assert "+50.0 [+0.0, +100.0]" in table.to_latex()
+    assert Table.model_validate_json(table.to_json()) == table
+    (table,) = (table for table in plain.tables if table.name == "domains")
+    assert "difference %" not in table.heads
 
 
 async def test_nothing_is_finished(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store, pytest.raises(DataError, match="no episode of any agent"):
-        domain_table(store)
+        domain_results(store)
 
 
 def test_a_domain_is_what_stands_before_the_number() -> None:

@@ -12,7 +12,8 @@ from bestofq.reports.figures import (
     learning_curve_svg,
     success_bars_svg,
 )
-from bestofq.reports.table import result_table
+from bestofq.reports.rows import Selection
+from bestofq.reports.success import agent_results
 from bestofq.store.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -67,7 +68,7 @@ async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(tmp_path: P
         for name, prompting in (("a", "success"), ("b", "failure")):
             await record(store, "prompting", task(name), 0, 1, "success" if prompting == "success" else "failure")
             await record(store, "an agent <with> a rather long name", task(name), 0, 1)
-        svg = success_bars_svg(result_table(store, baseline="prompting"))
+        svg = success_bars_svg(agent_results(store, Selection(baseline="prompting")))
     half, whole = (float(bar.get("width", "")) for bar in of_class(svg, "bar"))
     assert whole == pytest.approx(2 * half)
     assert len(of_class(svg, "plain")) == 1

@@ -9,8 +9,11 @@ from playwright.async_api import Browser
 from report_nouns import PROVENANCE, decision, page, picture, record, task
 
 from bestofq.core.decision import Step
+from bestofq.reports.diagnosis import Options
 from bestofq.reports.figures import CurvePoint
-from bestofq.reports.folder import gather, write_folder
+from bestofq.reports.folder import write_folder
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
 
@@ -24,26 +27,26 @@ async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
             for name in "abcd":
                 await record(store, "best-of-q", task(name), repeat, 2)
                 await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
-        found = gather(store, baseline="prompting", prices={"proposer": (1, 2), "embedder": (1, 2)})
+        found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
         curve = [CurvePoint(episodes=9, successes=4, success=0.5)]
-        drawn = gather(store, baseline="prompting", curve=curve).figures
-    sheets = {sheet.name: sheet for sheet in found.sheets}
-    assert set(sheets) >= {"agents", "reliability", "recall", "calibration", "behaviour", "spending", "differences"}
+        drawn = gather(store, Selection(baseline="prompting"), Options(curve=curve)).figures
+    tables = {table.name: table for table in found.tables}
+    assert set(tables) >= {"agents", "reliability", "recall", "calibration", "behaviour", "spending", "differences"}
     index = (Path(__file__).parents[2] / "docs" / "paper-index.md").read_text("utf-8")
-    assert set(re.findall(r"`tables/([\w-]+)", index)) - {"domains"} <= set(sheets)  # these tasks have no domain
+    assert set(re.findall(r"`tables/([\w-]+)", index)) - {"domains"} <= set(tables)  # these tasks have no domain
     figures = {re.sub(r"-(AGENT|ID)$", "", name) for name in re.findall(r"`figures/([\w-]+)", index)}
     assert len(figures) > 5
     assert [name for name in figures if not any(figure.name.startswith(name) for figure in drawn)] == []
-    what = {row.cells[2] for row in sheets["differences"].rows}
+    what = {row.cells[2] for row in tables["differences"].rows}
     assert {"pass@2", "task variance", "candidate recall", "ranker's regret", "ECE of Q", "tokens / success"} <= what
-    for sheet in sheets.values():
-        for row in sheet.rows:
-            for column, cell in zip(sheet.columns, row.cells, strict=True):
+    for table in tables.values():
+        for row in table.rows:
+            for column, cell in zip(table.columns, row.cells, strict=True):
                 bare = isinstance(cell, Measure) and cell.value is not None and cell.interval is None
-                assert not bare, (sheet.name, column.name, row.cells)
+                assert not bare, (table.name, column.name, row.cells)
                 within_runs = column.name.startswith("±")
-                stored = sheet.name in ("values", "prices")  # numbers as they are, no estimates
-                assert not isinstance(cell, float) or within_runs or stored, (sheet.name, column.name)
+                stored = table.name in ("values", "prices")  # numbers as they are, no estimates
+                assert not isinstance(cell, float) or within_runs or stored, (table.name, column.name)
 
 
 async def test_both_pages_hold_the_curve_against_the_same(tmp_path: Path) -> None:
@@ -51,7 +54,7 @@ async def test_both_pages_hold_the_curve_against_the_same(tmp_path: Path) -> Non
         await store.begin_run("eval", {}, PROVENANCE)
         await record(store, "prompting", task("a"), 0, 1)
         curve = [CurvePoint(episodes=9, success=0.5)]
-        found = gather(store, baseline="prompting", curve=curve, curve_baseline=("prompting", 0.3))
+        found = gather(store, Selection(baseline="prompting"), Options(curve=curve, curve_baseline=("prompting", 0.3)))
         index = write_folder(store, found, tmp_path / "out", title="T")
     for page_of in (index, index.parent / "episodes.html"):
         assert "prompting 30.0 %" in page_of.read_text("utf-8")
@@ -72,10 +75,12 @@ async def test_the_folder_opens_from_disk_whole_and_runs_nothing(chromium: Brows
             await record(store, "prompting", task("a"), repeat, 1, "failure" if repeat else "success")
         found = gather(
             store,
-            baseline="prompting",
-            curve=[CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)],
-            curve_baseline=("prompting", 0.4),
-            prices={"proposer": (0.15, 0.6)},
+            Selection(baseline="prompting"),
+            Options(
+                curve=[CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)],
+                curve_baseline=("prompting", 0.4),
+                prices={"proposer": (0.15, 0.6)},
+            ),
         )
         index = write_folder(store, found, tmp_path / "out", title=HOSTILE)
     names = {path.name for path in (tmp_path / "out" / "tables").iterdir()}

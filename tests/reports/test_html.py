@@ -13,8 +13,10 @@ from report_nouns import PROVENANCE, decision, page, picture, record, task
 from sqlalchemy import insert, select
 
 from bestofq.core.decision import Step
-from bestofq.reports.figures import CurvePoint, FailureSplit
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.figures import CurvePoint
 from bestofq.reports.html import write_report
+from bestofq.reports.rows import Selection
 from bestofq.store import database
 from bestofq.store.schema import EPISODES, STEPS
 from bestofq.store.store import Store
@@ -57,10 +59,9 @@ async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browse
         path = write_report(
             store,
             tmp_path / "out" / "report.html",
+            Selection(baseline=HOSTILE),
+            Options(curve=[CurvePoint(episodes=10, success=0.5, agent=HOSTILE)]),
             title=HOSTILE,
-            baseline=HOSTILE,
-            curve=[CurvePoint(episodes=10, success=0.5, agent=HOSTILE)],
-            diagnostics={HOSTILE: FailureSplit(not_proposed=1, not_chosen=2, chosen=3)},
         )
     async with opened(chromium, path) as it:
         assert await it.text("h1") == HOSTILE
@@ -101,7 +102,7 @@ async def test_an_episode_is_stepped_through_by_keys(chromium: Browser, tmp_path
         ]
         episode = await record(store, "best-of-q", task("a"), 0, steps)
         await record(store, "prompting", task("a"), 0, 1, "failure")
-        path = write_report(store, tmp_path / "report.html", title="T", baseline="prompting")
+        path = write_report(store, tmp_path / "report.html", Selection(baseline="prompting"), title="T")
     async with opened(chromium, path, f"#{episode}/1") as it:
         assert await it.text(".steps output") == "Step 1 of 2"
         assert await it.page.locator(".candidates li").count() == 3

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bestofq.core.errors import InputError
-from bestofq.reports.judged import JudgeError, corrected, corrected_sheet
+from bestofq.reports.judged import JudgeError, corrected, corrected_table
 from bestofq.reports.stats import Attempt
 
 
@@ -49,7 +49,7 @@ def test_a_difference_grows_as_the_judge_is_less_sure() -> None:
     assert found.difference.mean == pytest.approx(0.21 / 0.7)
     assert found.difference.tasks == 100
     assert found.difference.clear
-    (texts,) = corrected_sheet([found], error(90, 20, 10, 80), {}).texts()
+    (texts,) = corrected_table([found], error(90, 20, 10, 80), {}).texts()
     assert texts[3].startswith("+30.0 [")
     assert texts[4].startswith("90.0 [")
 
@@ -91,7 +91,7 @@ def test_a_doubtful_judge_is_said_to_be_one() -> None:
     doubtful = error(3, 2, 2, 3)
     found = corrected("a", attempts(5, 10), doubtful, resamples=500)
     assert 0.1 < found.defined < 0.99
-    assert any("no better than chance in" in note for note in corrected_sheet([found], doubtful, {}).notes)
+    assert any("no better than chance in" in note for note in corrected_table([found], doubtful, {}).notes)
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:

@@ -8,7 +8,7 @@ from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.observation import Point
 from bestofq.reports.differences import compared, differences
-from bestofq.reports.recall import recall, recall_sheet, sibling_steps
+from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.store.store import Store
 
 
@@ -38,7 +38,7 @@ def test_recall_and_regret_by_hand() -> None:
     assert found.saved.interval is not None
     assert (found.saved.interval.low, found.saved.interval.high) == (0.0, 1.0)  # t twice, u twice
     assert (found.split.not_proposed, found.split.not_chosen, found.split.chosen) == (1, 1, 3)
-    (texts,) = recall_sheet([found], {}, rater="hand").texts()
+    (texts,) = recall_table([found], {}, rater="hand").texts()
     assert texts[:3] == ("a", "9", "5")
     assert texts[-1].startswith("+33.3 [")
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from report_nouns import PROVENANCE, record, task
+from report_nouns import PROVENANCE, decision, page, record, task
 
-from bestofq.core.decision import Outcome
+from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
-from bestofq.reports.folder import gather
-from bestofq.reports.rows import read_rows
-from bestofq.reports.table import result_table
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.success import agent_results
 from bestofq.store.store import Store
 
 
@@ -42,7 +42,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 async def test_other_splits_are_apart_and_the_test_is_what_an_agent_is_compared_on(store: Store) -> None:
-    table = result_table(store, baseline="prompting")
+    table = agent_results(store, Selection(baseline="prompting"))
     names = [row.agent for row in table.rows]
     assert names[:2] == ["prompting", "best-of-q"]
     assert {*names[2:]} == {"prompting (dev-base, dev)", "explore (seed, train)"}
@@ -51,20 +51,20 @@ async def test_other_splits_are_apart_and_the_test_is_what_an_agent_is_compared_
     assert difference is not None
     assert difference.mean == 1.0
     assert any("rows of their own" in note for note in table.notes)
-    on_dev = result_table(store, split="dev")
+    on_dev = agent_results(store, Selection(split="dev"))
     assert [row.agent for row in on_dev.rows] == ["prompting"]
     assert not any("rows of their own" in note for note in on_dev.notes)
 
 
 async def test_every_table_has_the_same_rows(store: Store) -> None:
-    found = gather(store, baseline="prompting")
+    found = gather(store, Selection(baseline="prompting"))
     names = {"prompting", "best-of-q", "prompting (dev-base, dev)", "explore (seed, train)"}
     assert set(found.made) == names
     assert found.made["prompting"].runs == ("test",)
-    sheets = {sheet.name: sheet for sheet in found.sheets}
+    tables = {table.name: table for table in found.tables}
     for name in ("agents", "reliability", "behaviour", "spending"):
-        assert {row.cells[0] for row in sheets[name].rows} == names
-    assert {row.cells[0] for row in sheets["differences"].rows} == {"best-of-q"}
+        assert {row.cells[0] for row in tables[name].rows} == names
+    assert {row.cells[0] for row in tables["differences"].rows} == {"best-of-q"}
 
 
 async def test_other_models_or_tasks_are_apart_and_other_seeds_are_not(tmp_path: Path) -> None:
@@ -74,10 +74,12 @@ async def test_other_models_or_tasks_are_apart_and_other_seeds_are_not(tmp_path:
         await play(store, "few", "prompting", "a", model="base", seed=2)
         await play(store, "tuned", "prompting", "ab", model="tuned", seed=0)
         rows, _ = read_rows(store)
-        table = result_table(store, baseline="prompting (zero, zero again)", agents=["prompting"])
+        table = agent_results(store, Selection(baseline="prompting (zero, zero again)", agents=["prompting"]))
         with pytest.raises(DataError, match=r"3 rows, of unlike runs: .*Give --baseline 'prompting "):
-            result_table(store, baseline="prompting")
-        assert [row.agent for row in result_table(store, runs=["tuned"], baseline="prompting").rows] == ["prompting"]
+            agent_results(store, Selection(baseline="prompting"))
+        assert [row.agent for row in agent_results(store, Selection(runs=["tuned"], baseline="prompting")).rows] == [
+            "prompting"
+        ]
     assert set(rows.of("prompting")) == {
         "prompting (zero, zero again)",
         "prompting (few)",
@@ -94,7 +96,28 @@ async def test_an_agent_whose_settings_another_agent_of_the_run_does_not_share(t
         for run in ("one", "two"):
             await record(store, "prompting", task("a"), 0, 1, run=run)
             await record(store, "picker", task("a"), 0, 1, run=run)
-        assert [row.agent for row in result_table(store).rows] == ["picker (one)", "picker (two)", "prompting"]
+        assert [row.agent for row in agent_results(store).rows] == ["picker (one)", "picker (two)", "prompting"]
+
+
+async def test_two_q_functions_are_two_rows_even_in_one_run(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for run, checkpoint, tasks in (("a", "value-1111111", "tu"), ("b", "value-2222222", "tu"), ("c", None, "t")):
+            await store.begin_run(run, {}, PROVENANCE)
+            for name in tasks:
+                taken = decision().model_copy(update={"checkpoint": checkpoint})
+                step = Step(index=0, observation=page(0), decision=taken)
+                await record(store, "q" if checkpoint else "prompting", task(name), 0, [step], run=run)
+        taken = decision().model_copy(update={"checkpoint": "value-2222222"})
+        step = Step(index=0, observation=page(0), decision=taken)
+        await record(store, "q", task("t"), 1, [step], "failure", run="a")  # a run that went on with another
+        table = agent_results(store, Selection(agents=["q"]))
+        assert [(name, table.row(name).success.mean) for name in sorted(row.agent for row in table.rows)] == [
+            ("q @111111", 1.0),
+            ("q @222222 (a)", 0.0),
+            ("q @222222 (b)", 1.0),
+        ]
+        assert read_rows(store)[0].baseline() == "prompting"
+        assert read_rows(store, Selection(runs=["a", "b"]))[0].baseline() == "q @111111"
 
 
 async def test_what_a_run_keeps_of_an_agent_holds_for_its_rows_whatever_they_are_called(tmp_path: Path) -> None:
@@ -117,7 +140,7 @@ async def test_the_search_of_another_agent_makes_no_run_unlike(tmp_path: Path) -
         await store.begin_run("a", {"split": "test"}, PROVENANCE, searches=searched, agents=searched)
         await play(store, "a", "prompting", "t")
         await play(store, "b", "prompting", "t")
-        assert [(row.agent, row.runs) for row in result_table(store).rows] == [("prompting", 2)]
+        assert [(row.agent, row.runs) for row in agent_results(store).rows] == [("prompting", 2)]
 
 
 async def test_a_pass_of_which_the_infrastructure_cut_an_episode_is_a_pass_of_its_row(tmp_path: Path) -> None:
@@ -126,4 +149,4 @@ async def test_a_pass_of_which_the_infrastructure_cut_an_episode_is_a_pass_of_it
         await play(store, "b", "prompting", "t")
         await record(store, "prompting", task("u"), 0, 1, "infra_error", run="b")
         await play(store, "half", "prompting", "t")
-        assert [row.agent for row in result_table(store).rows] == ["prompting (a, b)", "prompting (half)"]
+        assert [row.agent for row in agent_results(store).rows] == ["prompting (a, b)", "prompting (half)"]

@@ -1,129 +1,190 @@
+import csv
 import io
-from collections.abc import AsyncIterator
+from math import inf
 from pathlib import Path
 
 import pytest
-from report_nouns import PROVENANCE, record, task
 from rich.console import Console
 
-from bestofq.core.decision import Verdict
-from bestofq.core.errors import DataError
-from bestofq.reports.domains import domain_table
-from bestofq.reports.headline import domain_sheet
-from bestofq.reports.table import ResultTable, result_table
-from bestofq.store.store import Store
+from bestofq.reports.origin import Origin
+from bestofq.reports.stats import Difference, Estimate, Interval, Measure
+from bestofq.reports.table import Column, Row, Table, write_tables
 
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    """Prompting: task a always, b never. Best-of-Q: both, but b not in the second repeat; c cut and never done."""
-    with Store.open(tmp_path / "store") as store:
-        await fill(store)
-        yield store
-
-
-async def fill(store: Store) -> None:
-    await store.begin_run("eval", {"n": 3}, PROVENANCE)
-    for repeat in (0, 1):
-        await record(store, "prompting", task("a"), repeat, 4)
-        await record(store, "prompting", task("b"), repeat, 6, "failure")
-        await record(store, "best|of[q]", task("a"), repeat, 2)
-        await record(store, "best|of[q]", task("b"), repeat, 3, "success" if repeat == 0 else "blocked")
-    await record(store, "best|of[q]", task("b"), 0, 1, "infra_error")  # cut, done since
-    for _ in range(2):
-        await record(store, "best|of[q]", task("c"), 0, 1, "infra_error")
-
-
-async def test_a_row_holds_what_the_store_holds(store: Store) -> None:
-    row = result_table(store, baseline="prompting").row("best|of[q]")
-    assert (row.success.mean, row.success.runs) == (0.75, 2)
-    assert row.success.error == pytest.approx(0.25)
-    assert row.steps_for_success is not None
-    assert row.steps_for_success.mean == pytest.approx((2.5 + 2) / 2)
-    assert (row.episodes, row.tasks, row.runs) == (4, 2, 2)
-    assert row.outcomes == {"success": 3, "blocked": 1, "infra_error": 1}
-    assert row.difference is not None
-    assert (row.difference.mean, row.difference.tasks) == (0.25, 2)
-    assert (row.tokens.tokens_in, row.tokens.tokens_out) == (10 * 1000 / 4, 10 * 30 / 4)
-
-
-async def test_the_baseline_comes_first_and_has_no_difference(store: Store) -> None:
-    table = result_table(store, baseline="prompting")
-    assert [row.agent for row in table.rows] == ["prompting", "best|of[q]"]
-    assert table.rows[0].difference is None
-    assert table.rows[0].identical_runs
-    assert any("identical" in note and "prompting" in note for note in table.notes)
-    assert any("1 episodes cut" in note for note in table.notes)
-
-
-async def test_the_order_of_agents_is_kept_and_the_baseline_need_not_be_shown(store: Store) -> None:
-    table = result_table(store, agents=["best|of[q]"], baseline="prompting")
-    assert [row.agent for row in table.rows] == ["best|of[q]"]
-    assert table.rows[0].difference is not None
-
-
-async def test_a_second_run_alike_is_another_pass_over_the_same_tasks(store: Store) -> None:
-    await store.begin_run("again", {"n": 3, "seed": 1}, PROVENANCE)
-    await record(store, "prompting", task("a"), 0, 4, "failure", run="again")
-    await record(store, "prompting", task("b"), 0, 4, "failure", run="again")
-    row = result_table(store).row("prompting")
-    assert (row.runs, row.tasks, row.episodes) == (3, 2, 6)
-    assert row.success.mean == pytest.approx((0.5 + 0.5 + 0) / 3)
-    assert result_table(store, runs=["eval"]).row("prompting").success.mean == 0.5
-
-
-async def test_a_mean_over_passes_of_unlike_tasks_is_in_its_interval(store: Store) -> None:
-    for repeat in range(2, 40):
-        await record(store, "prompting", task("a"), repeat, 4)
-    row = result_table(store).row("prompting")
-    assert (row.success.mean, row.runs) == (0.5, 40)  # the mean of the runs' means is 0.975
-    assert row.interval.low <= row.success.mean <= row.interval.high
-
-
-async def test_whose_verdicts_they_are_is_said(store: Store) -> None:
-    assert not any("judge" in note for note in result_table(store).notes)
-    episode = await record(store, "prompting", task("c"), 0, 1, "unjudged")
-    await store.add_verdict(episode, Verdict(reward=0.0, outcome="failure", judge="a judge"), adopt=True)
-    said = "1 of 9 verdicts are by the judge a judge; its error is not in these intervals: `bestofq report --judge 'a "
-    for notes in (result_table(store).notes, domain_table(store).notes, domain_sheet(domain_table(store), {}).notes):
-        assert any(note.startswith(said) for note in notes)
-
-
-async def test_tokens_of_many_episodes_are_counted_on_some(store: Store) -> None:
-    table = result_table(store, tokens_from=2)
-    assert table.row("prompting").tokens.episodes == 2
-    assert table.row("prompting").tokens.tokens_in == 5 * 1000
-
-
-async def test_the_texts_hold_the_numbers(store: Store) -> None:
-    table = result_table(store, baseline="prompting")
-    markdown = table.to_markdown()
-    assert r"| best\|of[q] | 75.0 ± 25.0 | 2.2 ± 0.2 | +25.0 [+0.0, +50.0] | 2 × 2 |" in markdown
-    console = Console(file=io.StringIO(), width=180)
-    console.print(table.to_rich("Results"))
-    assert isinstance(console.file, io.StringIO)
-    assert "best|of[q]" in console.file.getvalue()
-    assert "+25.0 [+0.0, +50.0]" in console.file.getvalue()
-
-
-async def test_json_is_read_back_and_names_its_run_and_commit(store: Store) -> None:
-    table = result_table(store, baseline="prompting")
-    assert ResultTable.model_validate_json(table.to_json()) == table
-    (source,) = table.sources
-    assert (source.run, source.commit) == ("eval", "0123456789abcdef")
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"runs": ["evil"]}, "there is no run 'evil' in the store: it has eval"),
-        ({"baseline": "random"}, "agent 'random' has no finished episode in eval"),
-        ({"agents": ["nobody"]}, "agent 'nobody' has no finished episode"),
-        ({"split": "train"}, "no episode is finished in eval"),
-    ],
+MADE = Origin(
+    runs=("eval",),
+    commits=("abc",),
+    models=("pocket",),
+    seeds=(7,),
+    repeats=3,
+    n=5,
+    checkpoints=("value-1", "value-2"),
+    commands=("bestofq eval --n 5",),
 )
-async def test_what_is_not_there_is_named(store: Store, asked: dict[str, object], words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        result_table(store, **asked)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="no agent 'x' in the table"):
-        result_table(store).row("x")
+TABLE = Table(
+    name="some",
+    title="Some 5 % & more",
+    columns=(
+        Column(name="agent"),
+        Column(name="success", percent=True),
+        Column(name="steps"),
+        Column(name="difference", percent=True, signed=True),
+        Column(name="episodes"),
+    ),
+    rows=(
+        Row(
+            cells=(
+                "=best|of_q",
+                Measure(value=0.5, interval=Interval(low=0.25, high=0.75)),
+                Estimate(mean=4.25, error=0.5, runs=3),
+                Difference(mean=-0.1, low=-0.2, high=0.0, tasks=4),
+                1234,
+            ),
+            origin=MADE,
+        ),
+        Row(cells=("plain", Measure(value=None), Estimate(mean=4.0, error=None, runs=1), None, 0)),
+    ),
+    notes=("A note with 95 %.",),
+)
+
+
+def test_texts_are_rounded_and_shares_are_in_percent() -> None:
+    assert TABLE.heads == ("agent", "success %", "steps", "difference %", "episodes")
+    assert TABLE.texts() == (
+        ("=best|of_q", "50.0 [25.0, 75.0]", "4.2 ± 0.5", "-10.0 [-20.0, +0.0]", "1,234"),
+        ("plain", "–", "4.0", "–", "0"),
+    )
+
+
+def test_amounts_of_any_size_keep_three_digits() -> None:
+    column = Column(name="USD", signed=True, digits=None)
+    table = Table(
+        name="s", title="S", columns=(column,), rows=tuple(Row(cells=(v,)) for v in (0.000123456, -6011.1, 2.34567))
+    )
+    assert table.texts() == (("+0.000123",), ("-6,011",), ("+2.35",))
+
+
+def test_an_infinite_bound_is_shown_and_reads_back() -> None:
+    cells = (
+        Measure(value=2000.0, interval=Interval(low=500.0, high=inf)),
+        Difference(mean=-5.0, low=-inf, high=inf, tasks=4),
+    )
+    columns = (Column(name="tokens", digits=0), Column(name="difference", signed=True, digits=None))
+    table = Table(name="s", title="S", columns=columns, rows=(Row(cells=cells),))
+    assert table.texts() == (("2,000 [500, ∞]", "-5 [-∞, +∞]"),)
+    assert r"2,000 [500, $\infty$] & -5 [-$\infty$, +$\infty$] \\" in table.to_latex()
+    assert "| 2,000 [500, ∞] |" in table.to_markdown()
+    assert '"Infinity"' in table.to_json()
+    assert Table.model_validate_json(table.to_json()) == table
+    assert table.to_csv().splitlines()[1].startswith("2000.0,500.0,inf,-5.0,-inf,inf")
+
+
+def test_csv_is_unrounded_and_each_row_names_where_it_comes_from() -> None:
+    rows = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
+    assert rows[0] == {
+        "agent": "'=best|of_q",  # no formula in a spreadsheet
+        "success": "0.5",
+        "success low": "0.25",
+        "success high": "0.75",
+        "steps": "4.25",
+        "steps error": "0.5",
+        "difference": "-0.1",
+        "difference low": "-0.2",
+        "difference high": "0.0",
+        "episodes": "1234",
+        "runs": "eval",
+        "commit": "abc",
+        "model": "pocket",
+        "seed": "7",
+        "passes": "3",
+        "N": "5",
+        "Q-function": "value-1; value-2",
+        "command": "bestofq eval --n 5",
+    }
+    assert (rows[1]["success"], rows[1]["success low"], rows[1]["difference high"], rows[1]["runs"]) == ("",) * 4
+
+
+def test_json_reads_back_and_markdown_and_latex_are_escaped() -> None:
+    assert Table.model_validate_json(TABLE.to_json()) == TABLE
+    assert r"| =best\|of_q | 50.0 [25.0, 75.0] |" in TABLE.to_markdown()
+    latex = TABLE.to_latex()
+    assert r"\caption{Some 5 \% \& more}" in latex
+    assert r"=best|of\_q & 50.0 [25.0, 75.0] & 4.2 $\pm$ 0.5 & -10.0 [-20.0, +0.0] & 1,234 \\" in latex
+    made = "runs: eval, commit: abc, model: pocket, seed: 7, passes: 3, N: 5, Q-function: value-1; value-2"
+    assert f"% {made}, command: bestofq eval --n 5" in latex
+    assert latex.count(r"\\") == 3
+
+
+def test_a_command_cannot_break_out_of_a_comment() -> None:
+    made = MADE.model_copy(update={"commands": ("bestofq\n\\input{secret}",)})
+    row = TABLE.rows[0].model_copy(update={"origin": made})
+    latex = TABLE.model_copy(update={"rows": (row,)}).to_latex()
+    assert [line for line in latex.splitlines() if "secret" in line] == [
+        line for line in latex.splitlines() if line.startswith("%")
+    ]
+
+
+def test_files_are_named_after_the_table(tmp_path: Path) -> None:
+    written = write_tables([TABLE], tmp_path / "deep" / "tables", ["csv", "tex"])
+    assert [path.name for path in written] == ["some.csv", "some.tex"]
+    assert written[0].read_text(encoding="utf-8") == TABLE.to_csv()
+
+
+def test_the_terminal_shows_brackets_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    Console(width=160).print(TABLE)
+    assert "50.0 [25.0, 75.0]" in capsys.readouterr().out
+
+
+def test_a_narrow_terminal_gets_every_column_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = [f"a measure of no {n}" for n in range(12)]
+    names = ["best-of-q @3fa2c1", "prompting (eval-train, train)"]
+    interval = Interval(low=-1234.5, high=1234.5)
+    table = Table(
+        name="wide",
+        title="Wide",
+        columns=(
+            Column(name="agent"),
+            Column(name="role"),
+            *(Column(name=name) for name in numbers),
+            Column(name="said"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    name,
+                    "proposer",
+                    *(Measure(value=n + 0.5, interval=interval) for n in range(12)),
+                    "some words " * 9,
+                )
+            )
+            for name in names
+        ),
+        notes=("A note that is longer than the terminal is wide " * 3,),
+    )
+    Console(width=80).print(table)
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    assert "…" not in said
+    for name in names:
+        assert sum(name in line for line in said.splitlines()) > 1  # in each part
+    shown = " ".join(said.split())
+    assert all(f"{n}.5" in shown for n in range(12))
+    assert shown.count("[-1,234.5, 1,234.5]") == 24
+    assert said.count("words") == 18
+
+
+def test_a_name_longer_than_the_terminal_is_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x" * 100
+    columns = (Column(name="agent"), Column(name="success"))
+    Console(width=40).print(Table(name="t", title="T", columns=columns, rows=(Row(cells=(name, 1.0)),)))
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 40
+    assert said.count("x") == 100
+
+
+def test_html_is_escaped_and_a_clear_difference_has_a_class() -> None:
+    clear = Difference(mean=-0.1, low=-0.2, high=-0.05, tasks=4)
+    row = Row(cells=("<b>q</b>", None, None, clear, 3))
+    drawn = TABLE.model_copy(update={"rows": (*TABLE.rows, row)}).to_html()
+    assert '<th scope="row">&lt;b&gt;q&lt;/b&gt;</th>' in drawn
+    assert '<td class="down">-10.0 [-20.0, -5.0]</td>' in drawn
+    assert "<td>-10.0 [-20.0, +0.0]</td>" in drawn

@@ -9,9 +9,11 @@ from report_nouns import PROVENANCE, page, record, task
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Usage
 from bestofq.core.tree import Ending, SearchTree
-from bestofq.reports.folder import gather, write_folder
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.folder import write_folder
 from bestofq.reports.html import write_report
-from bestofq.reports.searches import search_table, telling_trees
+from bestofq.reports.report import gather
+from bestofq.reports.searches import search_rows, search_table, telling_trees
 from bestofq.reports.tree_rows import rows, way_taken
 from bestofq.reports.trees import search_tree_svg
 from bestofq.search.pairs import node_pairs
@@ -57,10 +59,10 @@ SMALL = tree_of(
     (0, 1, 0.0, 0.5, "open", 0.0),  # 2: leads straight to a failure
     (0, 0, 0.0, 0.0, "open", 0.0),  # 3: never tried
     (1, 2, 1.0, 1.0, "ended", 1.0),  # 4
-    (1, 0, 0.0, 0.0, "held", 0.0),  # 5
+    (1, 0, 0.0, 0.0, "unsafe", 0.0),  # 5
     (2, 1, 0.0, None, "open", 0.0),  # 6
     (6, 1, 0.0, None, "ended", 0.0),  # 7
-    (1, 1, 0.0, 0.5, "closed", 0.0),  # 8
+    (1, 1, 0.0, 0.5, "pruned", 0.0),  # 8
 )
 
 
@@ -94,7 +96,7 @@ def test_a_picture_says_visits_both_values_their_blend_and_how_branches_end() ->
     assert "0.25 Q̃ + 0.75 Q̂" in said
     assert "2 steps: door 6 · door 7" in said
     assert "1 not tried: door 3" in said
-    assert [said.count(ending) for ending in ("reward 1", "reward 0", "not carried out", "closed")] == [1, 1, 1, 1]
+    assert [said.count(ending) for ending in ("reward 1", "reward 0", "not carried out", "pruned")] == [1, 1, 1, 1]
     assert "the most visited way to a success" in said
     assert len(of_class(svg, "wash")) == 3  # root, 1 and 4
     assert len(of_class(svg, "edge", "way")) == 2 + 1  # and the legend's
@@ -177,22 +179,22 @@ async def test_the_folder_holds_searches_as_a_table_and_trees_as_figures(tmp_pat
         searching = {"trees": {"candidates": 4}}
         await store.begin_run("search", {"model": {"path": "base"}}, PROVENANCE, searches=searching)
         await store.trees.save("search", SMALL)
-        alone = gather(store, alpha=0.85)
+        alone = gather(store, options=Options(alpha=0.85))
         index = write_folder(store, alone, tmp_path / "out", title="T").read_text("utf-8")
         await record(store, "prompting", task("a"), 0, 1, run="search")
         both = gather(store)
-    (sheet,) = alone.sheets
-    assert sheet.texts() == (
+    (table,) = alone.tables
+    assert table.texts() == (
         ("search", "1", "4", "9", "100.0 [2.5, 100.0]", "0.500 [0.013, 0.988]", "1", "7", "3", "0"),
     )
-    made = sheet.rows[0].origin
+    made = table.rows[0].origin
     assert made is not None
     assert (made.runs, made.models, made.n) == (("search",), ("base",), 4)
     assert [figure.name for figure in alone.figures] == ["tree-search-a"]
     assert "0.85 Q̃ + 0.15 Q̂" in (tmp_path / "out" / "figures" / "tree-search-a.svg").read_text("utf-8")
     assert index.count('class="card tree"') == 1
     assert (tmp_path / "out" / "tables" / "searches.csv").is_file()
-    assert {"agents", "searches"} <= {sheet.name for sheet in both.sheets}
+    assert {"agents", "searches"} <= {table.name for table in both.tables}
     assert {*both.made} == {"prompting", "searches of search"}
 
 
@@ -206,13 +208,14 @@ async def test_the_report_counts_search_runs_and_draws_the_most_telling_trees(tm
         for tree in (failed, SMALL.model_copy(update={"task": task("solved")})):
             await store.trees.save("search", tree)
         both = write_report(store, tmp_path / "report.html", title="T").read_text("utf-8")
-        one = write_report(store, tmp_path / "one.html", title="T", max_trees=1).read_text("utf-8")
-        (row,) = search_table(store, ["eval", "search"], alpha=0.5, threshold=0.2).rows
+        one = write_report(store, tmp_path / "one.html", options=Options(max_trees=1), title="T").read_text("utf-8")
+        (row,) = search_rows(store, ["eval", "search"], alpha=0.5, threshold=0.2)
         told = telling_trees(store, ["search"], 1, alpha=0.5, threshold=0.2)
     assert "Searches" not in alone
     assert both.count('class="card tree"') == 2
     assert HOSTILE not in both
-    assert row.cells() == ("search", "2", "5", "11", "1 (50 % [0, 100])", "0.400 [0.000, 0.500]", "1", "14", "6")
+    (texts,) = search_table([row]).texts()
+    assert texts == ("search", "2", "5", "11", "50.0 [0.0, 100.0]", "0.400 [0.000, 0.500]", "1", "14", "6", "0")
     assert [tree.task.id for _, tree in told] == ["solved"]
     assert one.count('class="card tree"') == 1
     assert "1 of 2 trees are drawn" in one

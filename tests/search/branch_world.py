@@ -6,11 +6,11 @@ from bestofq.agents.scripted import ScriptedProposer, ScriptedScorer
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, State, StepResult
 from bestofq.core.observation import Element, Observation, Task
-from bestofq.core.protocols import Judge
+from bestofq.core.protocols import Judge, Proposer, Scorer
+from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
-from bestofq.search.returning import Places
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import Move, MutableTree
 
 TASK = Task(id="branch", suite="branches", goal="find the good page", start_url="branch://")
 
@@ -71,31 +71,31 @@ async def search_of(
     doors: Callable[[State, int], Sequence[str]] = both_doors,
     ranks: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = left_is_better,
     irreversible: Callable[[Observation, Action], bool] = lambda observation, action: False,
-    seconds: float = 0.0,
+    proposer: Proposer | None = None,
+    ranker: Scorer | None = None,
     judge: Judge | None = None,
     state: State | None = None,
-    before: Sequence[Observation] = (),
+    before: Sequence[Move] = (),
     **settings: object,
-) -> tuple[Search, Places, list[str]]:
-    """A search about to begin in the world of these rewards, its places, and the steps taken so far; `state` at its
-    root, none: the start."""
+) -> tuple[Search, EnvPool, list[str]]:
+    """A search about to begin in the world of these rewards, its environments, and the steps taken so far; `state` at
+    its root, none: the start. Rollouts follow the first door offered unless `rollout` says otherwise."""
     steps: list[str] = []
     kind = RestoringEnv if restoring else BranchEnv
 
     async def make_env() -> BranchEnv:
         return make() if make else kind(rewards, depth=depth, steps=steps)
 
-    config = SearchConfig.model_validate({"candidates": 2, "depth": depth, **settings})
-    places = Places(make_env, TASK, config, irreversible)
-    state = state or State(task=TASK, observation=await places.start(()))
+    config = SearchConfig.model_validate({"candidates": 2, "depth": depth, "rollout": "greedy", **settings})
+    envs = EnvPool(make_env, TASK, config, irreversible)
+    state = state or State(task=TASK, observation=await envs.start())
     search = Search(
-        GrowingTree(TASK, state.observation, depth=len(state.decisions)),
+        MutableTree(TASK, state.observation, before=before),
         state,
-        places,
-        proposer=ScriptedProposer(doors, seconds=seconds),
-        ranker=None if ranks is None else ScriptedScorer(ranks),
+        envs,
+        proposer=proposer or ScriptedProposer(doors),
+        ranker=ranker or (None if ranks is None else ScriptedScorer(ranks)),
         config=config,
         judge=judge,
-        before=before,
     )
-    return search, places, steps
+    return search, envs, steps

@@ -16,11 +16,11 @@ from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Box, Element, Observation, Point, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.web import WebEnv
+from bestofq.search.backtracking import DivergedError, EnvPool, find_again
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search, state_after
-from bestofq.search.returning import DivergedError, Places, find_again
-from bestofq.search.scorer import TreeScorer
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import MutableTree
+from bestofq.search.tree_scorer import TreeScorer
 
 
 def buttons(*names: str, laid_out: bool = True) -> Observation:
@@ -93,14 +93,14 @@ class Renumbering(BranchEnv):
 async def test_a_search_of_pages_that_are_renumbered_finds_the_same_tree() -> None:
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 0.5}
-    changed, places, _ = await search_of(
+    changed, envs, _ = await search_of(
         rewards, depth=2, iterations=4, doors=by_name, make=lambda: Renumbering(rewards, depth=2, steps=steps)
     )
     await changed.run()
     plain, _, _ = await search_of(rewards, depth=2, iterations=4)
     await plain.run()
-    assert places.costs.count["replayed"] > 1
-    assert places.costs.diverged == 0
+    assert envs.costs.count["replayed"] > 1
+    assert envs.costs.diverged == 0
     assert [seen and seen.url for seen in changed.tree.seen] == [seen and seen.url for seen in plain.tree.seen]
     assert changed.tree.value == plain.tree.value
 
@@ -232,7 +232,7 @@ def visitor(state: State, _n: int) -> Sequence[str]:
     return [f"click [{named[name]}]" for name in ("Door A", "Door B", "Continue", "Yes") if name in named]
 
 
-async def searched(site: Site, browser: Browser) -> tuple[Search, Places]:
+async def searched(site: Site, browser: Browser) -> tuple[Search, EnvPool]:
     """Two rollouts, the second of which goes back over the first page."""
 
     async def at_the_end(task: Task, action: Action, seen: Observation) -> tuple[float, bool]:
@@ -242,27 +242,27 @@ async def searched(site: Site, browser: Browser) -> tuple[Search, Places]:
         return WebEnv(browser, screenshots=False, evaluate=at_the_end)
 
     config = SearchConfig(iterations=2, candidates=2, depth=2)
-    places = Places(make_env, site.task, config, lambda page, action: irreversible(action, page) is not None)
-    root = await places.start(())
+    envs = EnvPool(make_env, site.task, config, lambda page, action: irreversible(action, page) is not None)
+    root = await envs.start()
     search = Search(
-        GrowingTree(site.task, root),
+        MutableTree(site.task, root),
         State(task=site.task, observation=root),
-        places,
+        envs,
         proposer=ScriptedProposer(visitor),
         ranker=None,
         config=config,
     )
     await search.run()
-    await places.close()
-    return search, places
+    await envs.close()
+    return search, envs
 
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_continue_is_clicked_again_and_not_what_has_its_number_now(site: Site, browser: Browser) -> None:
-    search, places = await searched(site, browser)
+    search, envs = await searched(site, browser)
     assert [path for path in site.asked if path != "/favicon.ico"] == ["/", "/next", "/a", "/", "/next", "/b"]
     assert search.tree.solved(0)
-    assert places.costs.diverged == 0
+    assert envs.costs.diverged == 0
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -271,9 +271,9 @@ async def test_a_branch_is_closed_where_its_way_is_not_found_again(
     site: Site, browser: Browser, changed: dict[str, list[str]]
 ) -> None:
     site.pages = {**PAGES, **changed}
-    search, places = await searched(site, browser)
+    search, envs = await searched(site, browser)
     assert "/delete" not in site.asked
     assert site.asked.count("/next") == 1
-    assert places.costs.diverged > 0
-    assert "closed" in search.tree.ending
+    assert envs.costs.diverged > 0
+    assert "pruned" in search.tree.ending
     assert search.tree.visits[0] == 1

@@ -2,19 +2,22 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, search_of
+from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, left_is_better, search_of
 
-from bestofq.agents.scripted import ScriptedJudge, ScriptedProposer
+from bestofq.agents.scripted import ScriptedJudge, ScriptedProposer, ScriptedScorer
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
-from bestofq.core.errors import ConfigError, InfraError
+from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.seeds import step_seed
-from bestofq.search.mcts import Report, state_after
+from bestofq.core.tree import SearchTree
+from bestofq.search.mcts import Report, Search, state_after
 from bestofq.search.pairs import blended, node_pairs, rollouts
+from bestofq.search.tree import Move, MutableTree
 
 
 def told(outcomes: list[float]) -> Report:
@@ -52,7 +55,7 @@ async def test_a_golden_tree_of_four_rollouts() -> None:
     against 1 + 0.29: right, which is expanded; its untried door: "22", R = 0. 4: Q = 0, 1/2 and N = 1, 2: 0 + 0.5 ·
     √(ln 3 / 2) = 0.37 against 1/2 + 0.5 · √(ln 3 / 3) = 0.80: right again, there "21" (1 against 0): it ended there.
     """
-    search, places, steps = await search_of({"21": 1.0}, depth=2, iterations=4)
+    search, envs, steps = await search_of({"21": 1.0}, depth=2, iterations=4)
     outcomes: list[float] = []
     await search.run(report=told(outcomes))
     tree = search.tree
@@ -64,14 +67,14 @@ async def test_a_golden_tree_of_four_rollouts() -> None:
     assert tree.value == pytest.approx([1 / 2, 0, 2 / 3, 0, 1, 0])
     assert tree.prior == [None, 1.0, 0.0, None, 1.0, 0.0]
     assert tree.ending == ["open", "open", "open", "ended", "ended", "ended"]
-    assert places.costs.count == {"stayed": 1, "restored": 2, "replayed": 1}  # 4 never left the page where it ended
-    assert tree.flying == [0] * 6
+    assert envs.costs.count == {"stayed": 1, "restored": 2, "replayed": 1}  # 4 never left the page where it ended
+    assert tree.in_flight == [0] * 6
 
 
 async def test_pairs_of_the_golden_tree() -> None:
     search, _, _ = await search_of({"21": 1.0}, depth=2, iterations=4)
     await search.run()
-    tree = search.tree.frozen(search.usage)
+    tree = search.tree.to_tree(search.usage)
     assert [blended(tree, n, 0.5) for n in (1, 2, 4, 5)] == pytest.approx([0.5, 1 / 3, 1.0, 0.0])
     pairs = list(node_pairs(tree, alpha=0.5, threshold=0.1))
     assert [(p.node, p.chosen, p.rejected) for p in pairs] == [(0, 1, 2), (2, 4, 5)]
@@ -98,12 +101,12 @@ async def test_visits_gather_on_the_best_of_sixteen_ways() -> None:
 
 @pytest.mark.parametrize("restoring", [True, False])
 async def test_replaying_finds_the_same_tree_as_restoring(restoring: bool) -> None:
-    search, places, steps = await search_of({"212": 1.0}, depth=3, iterations=12, restoring=restoring)
+    search, envs, steps = await search_of({"212": 1.0}, depth=3, iterations=12, restoring=restoring)
     await search.run()
     other, _, _ = await search_of({"212": 1.0}, depth=3, iterations=12)
     await other.run()
-    assert search.tree.frozen() == other.tree.frozen()
-    assert (places.costs.count["restored"] > 0) == restoring
+    assert search.tree.to_tree() == other.tree.to_tree()
+    assert (envs.costs.count["restored"] > 0) == restoring
     assert (len(steps) == len(set(steps))) == restoring
 
 
@@ -120,14 +123,14 @@ async def test_a_page_that_is_not_found_again_closes_its_branch() -> None:
 
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 1.0}
-    search, places, _ = await search_of(
+    search, envs, _ = await search_of(
         rewards, depth=2, iterations=8, make=lambda: Forgetful(rewards, depth=2, steps=steps)
     )
     await search.run()
-    assert places.costs.diverged > 0
+    assert envs.costs.diverged > 0
     assert search.tree.visits[0] == 8  # what came to nothing does not count
-    assert "closed" in search.tree.ending
-    chosen = {search.tree.seen[p.chosen].url for p in node_pairs(search.tree.frozen(), alpha=1, threshold=0.1)}
+    assert "pruned" in search.tree.ending
+    chosen = {search.tree.seen[p.chosen].url for p in node_pairs(search.tree.to_tree(), alpha=1, threshold=0.1)}
     assert "branch://22" not in chosen
 
 
@@ -139,9 +142,9 @@ async def test_an_irreversible_action_is_never_carried_out_but_valued_by_feedbac
     await search.run()
     assert steps
     assert not any("2" in way for way in steps)
-    held = [i for i, ending in enumerate(search.tree.ending) if ending == "held"]
-    assert held
-    assert all(search.tree.seen[i] is None for i in held)
+    unsafe = [i for i, ending in enumerate(search.tree.ending) if ending == "unsafe"]
+    assert unsafe
+    assert all(search.tree.seen[i] is None for i in unsafe)
     sandboxed, _, steps = await search_of(
         {"22": 1.0}, depth=2, iterations=10, irreversible=irreversible, sandboxed=True
     )
@@ -163,11 +166,13 @@ async def test_the_policys_own_irreversible_choice_ends_a_rollout_with_what_feed
 
 
 async def test_rollouts_at_once_in_one_tree_go_different_ways_and_carry_nothing_out_twice() -> None:
-    search, _, steps = await search_of({"222": 1.0}, depth=3, iterations=24, parallel=4, seconds=0.001)
+    search, _, steps = await search_of(
+        {"222": 1.0}, depth=3, iterations=24, parallel=4, proposer=ScriptedProposer(both_doors, seconds=0.001)
+    )
     await search.run()
     assert len(steps) == len(set(steps))
     assert search.tree.visits[0] == 24
-    assert search.tree.flying == [0] * len(search.tree.parent)
+    assert search.tree.in_flight == [0] * len(search.tree.parent)
     one_by_one, _, _ = await search_of({"222": 1.0}, depth=3, iterations=24)
     await one_by_one.run()
     assert {n.url for n in search.tree.seen if n} == {n.url for n in one_by_one.tree.seen if n}
@@ -196,8 +201,8 @@ async def test_time_is_up_and_a_success_is_enough() -> None:
     search.tree.reward[-1] = 0.9
     await search.run(2)
     assert search.tree.visits[1] > 1
-    slow, _, _ = await search_of({}, depth=4, iterations=10_000, seconds=0.01)
-    slow._config = slow._config.model_copy(update={"seconds": 0.1})
+    dawdling = ScriptedProposer(both_doors, seconds=0.01)
+    slow, _, _ = await search_of({}, depth=4, iterations=10_000, seconds=0.1, proposer=dawdling)
     await asyncio.wait_for(slow.run(), 5)
     assert 0 < slow.tree.visits[0] < 100
 
@@ -211,7 +216,7 @@ async def test_three_cut_rollouts_in_a_row_are_the_machinerys_fault() -> None:
     with pytest.raises(InfraError, match="browser is gone"):
         await search.run()
     assert search.tree.visits[0] == 0
-    assert search.tree.flying == [0] * len(search.tree.parent)
+    assert search.tree.in_flight == [0] * len(search.tree.parent)
 
 
 @pytest.mark.parametrize("doors", [both_doors, another_alone], ids=["among the K", "not among the K"])
@@ -233,19 +238,17 @@ async def test_rollouts_at_once_keep_their_order_whatever_takes_how_long(
             depth=3,
             iterations=24,
             parallel=4,
-            doors=doors,
             make=lambda steps=steps: Slow({"222": 1.0}, depth=3, steps=steps),  # type: ignore[misc]
+            proposer=Delayed(ScriptedProposer(doors), delays),
+            ranker=Delayed(ScriptedScorer(left_is_better), delays),
         )
-        search._proposer = Delayed(search._proposer, delays)
-        search._ranker = Delayed(search._ranker, delays)
         await search.run()
         assert search.tree.visits[0] == 24
         assert len(steps) == len(set(steps))
-        assert search.tree.flying == [0] * len(search.tree.parent)
-        assert not search._arriving
+        assert search.tree.in_flight == [0] * len(search.tree.parent)
 
 
-async def test_an_action_that_is_held_is_no_success_that_is_enough() -> None:
+async def test_an_unsafe_action_is_no_success_that_is_enough() -> None:
     search, _, _ = await search_of(
         {"21": 1.0},
         depth=2,
@@ -256,7 +259,7 @@ async def test_an_action_that_is_held_is_no_success_that_is_enough() -> None:
     )
     outcomes: list[float] = []
     await search.run(report=told(outcomes))
-    assert outcomes[0] == 1.0  # what feedback says of the action that is held
+    assert outcomes[0] == 1.0  # what feedback says of the unsafe action
     assert search.tree.solved(0)
     assert search.tree.visits[0] < 20
 
@@ -307,7 +310,7 @@ async def test_a_judge_reads_what_was_done_before_the_search_too() -> None:
         make=of_nobodys_world,
         judge=ScriptedJudge(outcome),
         state=state_after(root, [left], root.observation),
-        before=[hall],
+        before=[Move(hall, left.action)],
     )
     await search.run()
     assert [step.decision.candidate.action.mark for step in judged[0].steps] == [1, 1]  # type: ignore[union-attr]
@@ -356,6 +359,55 @@ async def test_nodes_draw_from_their_searchs_seed_and_depth() -> None:
             seen.setdefault(len(state.decisions), set()).add(state.step_seed)
             return await inner.propose(state, n)
 
-    search._proposer, search._state = Noting(), search._state.model_copy(update={"seed": 11})
+    search._proposer, search.state = Noting(), search.state.model_copy(update={"seed": 11})
     await search.run()
     assert seen == {depth: {step_seed(11, depth)} for depth in range(2)}
+
+
+class Coin(ScriptedProposer):
+    """Prefers the left door; drawn from, it takes either, by the seed. `asked` keeps where, and by which seed."""
+
+    async def sample(self, state: State) -> Proposal:
+        asked.append((state.observation.url, state.step_seed))
+        door = "click [2]" if state.step_seed % 2 else "click [1]"
+        return await ScriptedProposer([[door]] * 9).propose(state, 1)
+
+
+asked: list[tuple[str, int]] = []
+
+
+async def drawn(rollouts: int, *, tree: SearchTree | None = None, **settings: Any) -> Search:
+    """A search nine doors deep with a policy that is drawn from; `tree`: to go on with."""
+    settings = {"depth": 9, "ranks": None, "rollout": "sample", "proposer": Coin(both_doors), **settings}
+    search, _, _ = await search_of({}, **settings)
+    if tree is not None:
+        search.tree = MutableTree.from_tree(tree)
+    await search.run(rollouts)
+    return search
+
+
+async def test_rollouts_are_drawn_from_the_policy_anew_each_time() -> None:
+    asked.clear()
+    search = await drawn(40, parallel=4)
+    assert len(set(asked)) == len(asked) > 40
+    went = Counter(seed % 2 for _, seed in asked)
+    assert min(went.values()) > len(asked) / 4
+    assert sum(ending == "ended" for ending in search.tree.ending) > 20  # where 40 rollouts of it ended
+
+
+async def test_a_search_that_draws_goes_on_as_if_it_had_not_stopped() -> None:
+    half = (await drawn(5)).tree.to_tree()
+    assert (await drawn(7, tree=half)).tree.to_tree() == (await drawn(12)).tree.to_tree()
+
+
+async def test_a_draw_that_is_no_action_fails_the_rollout_and_not_the_page() -> None:
+    class Never(Coin):
+        async def sample(self, state: State) -> Proposal:
+            raise ReplyError("no action")
+
+    search, _, _ = await search_of(
+        {"11": 1.0}, depth=2, iterations=3, rollout="sample", ranks=None, proposer=Never(both_doors)
+    )
+    outcomes: list[float] = []
+    await search.run(report=told(outcomes))
+    assert outcomes == [0.0, 0.0, 1.0]  # both doors are tried; behind the first the doors are still proposed

@@ -8,13 +8,13 @@ from branch_world import TASK
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import MutableTree
 
 PAGE = Observation(url="u", title="t", text="x", elements=())
 
 
-def grown(children: int = 3) -> GrowingTree:
-    tree = GrowingTree(TASK, PAGE)
+def grown(children: int = 3) -> MutableTree:
+    tree = MutableTree(TASK, PAGE)
     for mark in range(1, children + 1):
         tree.child(0, Candidate(action=Click(mark=mark), label=f"click {mark}"))
     return tree
@@ -44,51 +44,53 @@ def test_ucb1_by_hand() -> None:
     # N(h) = 3: Q = 1/2, 0, 0 and N = 2, 1, 0
     expected = [0.5 + math.sqrt(math.log(3) / 3), math.sqrt(math.log(3) / 2), math.sqrt(math.log(3))]
     assert tree.ucb1(0, 1.0) == pytest.approx(expected)
-    assert tree.select(0, 1.0) == 1  # 1.105 against 0.741 and 1.048
-    assert tree.select(0, 2.0) == 3  # 1.710 against 1.482 and 2.096
+    assert tree.argmax_ucb1(0, 1.0) == 1  # 1.105 against 0.741 and 1.048
+    assert tree.argmax_ucb1(0, 2.0) == 3  # 1.710 against 1.482 and 2.096
 
 
 def test_before_any_visit_feedback_decides_and_without_it_the_order_of_proposal() -> None:
     tree = grown()
-    assert tree.select(0, 1.0) == 1
+    assert tree.argmax_ucb1(0, 1.0) == 1
     tree.rank(tree.children[0], [0.0, 1.0, 0.5])
-    assert tree.select(0, 1.0) == 2
-    tree.ending[2] = "closed"
-    assert tree.select(0, 1.0) == 3
+    assert tree.argmax_ucb1(0, 1.0) == 2
+    tree.ending[2] = "pruned"
+    assert tree.argmax_ucb1(0, 1.0) == 3
 
 
 def test_after_one_visit_that_brought_nothing_an_untried_one_comes_first() -> None:
     tree = grown(2)
     tree.rank(tree.children[0], [1.0, 0.0])
     tree.backup([0, 1], 0.0)  # log N(h) = 0: all UCB1 are 0
-    assert tree.select(0, 1.0) == 2
+    assert tree.argmax_ucb1(0, 1.0) == 2
 
 
 def test_a_rollout_under_way_counts_as_one_that_brought_nothing() -> None:
     tree = grown(2)
     tree.backup([0, 1], 1.0)
-    tree.take_off([0, 1])
+    tree.add_virtual_loss(0)
+    tree.add_virtual_loss(1)
     assert tree.ucb1(0, 1.0) == pytest.approx([0.5 + math.sqrt(math.log(2) / 3), math.sqrt(math.log(2))])
-    tree.land([0, 1])
+    tree.remove_virtual_loss(0)
+    tree.remove_virtual_loss(1)
     assert tree.ucb1(0, 1.0) == [1.0, 0.0]
 
 
-def test_all_children_closed_leaves_nothing_to_select() -> None:
+def test_all_children_pruned_leaves_nothing_to_select() -> None:
     tree = grown(1)
-    tree.ending[1] = "closed"
-    assert tree.select(0, 1.0) is None
+    tree.ending[1] = "pruned"
+    assert tree.argmax_ucb1(0, 1.0) is None
     assert tree.best_untried(0) is None
 
 
-def test_a_tree_freezes_and_thaws() -> None:
+def test_a_tree_is_stored_and_comes_back() -> None:
     tree = grown()
     tree.rank(tree.children[0], [0.0, 1.0, 0.5])
     tree.seen[1] = PAGE.model_copy(update={"url": "elsewhere"})
     tree.backup([0, 1], 1.0)
-    frozen = tree.frozen()
-    assert frozen.page == (0, 1, -1, -1)
-    assert frozen.path(3) == [0, 3]
-    assert frozen.children(0) == [1, 2, 3]
-    again = GrowingTree.thawed(frozen)
-    assert again.frozen() == frozen
-    assert again.select(0, 1.0) == tree.select(0, 1.0)
+    stored = tree.to_tree()
+    assert stored.page == (0, 1, -1, -1)
+    assert stored.path(3) == [0, 3]
+    assert stored.children(0) == [1, 2, 3]
+    again = MutableTree.from_tree(stored)
+    assert again.to_tree() == stored
+    assert again.argmax_ucb1(0, 1.0) == tree.argmax_ucb1(0, 1.0)

@@ -12,7 +12,7 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Scores, State
 from bestofq.core.protocols import Proposer, Scorer
 from bestofq.search.config import SearchConfig
-from bestofq.search.scorer import FoundProposer, TreeScorer
+from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 
 REWARDS = {"2121": 1.0}
 

@@ -38,6 +38,7 @@ def test_the_keys_of_vectors_that_were_kept_stay_valid() -> None:
     )
     assert before.hash == "2f70889bc2c7be04"
     assert before.model_copy(update={"pixels_least": 3136}).hash != before.hash
+    assert before.model_copy(update={"tokens": "own"}).hash != before.hash
 
 
 @pytest.mark.parametrize(

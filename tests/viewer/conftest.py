@@ -45,5 +45,5 @@ async def shop(tmp_path: Path) -> Path:
         for task in (shop_task(), shop_task("mugs--0", "find a blue mug")):
             for agent in (shop_agent(), shop_agent("hasty", hasty=True)):
                 await run_episode(ShopEnv(), agent, task, store=store, run="eval", provenance=PROVENANCE)
-        await store.trees.save("search", shop_tree(shop_task()).frozen())
+        await store.trees.save("search", shop_tree(shop_task()).to_tree())
     return tmp_path

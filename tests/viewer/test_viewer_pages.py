@@ -230,7 +230,7 @@ async def test_what_a_store_holds_is_text_and_nothing_runs(tmp_path: Path, look:
         for agent in (shop_agent(HOSTILE, HOSTILE), shop_agent("hasty", HOSTILE, hasty=True)):
             env = ShopEnv(HOSTILE, pictured=pictured)
             await run_episode(env, agent, task, store=store, run=HOSTILE, provenance=PROVENANCE)
-        await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).frozen())
+        await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).to_tree())
         one, other = store.catalogue.episodes(Wanted())
     compare = f"/compare?left={one.id}&right={other.id}"
     async with look(tmp_path) as it:
@@ -328,7 +328,7 @@ async def test_a_search_tree_folds(shop: Path, look: Looking) -> None:
         bars = it.page.locator(".candidates .chosen .bar")
         assert [" ".join(text.split()) for text in await bars.all_inner_texts()] == ["feedback 0.300"]  # another run's
         with Store.open(shop) as store:
-            await store.trees.save("eval", shop_tree(shop_task()).frozen())
+            await store.trees.save("eval", shop_tree(shop_task()).to_tree())
         await it.page.reload()
         assert [" ".join(text.split()) for text in await bars.all_inner_texts()] == [
             "feedback 0.300",

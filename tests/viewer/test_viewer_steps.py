@@ -3,13 +3,13 @@
 import pytest
 from tiny_shop import shop_page, shop_task, shop_tree
 
-from bestofq.agents.scorers import constant, feedback, learned, picker
+from bestofq.agents.scorers import constant, feedback, learned, picker, verifier
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Point
 from bestofq.reports.scorers import KNOWN
-from bestofq.search import scorer
-from bestofq.search.tree import GrowingTree
+from bestofq.search import tree_scorer
+from bestofq.search.tree import MutableTree
 from bestofq.store.records import StepSummary
 from bestofq.viewer.chart import Chart
 from bestofq.viewer.pages import address, duration, moment, plural
@@ -51,7 +51,7 @@ def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
 
 
 def test_the_scorers_that_are_told_apart_are_classes() -> None:
-    modules = (constant, feedback, learned, picker, scorer)
+    modules = (constant, feedback, learned, picker, tree_scorer, verifier)
     assert set(KNOWN) <= {name for module in modules for name in vars(module)}
 
 
@@ -96,18 +96,18 @@ def test_marks_of_a_text_are_told_apart() -> None:
 
 
 def test_an_episode_is_followed_in_a_tree_as_far_as_the_tree_goes() -> None:
-    tree = shop_tree(shop_task()).frozen()
+    tree = shop_tree(shop_task()).to_tree()
     place = TreePlace.after(tree, [decided((0.0, 1.0))])
     assert place is not None
     assert place.node == 1
     assert [(bar.name, bar.words) for bar in place.bars(CANDIDATES[1])] == [("visits", "1"), ("Q̃ search", "0.000")]
     assert list(place.bars(CANDIDATES[0])) == []
     assert TreePlace.after(tree, [decided((0.0, 1.0))] * 3) is None
-    grown = GrowingTree(shop_task(), shop_page(0))
+    grown = MutableTree(shop_task(), shop_page(0))
     words = Candidate(action=Click(target="the kettle"), label="click the kettle")
     grown.child(0, words)
     found = words.model_copy(update={"action": Click(target="the kettle", point=Point(4, 5))})  # by a localizer
-    followed = TreePlace.after(grown.frozen(), [Decision(candidates=(found,), scores=(0.0,), chosen=0)])
+    followed = TreePlace.after(grown.to_tree(), [Decision(candidates=(found,), scores=(0.0,), chosen=0)])
     assert followed is not None
     assert followed.node == 1
 
@@ -116,7 +116,7 @@ def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
     searched = decided((0.75, 0.5), 0.6).model_copy(
         update={"scorer": "TreeScorer", "visits": (6, 2), "feedback": (0.9, None)}
     )
-    tree = shop_tree(shop_task()).frozen()  # of another search: what this one knew stands before it
+    tree = shop_tree(shop_task()).to_tree()  # of another search: what this one knew stands before it
     first, second = candidate_views(searched, shop_page(0), Scores.of([searched]), TreePlace(tree, 0))
     shown = [[(bar.name, bar.words, bar.share) for bar in view.bars] for view in (first, second)]
     assert shown[0] == [("Q̃", "0.750", 1.0), ("visits", "6", 1.0), ("Q̂ feedback", "0.900", 0.9)]
@@ -127,7 +127,7 @@ def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
 
 
 def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
-    tree = shop_tree(shop_task()).frozen()
+    tree = shop_tree(shop_task()).to_tree()
     assert most_taken(tree) == [0, 1, 3]
     drawn = branches(tree, alpha=0.5)
     assert [(node.number, node.visits, node.on_way) for node in drawn.children] == [(1, 2, True), (2, 1, False)]

@@ -11,7 +11,7 @@ from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Provenance, State, StepResult
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import MutableTree
 
 PROVENANCE = Provenance(version="0.0-test", commit="0123456789abcdef", seed=3)
 LAST = 3
@@ -91,9 +91,9 @@ def shop_agent(name: str = "careful", words: str = "Kettle", *, hasty: bool = Fa
     )
 
 
-def shop_tree(task: Task, words: str = "Kettle") -> GrowingTree:
+def shop_tree(task: Task, words: str = "Kettle") -> MutableTree:
     """Three rollouts over three actions: both links of the first page, one of the second."""
-    tree = GrowingTree(task, shop_page(0, words))
+    tree = MutableTree(task, shop_page(0, words))
     on, nowhere = (
         Candidate(action=Click(mark=mark), label=f"click link {words} {mark}", thought=words) for mark in (2, 1)
     )

@@ -56,16 +56,17 @@ async def _meanwhile(
     proposing: Coroutine[Any, Any, Proposal], scorer: Scorer, state: State
 ) -> tuple[Proposal, tuple[Usage, ...]]:
     """The proposal, and what the scorer used while it waited for it: the embedding of a state hides behind the model's
-    latency. Where one of the two fails, the other is stopped, and the step fails with that error; a ReplyError then
-    has what the scorer used too, where it was done."""
+    latency. Where one of the two fails, the other is stopped, and the step fails with that error; but where there is no
+    valid action the scorer ends what it began, and the ReplyError has what that used, too."""
     if not isinstance(scorer, Prepares):
         return await proposing, ()
     thinking, preparing = asyncio.ensure_future(proposing), asyncio.ensure_future(scorer.prepare(state))
     try:
         return await asyncio.gather(thinking, preparing)
     except ReplyError as error:
-        if preparing.done() and preparing.exception() is None:
-            error.usage = merge_usage((*error.usage, *preparing.result()))
+        (used,) = await asyncio.gather(preparing, return_exceptions=True)
+        if not isinstance(used, BaseException):
+            error.usage = merge_usage((*error.usage, *used))
         raise
     finally:
         for task in (thinking, preparing):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from bestofq.agents.prompting import candidate_text, propose_prompt, review_prompt, state_text, task_text
-from bestofq.core.actions import action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import DataError
@@ -40,7 +39,8 @@ class EmbeddingTexts:
             case "alone":
                 return EmbedItem(text=candidate_text(candidate))
             case "state":
-                reply = candidate.reply or f" {candidate.thought}\n{action_text(candidate.action)}"
+                # A label stays as it is when a localizer turns words into a point: training reads what acting read.
+                reply = candidate.reply or f" {candidate.thought}\n{candidate.label}"
                 return EmbedItem(text=reply, context=propose_prompt(state))
             case "review":
                 return EmbedItem(text=review_prompt(state, candidate), answer=REVIEW_TOKENS)

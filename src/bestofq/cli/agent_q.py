@@ -17,7 +17,7 @@ from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.best_of_q import begin
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.searches import SearchTable, search_row, search_table
+from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
 
@@ -51,17 +51,17 @@ def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
     chosen = parts.settings.agent_q
     runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
 
-    async def work() -> tuple[Parts, SearchTable]:
+    async def work() -> tuple[Parts, list[SearchRow]]:
         recipe.check(parts)
         async with open_world(parts) as world:
             await recipe.training_tasks(parts, world, chosen.rounds)
         with Store.open(store) as opened:
             policy = await recipe.agent_q(parts, opened, out, console)
-            return policy, search_table(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+            return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
     policy, searches = asyncio.run(work())
-    console.print(searches.to_rich(f"{parts.settings.suite.name}, train"))
-    for said in spending_by_role(used for row in searches.rows for used in row.usage):
+    console.print(search_table(searches).titled(f"{parts.settings.suite.name}, train"))
+    for said in spending_by_role(used for row in searches for used in row.usage):
         console.print(said)
     folder = Path(policy.settings.model.path)
     console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
@@ -93,7 +93,7 @@ def search(
     chosen = parts.settings.agent_q
     trees = asyncio.run(work())
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
-    console.print(SearchTable(rows=(row,)).to_rich(f"{parts.settings.suite.name}, {split}"))
+    console.print(search_table([row]).titled(f"{parts.settings.suite.name}, {split}"))
     console.print(_ways_back(trees))
     for said in spending_by_role(row.usage):
         console.print(said)

@@ -14,7 +14,7 @@ from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import SUITES
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.parts import Parts, shipped_q
+from bestofq.recipes.parts import Parts, proposer_name, shipped_q
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
@@ -59,15 +59,19 @@ def parts_of(
 def with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Parts, ValueModel | None]:
     """A Q-function for the agents that need one, and the parts with the embeddings it reads.
 
-    ConfigError where none is given and none ships for this model and suite.
+    ConfigError where none is given and none ships for this model and suite, and where nobody says what embeds the texts
+    of an endpoint.
     """
     if not any(map(parts.settings.reads_q, kinds)):
         return parts, None
     folder = folder or shipped_q(parts.settings)
     if folder is None:
-        model, suite = parts.settings.model.path, parts.settings.suite.name
+        model, suite = proposer_name(parts.settings), parts.settings.suite.name
         raise ConfigError(f"no Q-function ships for the model {model} on {suite}: give --q one made there")
-    parts = parts.reading(read_card(folder).embed)
+    card = read_card(folder)
+    if parts.settings.chat is not None:
+        parts.check_embedder(parts.settings.chat.model, card.embed.model)
+    parts = parts.reading(card.embed)
     return parts, load_value(folder, embed=parts.embedder.spec)
 
 

@@ -1,16 +1,14 @@
 """The commands: one per recipe."""
 
 import asyncio
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvicorn
 from rich.console import Console
-from rich.table import Table
 
+from bestofq.cli.ablation import ablation
 from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
     RUNS,
@@ -28,36 +26,33 @@ from bestofq.cli.choices import (
     split_of,
     with_values,
 )
-from bestofq.cli.config import load_config
 from bestofq.cli.demo import run_demo
 from bestofq.cli.demo_agent_q import SETTINGS as AGENT_Q_SETTINGS
 from bestofq.cli.demo_agent_q import run_demo_agent_q
 from bestofq.cli.doctor import doctor as examine
 from bestofq.cli.embedding import embed
-from bestofq.cli.experiment import run_experiment, run_study
 from bestofq.cli.golden import golden
 from bestofq.cli.judging import judge, say_warnings, tasks_of
 from bestofq.cli.reporting import compare as compare_runs
 from bestofq.cli.reporting import report
-from bestofq.cli.results import results
 from bestofq.cli.running import run as run_on_a_page
-from bestofq.cli.study import study
 from bestofq.cli.tasks import write_tasks
 from bestofq.cli.viewing import view
 from bestofq.cli.writing import write_json
-from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.errors import ConfigError
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
-from bestofq.recipes.parts import shipped_q
+from bestofq.recipes.parts import proposer_name, shipped_q
+from bestofq.recipes.provenance import this_command
 from bestofq.recipes.q_training import TrainingSet, learn
-from bestofq.recipes.ranking import by_kind, oracle_steps
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.costs import cost_table
-from bestofq.reports.domains import domain_table
-from bestofq.reports.origin import origins
-from bestofq.reports.recall import recall, recall_sheet
-from bestofq.reports.table import result_table
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.domains import domain_grid, domain_results
+from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.rows import Selection
+from bestofq.reports.success import agent_results, success_table
+from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
 app = typer.Typer(
@@ -81,8 +76,7 @@ app.command()(tune)
 app.command()(report)
 app.command()(golden)
 app.command("compare")(compare_runs)
-app.command()(study)
-app.command()(results)
+app.command()(ablation)
 app.command()(view)
 
 
@@ -123,7 +117,7 @@ def collect(
     config: Config = None,
     set_: Set = None,
     store: Folder = RUNS,
-    run: Annotated[str, typer.Option(help="Name of the run.")] = recipe.SEED_RUN,
+    run: Annotated[str, typer.Option(help="Name of the run.")] = SEED_RUN,
     agent: Annotated[str, typer.Option(help=f"explore, {', '.join(AGENTS)}.")] = "explore",
     repeats: Annotated[int | None, typer.Option(help="Passes over the tasks; none: seed_runs.", min=1)] = None,
     q: Q = None,
@@ -149,7 +143,7 @@ def collect(
                     repeats=repeats or parts.settings.seed_runs,
                     values=values,
                 )
-                console.print(cost_table(opened, runs=[run], agents=[kind]).to_rich("Costs"))
+                console.print(cost_table(agent_costs(opened, Selection(runs=[run], agents=[kind]))))
 
     asyncio.run(work())
 
@@ -165,10 +159,10 @@ def train(
 ) -> None:
     """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
 
-    The first steps tell the time it takes: iql.steps and iql.network.hidden change it. On several devices:
-    torchrun --nproc-per-node N -m bestofq.cli.main train …
+    Prints the sizes first and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's network:
+    --set iql.network.hidden=paper. On several devices: torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
-    parts, runs = parts_of(config, set_), run or [recipe.SEED_RUN]
+    parts, runs = parts_of(config, set_), run or [SEED_RUN]
 
     def read() -> TrainingSet | None:
         with Store.open(store) as opened:
@@ -195,8 +189,8 @@ def improve(
         async with open_world(parts) as world:
             with Store.open(store) as opened:
                 await recipe.best_of_q(parts, world, opened, out, console)
-                runs = [recipe.SEED_RUN, *map(recipe.cycle_run, range(1, parts.settings.cycles + 1))]
-                console.print(cost_table(opened, runs=runs).to_rich("Costs"))
+                runs = [SEED_RUN, *map(cycle_run, range(1, parts.settings.cycles + 1))]
+                console.print(cost_table(agent_costs(opened, Selection(runs=runs))))
 
     asyncio.run(work())
 
@@ -228,17 +222,26 @@ def evaluate(
     more = [f"suite.name={suite}"] if suite else []
     more += [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
     parts = parts_of(config, set_, model, base_url, *more, data=data)
-    given = (
-        agents.split(",")
-        if agents
-        else [kind for kind in AGENTS if q or shipped_q(parts.settings) or not parts.settings.reads_q(kind)]
-    )
-    kinds = [kind_of(kind.strip()) for kind in given]
+    name = parts.settings.suite.name
+    kinds = [kind_of(kind.strip()) for kind in agents.split(",")] if agents else [*AGENTS]
+    if not agents and not q and not shipped_q(parts.settings):
+        learned = [kind for kind in kinds if parts.settings.reads_q(kind)]
+        kinds = [kind for kind in kinds if kind not in learned]
+        model = proposer_name(parts.settings)
+        console.print(
+            f"{' and '.join(learned)} are left out: no Q-function ships for {model} on {name}, and --q gives none."
+        )
     parts, values = with_values(parts, q, kinds)
     say_warnings(parts)
 
     async def work() -> None:
         async with open_world(parts) as world:
+            if "prior" in kinds and not await parts.gives_log_probs():
+                sentence = f"{proposer_name(parts.settings)} gives no log-probabilities, which the agent prior needs"
+                if agents:
+                    raise ConfigError(f"{sentence}: leave prior out of --agents")
+                kinds.remove("prior")
+                console.print(f"prior is left out: {sentence}.")
             with Store.open(store) as opened:
                 await compare(
                     parts,
@@ -256,21 +259,21 @@ def evaluate(
                 show(opened)
 
     def show(opened: Store) -> None:
-        baseline = kinds[0] if len(kinds) > 1 else None
-        table = result_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline)
-        costs = cost_table(opened, runs=[run], agents=kinds, split=split)
-        name, groups = parts.suite.name, parts.settings.suite.groups
-        domains = domain_table(opened, runs=[run], agents=kinds, split=split, baseline=baseline) if groups else None
+        baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
+        chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)
+        results, costs = agent_results(opened, chosen), agent_costs(opened, chosen)
+        groups = parts.settings.suite.groups
+        domains = domain_results(opened, chosen) if groups else None
         if domains is not None:
-            console.print(domains.to_rich(f"{name}, {split}, by {groups}"))
-        console.print(table.to_rich(f"{name}, {split}"))
-        console.print(costs.to_rich("Costs"))
+            console.print(domain_grid(domains).titled(f"{parts.suite.name}, {split}, by {groups}"))
+        console.print(success_table(results).titled(f"{parts.suite.name}, {split}"))
+        console.print(cost_table(costs))
         if out is not None:
             result = {
-                "command": "bestofq " + " ".join(sys.argv[1:]),
-                "table": json.loads(table.to_json()),
-                "costs": json.loads(costs.to_json()),
-                **({} if domains is None else {"domains": json.loads(domains.to_json())}),
+                "command": this_command(),
+                "table": results.model_dump(mode="json"),
+                "costs": costs.model_dump(mode="json"),
+                **({} if domains is None else {"domains": domains.model_dump(mode="json")}),
             }
             out.parent.mkdir(parents=True, exist_ok=True)
             write_json(out, result)
@@ -288,88 +291,3 @@ def serve_model(
 ) -> None:
     """Serve a local model behind an OpenAI-compatible endpoint on loopback; its seeds give the draws made here."""
     uvicorn.run(model_app(parts_of(config, set_, model).model), host="127.0.0.1", port=port)
-
-
-@app.command()
-def rank(
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = RUNS,
-    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
-    agent: Annotated[str, typer.Option(help="Whose choices to count.")] = "best-of-q",
-    data: Data = None,
-) -> None:
-    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    parts = parts_of(config, set_, data=data)
-    with Store.open(store, read_only=True) as opened:
-        steps = list(oracle_steps(parts, opened.episodes(run=run, agent=agent)))
-        made = origins(opened, opened.summaries(run=run, agent=agent))
-    rows = by_kind(steps)
-    if not rows:
-        raise InputError(
-            f"no oracle knows what is right in the steps of {agent} in {run} on {parts.settings.suite.name}"
-        )
-    table = Table(title=f"{agent} in {run}: shares of steps, %")
-    for name in (
-        "page",
-        "steps",
-        "right proposed",
-        "right chosen",
-        "first right",
-        "chance",
-        "contested: chosen/first/chance",
-    ):
-        table.add_column(name, justify="left" if name == "page" else "right")
-    for kind, row in rows.items():
-        shares = (row.proposed, row.chosen, row.first, row.chance)
-        contested = (row.contested_chosen, row.contested_first, row.contested_chance)
-        table.add_row(
-            kind,
-            str(row.steps),
-            *(f"{100 * share:.1f}" for share in shares),
-            f"{row.contested}: " + " / ".join(f"{100 * share:.0f}" for share in contested),
-        )
-    console.print(table)
-    console.print(recall_sheet([recall(agent, steps)], made, rater="the suite's oracle").to_rich())
-
-
-@app.command()
-def experiment(
-    config: Config = None,
-    set_: Set = None,
-    out: Annotated[Path, typer.Option(help="Folder of the episodes and Q-functions.")] = Path("runs/experiment"),
-    results: Annotated[Path, typer.Option(help="Folder of the committed results.")] = Path(
-        "experiments/webshop-pocket"
-    ),
-    tasks: Annotated[int, typer.Option(min=2, help="Held-out test tasks.")] = 200,
-    runs: Annotated[int, typer.Option(min=1, help="Passes over them; with --agent-q, trained models.")] = 3,
-    agent_q: Annotated[
-        bool, typer.Option("--agent-q", help="Agent Q's comparison: RFT, DPO, search, and search trees' policies.")
-    ] = False,
-    first: Annotated[
-        int, typer.Option(min=0, help="With --agent-q, the first model's seed; models in --results stay in its table.")
-    ] = 0,
-    data: Data = None,
-) -> None:
-    """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
-    parts = parts_of(config, set_, data=data)
-    if agent_q:
-        title, seeds = f"{parts.settings.suite.name}: held-out test tasks", range(first, first + runs)
-        asyncio.run(run_study(parts, console, out=out, results=results, tasks=tasks, seeds=seeds, title=title))
-    elif first:
-        raise InputError("--first says which model of Agent Q's comparison is trained first: give --agent-q with it")
-    else:
-        asyncio.run(run_experiment(parts, console, out=out, results=results, tasks=tasks, runs=runs))
-
-
-@app.command()
-def pocket(
-    out: Annotated[Path, typer.Option(help="Folder for the checkpoint.")],
-    config: Config = None,
-    set_: Set = None,
-) -> None:
-    """Make the pocket model from nothing: demonstrations, tokenizer, training."""
-    # takes a second that others need not wait
-    from bestofq.recipes.pocket.pocket import PocketConfig, make_pocket_model
-
-    make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)

@@ -113,7 +113,12 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
         return f"The setting {name} has no default: give it by --set {name}=… or in the configuration file."
     if found["type"] == "value_error":  # a validator of ours: its own words
         return f"The settings{f' of {name}' if name else ''} do not fit: {found['ctx']['error']}."
-    said = found["msg"][0].lower() + found["msg"][1:]
+    settings = {*setting_names(cls)}
+    parts = name.split(".")
+    above = (".".join(parts[:end]) for end in range(1, len(parts)))
+    name = next((one for one in above if one in settings), name)  # without the kinds of value that it may have
+    messages = [one["msg"] for one in error.errors() if ".".join(map(str, one["loc"])).startswith(name)]
+    said = ", or ".join(message[0].lower() + message[1:] for message in messages)
     return f"The setting {name} is {found['input']!r}: {said}."
 
 

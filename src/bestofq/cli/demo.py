@@ -15,9 +15,11 @@ from bestofq.recipes.best_of_q import collect, transitions
 from bestofq.recipes.parts import Parts, pocket_q
 from bestofq.recipes.settings import BestOfQSettings
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.costs import cost_table
+from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.html import write_report
-from bestofq.reports.table import result_table
+from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.rows import Selection
+from bestofq.reports.success import agent_results, success_table
 from bestofq.store.store import Store
 
 HELD_OUT = "demo"
@@ -54,8 +56,9 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
                 tasks=tasks,
                 runs=1,
             )
-            console.print(result_table(store, runs=[HELD_OUT], baseline="prompting").to_rich())
-            console.print(cost_table(store, runs=[HELD_OUT]).to_rich("Costs"))
+            compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
+            console.print(success_table(agent_results(store, compared)))
+            console.print(cost_table(agent_costs(store, compared)))
             console.print(Rule("2. The loop at small scale: explore training tasks, learn Q and V from the episodes"))
             await collect(parts, world, store, COLLECTED, "explore", console, repeats=1)
             data = transitions(parts, store, [COLLECTED], console)
@@ -77,10 +80,8 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
                 tasks=tasks,
                 runs=1,
             )
-        console.print(result_table(store, runs=[AGAIN]).to_rich())
-        report = write_report(
-            store, out / "report.html", title="Best-of-Q: the demo", runs=[HELD_OUT], baseline="prompting"
-        )
+        console.print(success_table(agent_results(store, Selection(runs=[AGAIN]))))
+        report = write_report(store, out / "report.html", compared, title="Best-of-Q: the demo")
     console.print(f"\nReport with replays of the episodes: [bold]{report.resolve()}[/bold]")
     console.print(
         f"{tasks} tasks are too few to tell agents apart; the result on more of them is in experiments/webshop-pocket/."

@@ -1,6 +1,7 @@
 """`bestofq demo --agentq`: the booking site before and after RFT and one round of search, pairs and DPO (6.2)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -19,10 +20,12 @@ from bestofq.recipes.best_of_q import collect
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import open_world
-from bestofq.reports.costs import cost_table
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.diagnosis import Options
 from bestofq.reports.html import write_report
-from bestofq.reports.searches import SearchTable, search_row
-from bestofq.reports.table import result_table
+from bestofq.reports.rows import Selection
+from bestofq.reports.searches import search_row, search_table
+from bestofq.reports.success import agent_results, success_table
 from bestofq.search.pairs import node_pairs
 from bestofq.store.store import Store
 
@@ -31,6 +34,7 @@ SETTINGS = (
     *(f"model.path={MODEL}", "model.dialect=composite", "model.draws=2", "model.temperature=1.0", "suite.name=booking"),
     *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
     *("agent_q.inference.iterations=8", "agent_q.inference.candidates=4", "agent_q.inference.stop_at_success=true"),
+    *("agent_q.search.rollout=greedy", "agent_q.inference.rollout=greedy"),
     *("agent_q.rft.lr=5e-5", "agent_q.rft.precision=bfloat16"),
     *("agent_q.alpha=0.85", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_size=8"),
 )
@@ -66,7 +70,7 @@ async def run_demo_agent_q(
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
         console.print(f"{_about(parts)} {tasks} {split} tasks.")
         await _play(seen, text, store, BEFORE, "prompting", console, tasks, split)
-        console.print(result_table(store, runs=[BEFORE]).to_rich())
+        console.print(success_table(agent_results(store, Selection(runs=[BEFORE]))))
 
         heading("Search: a tree for each training task, K actions a node, ranked by the model itself")
         policy, searches = text, [SEARCH_RUN]
@@ -90,18 +94,16 @@ async def run_demo_agent_q(
         await _play(seen, text, store, AFTER, "prompting", console, tasks, split)
         await _play(seen, text, store, SEARCHING, "mcts", console, max(1, tasks // 4), split)
         runs = [BEFORE, AFTER, SEARCHING]
-        table = result_table(store, runs=runs, agents=runs, baseline=BEFORE)
-        console.print(table.to_rich())
-        console.print(cost_table(store, runs=runs).to_rich("Costs: what search takes at each step counts"))
+        played = Selection(runs=runs, agents=runs, baseline=BEFORE)
+        console.print(success_table(agent_results(store, played)))
+        costs = agent_costs(store, played)
+        console.print(cost_table(costs).titled("Costs: what search takes at each step counts"))
         report = write_report(
             store,
             out / "report.html",
+            replace(played, runs=[*runs, *searches]),
+            Options(alpha=chosen.alpha, threshold=chosen.threshold),
             title="Agent Q: the demo",
-            runs=[*runs, *searches],
-            agents=runs,
-            baseline=BEFORE,
-            alpha=chosen.alpha,
-            threshold=chosen.threshold,
         )
     console.print(f"\nReport with the trees and replays of the episodes: [bold]{escape(str(report.resolve()))}[/bold]")
     console.print(f"{tasks} tasks tell a large difference only: read the intervals, not the means.")
@@ -120,7 +122,7 @@ async def _search(policy: Parts, store: Store, run: str, console: Console, *, pa
     async with open_world(policy) as world:
         trees = await search_training(policy, world, store, run, console, part=part)
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
-    console.print(SearchTable(rows=(row,)).to_rich())
+    console.print(search_table([row]))
     return trees
 
 

@@ -20,7 +20,7 @@ from bestofq.recipes.golden import GoldenFindings, golden_findings
 from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origins
-from bestofq.reports.recall import recall, recall_sheet
+from bestofq.reports.recall import recall, recall_table
 from bestofq.store.store import Store
 
 console = Console()
@@ -74,7 +74,7 @@ def golden(
         found, name = asyncio.run(work(opened, others))
         made = origins(opened, opened.summaries(run=run, agent=agent))
     rows = [recall(agent, found.steps)]
-    console.print(recall_sheet(rows, made, rater=f"{name}, against one golden episode a task").to_rich())
+    console.print(recall_table(rows, made, rater=f"{name}, against one golden episode a task"))
     console.print(
         f"{found.episodes} episodes; {found.without_golden} more have no golden episode; "
         f"{found.own_golden} are their own golden one; {found.unread} steps left out, no reply about them could be read"

@@ -20,8 +20,9 @@ from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import judge_run
 from bestofq.recipes.parts import Parts
-from bestofq.reports.agreement import agreement
-from bestofq.reports.domains import domain_of, domain_table
+from bestofq.reports.agreement import Agreement, agreement, agreement_tables
+from bestofq.reports.domains import domain_grid, domain_of, domain_results
+from bestofq.reports.rows import Selection
 from bestofq.store.store import Store
 
 console = Console()
@@ -78,15 +79,16 @@ def judge(
     Store.open(store, read_only=True).close()  # a mistyped folder is refused, not made
     with Store.open(store) as opened:
         name = asyncio.run(work(opened))
-        table = (
+        found = (
             agreement(opened, run, judge=name, agent=agent)
             if against_env
-            else domain_table(opened, runs=[run], agents=[agent] if agent else None)
+            else domain_results(opened, Selection(runs=[run], agents=[agent] if agent else None))
         )
-    console.print(table.to_rich())
+    for table in agreement_tables(found) if isinstance(found, Agreement) else [domain_grid(found)]:
+        console.print(table)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(table.to_json() + "\n", "utf-8")
+        out.write_text(found.model_dump_json(indent=2) + "\n", "utf-8")
         console.print(f"written: {out}")
 
 

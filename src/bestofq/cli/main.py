@@ -4,6 +4,7 @@ import gc
 import importlib
 import logging
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import NoReturn
 
@@ -16,17 +17,20 @@ from bestofq.core.errors import BestOfQError
 
 
 def run() -> NoReturn:
-    """The console script: 0, or the exit code of one of our errors, told in one sentence."""
+    """The console script."""
+    if sys.argv[1:] == ["doctor"]:  # must work where the packages that the other commands need are missing
+        raise SystemExit(doctor(Console()))
+    exit_with(_chosen)
+
+
+def exit_with(command: Callable[[], object]) -> NoReturn:
+    """Run a command line: exit code 0, or that of one of our errors, told in one sentence."""
     console = Console()
     logging.basicConfig(
         level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)], format="%(message)s"
     )
-    if sys.argv[1:] == ["doctor"]:  # must work where the packages that the other commands need are missing
-        raise SystemExit(doctor(console))
     try:
-        if sys.argv[1:2] == ["view"]:  # is there at once
-            importlib.import_module("bestofq.cli.viewing").alone(sys.argv[2:])
-        _commands().app()
+        command()
     except BestOfQError as error:
         console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
         raise SystemExit(error.exit_code) from None
@@ -37,6 +41,12 @@ def run() -> NoReturn:
         console.print("stopped; the same command again goes on from here")
         raise SystemExit(130) from None
     raise SystemExit(0)
+
+
+def _chosen() -> None:
+    if sys.argv[1:2] == ["view"]:  # is there at once
+        importlib.import_module("bestofq.cli.viewing").alone(sys.argv[2:])
+    _commands().app()
 
 
 def _commands() -> ModuleType:

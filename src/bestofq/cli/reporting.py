@@ -8,22 +8,23 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 
-from bestofq.cli.choices import RUNS, Config, Folder, Set, parts_of
+from bestofq.cli.choices import RUNS, Config, Folder, Set
 from bestofq.cli.config import load_config
-from bestofq.cli.experiment import dev_base, dev_curve
 from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
-from bestofq.recipes.ranking import OracleStep, oracle_steps
 from bestofq.recipes.settings import BestOfQSettings
-from bestofq.reports.by_setting import by_setting, setting_sheet
+from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
-from bestofq.reports.folder import gather, write_folder
-from bestofq.reports.grid import grid_sheet
+from bestofq.reports.curve import dev_base, dev_curve
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.folder import write_folder
+from bestofq.reports.grid import grid_table
 from bestofq.reports.html import write_report
 from bestofq.reports.judged import JudgeError, judge_error
-from bestofq.reports.rows import read_rows
-from bestofq.reports.sheet import write_sheets
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.stats import Measure
+from bestofq.reports.table import write_tables
 from bestofq.store.store import Store
 
 console = Console()
@@ -49,7 +50,9 @@ def report(
     run: Annotated[list[str] | None, typer.Option(help="Runs to show; none: all.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="Agents or rows to show; none: all.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="The agent or row others are compared with.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The agent or row others are compared with; none: prompting, else the first.")
+    ] = None,
     discount: Annotated[
         float | None, typer.Option(min=0, max=1, help="Of the outcome Q is compared with; none: Q's own, if known.")
     ] = None,
@@ -59,9 +62,6 @@ def report(
     price: Annotated[
         list[str] | None, typer.Option(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")
     ] = None,
-    oracle: Annotated[
-        bool, typer.Option("--oracle", help="Recall and regret by the suite's oracle, not by siblings.")
-    ] = False,
     judge: Annotated[str | None, typer.Option(help="A judge whose error is put into the success it told.")] = None,
     judge_run: Annotated[str | None, typer.Option(help="Run with its verdicts beside the environment's.")] = None,
     judge_store: Annotated[Path | None, typer.Option(help="Where that run is; none: the same store.")] = None,
@@ -74,7 +74,6 @@ def report(
     _check_used(
         diagnosed,
         {
-            "--oracle": oracle or None,
             "--judge": judge,
             "--judge-run": judge_run,
             "--judge-store": judge_store,
@@ -82,59 +81,37 @@ def report(
             "--discount": discount,
         },
     )
-    prices = dict(map(_price, price or ()))
     searching = load_config(BestOfQSettings, config, set_ or ()).agent_q
     with Store.open(folder, read_only=True) as opened:
-        curve, level = dev_curve(opened), dev_base(opened)
-        if out is not None or not diagnosed:
-            written = write_report(
-                opened,
-                out or folder / "report.html",
-                title="Best-of-Q",
-                runs=run,
-                agents=agent,
-                split=split,
-                baseline=baseline,
-                curve=curve,
-                curve_baseline=level,
-                prices=prices,
-                alpha=searching.alpha,
-                threshold=searching.threshold,
-            )
-            console.print(f"written: {written}")
-        if not diagnosed:
-            return
-        rated: dict[str, list[OracleStep]] | None = None
-        if oracle:
-            rated = _rated(opened, config, set_, run, agent, split)
-        error = None if judge is None else _judge_error(opened, judge_store, judge_run, judge)
-        found = gather(
-            opened,
-            runs=run,
-            agents=agent,
-            split=split,
-            baseline=baseline,
-            curve=curve,
-            curve_baseline=level,
-            prices=prices,
+        baseline = baseline or read_rows(opened, Selection(runs=run, split=split))[0].baseline()
+        selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
+        options = Options(
+            curve=dev_curve(opened),
+            curve_baseline=dev_base(opened),
+            prices=dict(map(_price, price or ())) or None,
             discount=discount,
-            rated=rated,
-            error=error,
+            error=None if judge is None else _judge_error(opened, judge_store, judge_run, judge),
             shown=episode or (),
             alpha=searching.alpha,
             threshold=searching.threshold,
         )
+        if out is not None or not diagnosed:
+            written = write_report(opened, out or folder / "report.html", selection, options, title="Best-of-Q")
+            console.print(f"written: {written}")
+        if not diagnosed:
+            return
+        found = gather(opened, selection, options)
         if html is not None:
             console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")
-    names = [sheet.name for sheet in found.sheets]
+    names = [one.name for one in found.tables]
     if unknown := [name for name in table or () if name not in (*names, "all")]:
         raise InputError(f"there is no table {unknown[0]!r} of these runs: there are {', '.join(names)}")
-    for sheet in found.sheets:
-        if table and (sheet.name in table or "all" in table):
-            console.print(sheet.to_rich())
+    for one in found.tables:
+        if table and (one.name in table or "all" in table):
+            console.print(one)
     for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex")):
         if to is not None:
-            console.print(f"written: {len(write_sheets(found.sheets, to, [ending]))} tables in {to}")
+            console.print(f"written: {len(write_tables(found.tables, to, [ending]))} tables in {to}")
 
 
 def compare(
@@ -149,7 +126,7 @@ def compare(
     agent: Annotated[list[str] | None, typer.Option(help="Only these agents.")] = None,
     split: Annotated[str | None, typer.Option(help="train, dev or test; none: all.")] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Row to compare with: 'test, prompting'; none: the first.")
+        str | None, typer.Option(help="Row to compare with: 'test, prompting'; none: prompting, else the first.")
     ] = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=PERCENT, a line in the picture: human=50.")] = None,
     svg: Annotated[Path | None, typer.Option(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
@@ -174,13 +151,13 @@ def compare(
         for one in opened.values():
             one.close()
     keys = rows[0].keys  # and `agent`, where there are several
-    sheets = [setting_sheet(rows), *([grid_sheet(rows, *keys)] if len(keys) == 2 else [])]
-    for sheet in sheets:
-        console.print(sheet.to_rich())
+    tables = [setting_table(rows), *([grid_table(rows, *keys)] if len(keys) == 2 else [])]
+    for table in tables:
+        console.print(table)
     if svg is not None:
         drawn = bars_svg(
             [(row.name, Measure(value=row.success.mean, interval=row.interval)) for row in rows],
-            title=sheets[0].title,
+            title=tables[0].title,
             references=list(map(_reference, reference or ())),
         )
         svg.parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +165,7 @@ def compare(
         console.print(f"written: {svg}")
     for to, ending in ((csv, "csv"), (json, "json"), (latex, "tex"), (markdown, "md")):
         if to is not None:
-            for path in write_sheets(sheets, to, [ending]):
+            for path in write_tables(tables, to, [ending]):
                 console.print(f"written: {path}")
 
 
@@ -196,36 +173,13 @@ def _check_used(diagnosed: bool, given: Mapping[str, object]) -> None:
     """InputError where an option is given (is not None) that the outputs asked for do not show."""
     for name, value in given.items():
         if value is not None and not diagnosed:
-            said = name if value is True else f"{name} {shlex.quote(str(value))}"
             raise InputError(
-                f"{said} changes nothing in the page of episodes: "
+                f"{name} {shlex.quote(str(value))} changes nothing in the page of episodes: "
                 "add --html DIR for all tables and figures, or --table all to print the tables"
             )
     for name in ("--judge-run", "--judge-store"):
         if given[name] is not None and given["--judge"] is None:
             raise InputError(f"{name} {shlex.quote(str(given[name]))} needs --judge, the judge whose error is put in")
-
-
-def _rated(
-    store: Store,
-    config: Path | None,
-    settings: list[str] | None,
-    runs: list[str] | None,
-    agents: list[str] | None,
-    split: str | None,
-) -> dict[str, list[OracleStep]]:
-    """By row. InputError where no oracle knows the suite."""
-    parts = parts_of(config, settings)
-    rows, finished = read_rows(store, runs=runs, split=split)
-    names = dict.fromkeys(e.agent for e in finished)
-    found = {
-        name: list(oracle_steps(parts, (store.episode(e.id) for e in finished if e.agent == name)))
-        for name in names
-        if agents is None or any(name in rows.of(asked) for asked in agents)
-    }
-    if not any(found.values()):
-        raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")
-    return found
 
 
 def _judge_error(here: Store, store: Path | None, run: str | None, judge: str) -> JudgeError:

@@ -79,7 +79,7 @@ def run(
                         user=asking.reply if asking.interactive else None,
                         approve=asking.approve,
                     )
-                    with view.live():
+                    with view.live(), parts.keeping(kind_of(chosen.name), opened.vectors):
                         episode = await visit(
                             env,
                             chosen,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:
-    """Indented, with a line break at the end. JSON has no NaN and no infinity: null, and "Infinity" as in sheets."""
+    """Indented, with a line break at the end. JSON has no NaN and no infinity: null, and "Infinity" as in tables."""
     path.write_text(json.dumps(_known(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
 

@@ -9,6 +9,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
 
 Pooling = Literal["mean", "last"]
+Tokens = Literal["own", "all"]
 Context = Literal["alone", "state", "review"]
 
 
@@ -21,14 +22,20 @@ class EmbedSpec(Noun):
     pixels: int = Field(default=0, description="largest picture area it sees; 0: text only")
     pixels_least: int = Field(default=0, description="smallest picture area it sees, smaller ones are enlarged")
     layer: int = Field(default=-1, description="hidden layer read; -1 the last (Best-of-Q, A.3)")
-    pooling: Pooling = Field(default="mean", description="over a text's own tokens, or its last token alone")
+    pooling: Pooling = Field(default="mean", description="the mean over the pooled tokens, or the last of them alone")
+    tokens: Tokens = Field(
+        default="all",
+        description="that are pooled: a text's own (A.3), or all that were read, a start token and a picture's marks "
+        "among them",
+    )
     context: Context = Field(default="alone", description="what texts are embedded in: see `EmbeddingTexts`")
     dim: int
 
     @property
     def hash(self) -> str:
         """16 hex digits."""
-        absent = {"pixels_least"} if self.pixels_least == 0 else None  # as before there was such a field
+        younger = (("pixels_least", 0), ("tokens", "all"))  # without them the hash is as before there were such fields
+        absent = {name for name, default in younger if getattr(self, name) == default}
         return hashlib.sha256(self.model_dump_json(exclude=absent).encode()).hexdigest()[:16]
 
 

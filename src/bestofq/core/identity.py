@@ -1,5 +1,6 @@
 """What a result depends on, and where two such descriptions differ: one mechanism for runs and for Q-functions."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -32,6 +33,12 @@ def differences(before: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -
     theirs, ours = flat(before), flat(now)
     both = (Difference(name, theirs.get(name), ours.get(name)) for name in sorted(theirs | ours))
     return [one for one in both if one.before != one.now]
+
+
+def as_set(value: JsonValue) -> str:
+    """A value as `--set` takes it."""
+    plain = isinstance(value, str) and value != "none"
+    return str(value) if plain else "none" if value is None else json.dumps(value)
 
 
 def flat(tables: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

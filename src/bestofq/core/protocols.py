@@ -1,6 +1,6 @@
 """The verbs: what each part of an agent and its world must be able to do. Async where there is I/O."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, runtime_checkable
 
@@ -27,7 +27,7 @@ class Env(Protocol):
 
 
 @runtime_checkable
-class Restores(Protocol):
+class Checkpointable(Protocol):
     """An environment that can be put back to where it was, and played on from there another way (Agent Q, 5.1.2)."""
 
     async def save(self) -> object:
@@ -43,6 +43,14 @@ class Proposer(Protocol):
     """Offers 1 to n candidates, the first its greedy choice, all with distinct actions."""
 
     async def propose(self, state: State, n: int) -> Proposal: ...
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """A proposer that can draw one action from its policy, by the task's seed, as rollouts of a search do (Agent Q,
+    5.1.2). One that cannot is asked for its first choice."""
+
+    async def sample(self, state: State) -> Proposal: ...
 
 
 class Scorer(Protocol):
@@ -86,6 +94,19 @@ class Judge(Protocol):
     def name(self) -> str: ...
 
     async def judge(self, episode: Episode) -> Verdict: ...
+
+
+class Rated(Protocol):
+    """A step whose candidates are rated good or not."""
+
+    @property
+    def task(self) -> Hashable: ...
+
+    @property
+    def good(self) -> Sequence[bool]: ...
+
+    @property
+    def chosen(self) -> int: ...
 
 
 EnvFactory = Callable[[], Awaitable[Env]]

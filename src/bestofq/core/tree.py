@@ -8,16 +8,17 @@ from bestofq.core.decision import Candidate, Usage
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
 
-Ending = Literal["open", "ended", "held", "closed"]
-"""open: the episode goes on there, or nobody has been there; ended: it ends there; held: an irreversible action that
-search does not carry out, valued by feedback alone; closed: it could not be reached again, or nothing was proposed."""
+Ending = Literal["open", "ended", "unsafe", "pruned"]
+"""open: the episode continues there, or nobody has been there; ended: it ends there; unsafe: an irreversible action
+that search does not carry out, valued by feedback alone; pruned: it could not be reached again, or nothing was
+proposed."""
 
 
 Way = Literal["stayed", "restored", "replayed"]
 """How a search came back to a page: it was there, put what the environment had saved, or carried its actions out."""
 
 
-class WayBack(Noun):
+class BacktrackCost(Noun):
     """What one way back to pages took."""
 
     way: Way
@@ -42,7 +43,7 @@ class SearchTree(Noun):
     page: tuple[int, ...]  # [M] index of what is seen there in `pages`; -1 where nobody has been
     pages: tuple[Observation, ...]
     usage: tuple[Usage, ...] = Field(default=(), description="of all proposals and feedback, by role")
-    back: tuple[WayBack, ...] = Field(default=(), description="to pages where rollouts began, by way")
+    back: tuple[BacktrackCost, ...] = Field(default=(), description="to pages where rollouts began, by way")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

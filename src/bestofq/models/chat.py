@@ -113,7 +113,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """One of the replies to a request; `log_prob` of the whole of it, by the endpoint's word."""
+    """One of the replies to a request; `log_prob` of the whole of it, as the endpoint says; None where it does not."""
 
     text: str
     finish: Finish
@@ -307,7 +307,7 @@ class ChatModel:
             found["seed"] = request.seed
         if request.n > 1:
             found["n"] = request.n
-        if request.log_probs:
+        if request.log_probs and "logprobs" not in refused:
             found["logprobs"] = True
         if request.schema is not None and rung == "json_schema":
             schema = {"name": request.name, "schema": dict(request.schema), "strict": True}

@@ -1,8 +1,9 @@
 """Embeddings: a frozen model's hidden states, mean-pooled over a text's own tokens (Best-of-Q, A.3).
 
-State, action and task are embedded separately. Variants, each named by its EmbedSpec: another layer; the last token
-instead of the mean; actions read in the context of their state (`EmbedItem.context`), whose key-value cache serves
-them all.
+State, action and task are embedded separately. A text is read after the model's start token, where it has one, and
+without a chat's frame; the start token is read but not pooled. An empty text is read as one end token. Variants, each
+named by its EmbedSpec: another layer; the last token instead of the mean; actions read in the context of their state
+(`EmbedItem.context`), whose key-value cache serves them all.
 """
 
 from collections.abc import Sequence
@@ -46,6 +47,7 @@ class LocalEmbedder(EmbedsOnce):
             prompt=prompt,
             layer=layer,
             pooling=pooling,
+            tokens="own",
             context=context,
             dim=model.dim,
         )
@@ -90,14 +92,19 @@ class LocalEmbedder(EmbedsOnce):
         ]
         answers = dict(zip(asked, self._model.generate_batch(requests), strict=True))
         return [
-            self._answered(self._model.encode(item.text), answers[i])
-            if i in answers
-            else _Reading(self._model.encode(item.text))
+            self._answered(self._model.encode(item.text), answers[i]) if i in answers else self._alone(item.text)
             for i, item in enumerate(items)
         ]
 
+    def _alone(self, text: str) -> _Reading:
+        return _Reading([*self._model.start, *self._own(text)], len(self._model.start))
+
+    def _own(self, text: str) -> list[int]:
+        """A text's tokens, one at least."""
+        return self._model.encode_plain(text) or [self._model.end]
+
     def _answered(self, ids: list[int], generation: Generation) -> _Reading:
-        """A text and the answer to it. The end is no word of an answer; where there are none, the text's last token
+        """A prompt and the answer to it. The end is no word of an answer; where there are none, the prompt's last token
         stands for it."""
         reply = generation.replies[0]
         answer = reply.ids[:-1] if reply.finished else reply.ids
@@ -136,7 +143,7 @@ class LocalEmbedder(EmbedsOnce):
         )
         owner = torch.tensor([row for row, group in enumerate(texts) for _ in group], device=self._model.device)
         out.past_key_values.batch_select_indices(owner)
-        own_ids, own = padded([self._model.encode_plain(text) for group in texts for text in group], self._model.device)
+        own_ids, own = padded([self._own(text) for group in texts for text in group], self._model.device)
         hidden = self._hidden(
             input_ids=own_ids,
             attention_mask=torch.cat([seen[owner], own], dim=1).long(),

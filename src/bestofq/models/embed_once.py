@@ -2,7 +2,8 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -42,11 +43,27 @@ class EmbedsOnce(ABC):
         self._memory: dict[str, Floats] = {}
         self._limit = memory
         self._pending: dict[str, asyncio.Task[Vector]] = {}
-        self._batcher: MicroBatcher[EmbedItem, Vector] = MicroBatcher(self._compute, limit=batch)
+        self._kept: VectorStore | None = None
+        self._batcher: MicroBatcher[EmbedItem, Vector] = MicroBatcher(self._compute_kept, limit=batch)
 
     @abstractmethod
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         """The vectors of distinct items, in their order. Called in a thread, one call at a time."""
+
+    @contextmanager
+    def keeping(self, store: VectorStore) -> Iterator[None]:
+        """Within it, what `embed` computes is put into `store` too, where `embed_all` finds it in a later process."""
+        before, self._kept = self._kept, store
+        try:
+            yield
+        finally:
+            self._kept = before
+
+    def _compute_kept(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        vectors = self._compute(items)
+        if self._kept is not None:
+            self._kept.put_many({item.key: vector.values for item, vector in zip(items, vectors, strict=True)})
+        return vectors
 
     async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
         """Vectors [B, D] and the tokens they took, batched with the other requests in flight. What another call has
@@ -69,10 +86,15 @@ class EmbedsOnce(ABC):
         pictures: Callable[[Screenshot], Screenshot] | None = None,
     ) -> Floats:
         """Vectors [B, D] of a whole data set, without an event loop; those in `store` are taken from there, new ones
-        put there. `progress` hears how many are done; `pictures` gives a stored screenshot its bytes
-        (`store.screenshots.load`), asked only for what is embedded next."""
+        put there, those that `embed` computed in this process among them. `progress` hears how many are done;
+        `pictures` gives a stored screenshot its bytes (`store.screenshots.load`), asked only for what is embedded
+        next."""
         distinct = {item.key: item for item in items}
         found = dict(store.get_many(list(distinct))) if store is not None else {}
+        known = {key: self._memory[key] for key in distinct if key not in found and key in self._memory}
+        if store is not None and known:
+            store.put_many(known)
+        found |= known
         if progress:
             progress(len(found), len(distinct))
         # Alike lengths together; items that share a context stay together, as their keys sort by it.

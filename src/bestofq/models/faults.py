@@ -45,7 +45,7 @@ Fault = Literal[
     "braces",  # empty JSON
     "vast",  # JSON within the reply that Python's reader does not bear
 ]
-Refused = Literal["json_schema", "json_object", "max_tokens", "temperature"]
+Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs"]
 _PHRASES = {
     200: "OK",
     400: "Bad Request",
@@ -82,6 +82,7 @@ _VAST = ('{"candidates": ' * 10_000, '{"candidates": ' + "1" * 5000 + "}", '{"ca
 _UNSUPPORTED = {  # as OpenAI's models since o1 say it
     "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
     "temperature": "Unsupported value: 'temperature' does not support 0 with this model, only the default (1).",
+    "logprobs": "Unsupported parameter: 'logprobs' is not supported with this model.",
 }
 
 
@@ -90,7 +91,8 @@ class FaultServer:
 
     `refuses` names structured output, or settings, that it answers with 400; a body of more than `takes`
     bytes overflows. `requests` holds the bodies as they came, `seen` counts what each was answered with ("ok" or the
-    fault). With `echo` all its answers hold the request's Authorization header, as those of debugging proxies do.
+    fault). Where it is asked for log-probabilities, it gives each word of a reply `log_prob`, or none at all. With
+    `echo` all its answers hold the request's Authorization header, as those of debugging proxies do.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class FaultServer:
         refuses: Sequence[Refused] = (),
         takes: int | None = None,
         seconds: float = 0.0,
+        log_prob: float | None = None,
         echo: bool = False,
         seed: int = 0,
     ) -> None:
@@ -111,6 +114,7 @@ class FaultServer:
         self._refuses = refuses
         self._takes = takes
         self._seconds = seconds
+        self._log_prob = log_prob
         self._echo = echo
         self._rng = random.Random(seed)
         self._open: set[asyncio.Task[None]] = set()
@@ -247,7 +251,12 @@ class FaultServer:
                 completion = _completion(self._reply(request) + echo, "stop")
                 del completion["usage"]
                 return completion
-        return _completion(self._reply(request) + echo, "stop")
+        text = self._reply(request) + echo
+        completion = _completion(text, "stop")
+        if self._log_prob is not None and request.get("logprobs"):
+            words = [{"token": word, "logprob": self._log_prob, "top_logprobs": []} for word in text.split()]
+            completion["choices"][0]["logprobs"] = {"content": words, "refusal": None}
+        return completion
 
     def _draw(self) -> str:
         if self._script:

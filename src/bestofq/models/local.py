@@ -42,7 +42,8 @@ SHIPPED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Draw replies to a prompt: the first greedy, the others sampled. `one_line`: a line break ends a reply too.
+    """Draw replies to a prompt: the first greedy, unless all are to be sampled, and the others sampled. `one_line`: a
+    line break ends a reply too.
 
     With `beams`, that many likeliest replies instead, by a beam search so wide. `states`: give what the first
     reply was drawn from too.
@@ -50,6 +51,7 @@ class Request:
 
     prompt: str
     draws: int = 1
+    greedy: bool = True  # the first reply
     beams: int = 0
     temperature: float = 1.0
     max_new_tokens: int = 64
@@ -166,12 +168,22 @@ class LocalModel:
             torch.set_num_threads(self._threads)
 
     def encode(self, prompt: str) -> list[int]:
-        """Token ids of a prompt: by the chat template where the model has one, else as plain text after its start."""
+        """Token ids of a prompt: by the chat template where the model has one, else as plain text after `start`."""
         if self.tokenizer.chat_template:
             messages = [{"role": "user", "content": prompt}]
             ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
             return list(ids)
-        return [self.tokenizer.bos_token_id, *self.encode_plain(prompt)]
+        return [*self.start, *self.encode_plain(prompt)]
+
+    @property
+    def start(self) -> list[int]:
+        """The token that begins a text, or none where the tokenizer has no such token."""
+        return [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
+
+    @property
+    def end(self) -> int:
+        """The token that ends a text, the first of them where there are several."""
+        return int(self._ends[0])
 
     def encode_plain(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
@@ -262,16 +274,16 @@ class LocalModel:
 
 
 class _Sampler:
-    """Greedy for each request's first branch; inverse-CDF sampling for the others, from uniforms that depend on the
-    prompt and seed alone and so not on what else is in the batch."""
+    """Greedy for each request's first branch where it asks so; inverse-CDF sampling for the others, from uniforms that
+    depend on the prompt and seed alone and so not on what else is in the batch."""
 
     def __init__(self, requests: Sequence[Request], limit: int, device: torch.device) -> None:
-        draws = requests[0].draws
+        draws, self._first = requests[0].draws, int(requests[0].greedy)
         uniforms = np.zeros((len(requests), draws, limit))  # [B, R, steps]
         for row, request in enumerate(requests):
             digest = hashlib.sha256(f"{request.seed}\x1f{request.prompt}".encode()).digest()
             rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
-            uniforms[row, 1:] = rng.random((draws - 1, limit))
+            uniforms[row, self._first :] = rng.random((draws - self._first, limit))
         self._uniforms = torch.from_numpy(uniforms).to(device)
         self._temperature = torch.tensor([r.temperature for r in requests], device=device)[:, None, None]
 
@@ -279,16 +291,17 @@ class _Sampler:
         """Tokens [A, R] and their log-probabilities at temperature 1, from logits [A, R, V] of the rows `active`."""
         log_probs = logits.log_softmax(-1)
         tokens = logits.argmax(-1)  # [B, R]
-        if logits.shape[1] > 1:
-            heights = (logits[:, 1:] / self._temperature[active]).double().softmax(-1).cumsum(-1)  # [B, R-1, V]
-            point = self._uniforms[active, 1:, step, None] * heights[..., -1:]
-            tokens = torch.cat([tokens[:, :1], torch.searchsorted(heights, point, right=True).squeeze(-1)], dim=1)
+        first = self._first  # of those that are sampled
+        if logits.shape[1] > first:
+            heights = (logits[:, first:] / self._temperature[active]).double().softmax(-1).cumsum(-1)  # [B, R-first, V]
+            point = self._uniforms[active, first:, step, None] * heights[..., -1:]
+            tokens = torch.cat([tokens[:, :first], torch.searchsorted(heights, point, right=True).squeeze(-1)], dim=1)
         return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
 
 
-def _kind(request: Request) -> tuple[int, int, bool, bool]:
+def _kind(request: Request) -> tuple[int, int, bool, bool, bool]:
     """What all requests of one batch share."""
-    return request.draws, request.beams, request.one_line, request.states
+    return request.draws, request.beams, request.greedy, request.one_line, request.states
 
 
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:

@@ -25,17 +25,17 @@ class RemoteModel:
         return self._model.name
 
     async def generate(self, request: Request) -> Generation:
-        """`draws` replies, the first greedy. ConfigError, ContextError and ModelError as `ChatModel.reply`."""
-        asked = [await self._ask(request, n=1, temperature=0.0, seed=request.seed)]
+        """`draws` replies, the first greedy unless all are sampled. ConfigError, ContextError and ModelError as
+        `ChatModel.reply`."""
+        asked = [await self._ask(request, n=1, temperature=0.0, seed=request.seed)] if request.greedy else []
         drawn: list[Choice] = []
-        while len(drawn) < request.draws - 1:
-            seed = request.seed + len(asked) - 1
-            left = request.draws - 1 - len(drawn)
+        while left := request.draws - request.greedy - len(drawn):
+            seed = request.seed + len(asked) - request.greedy
             asked.append(await self._ask(request, n=left, temperature=request.temperature, seed=seed))
             drawn += asked[-1].choices[:left]
         prices = [reply.usd for reply in asked if reply.usd is not None]
         return Generation(
-            replies=tuple(_reply(choice, request) for choice in (asked[0].choices[0], *drawn)),
+            replies=tuple(_reply(choice, request) for choice in (*(asked[0].choices[: request.greedy]), *drawn)),
             prompt_tokens=sum(reply.tokens_in for reply in asked),
             reply_tokens=sum(reply.tokens_out for reply in asked),
             calls=len(asked),

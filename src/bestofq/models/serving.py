@@ -69,13 +69,14 @@ def model_app(model: LocalModel) -> Starlette:
         generation = await model.generate(
             Request(
                 prompt=prompt,
-                draws=1 if greedy else asked.n + 1,
+                draws=1 if greedy else asked.n,
+                greedy=greedy,
                 temperature=asked.temperature or 1.0,
                 max_new_tokens=asked.max_tokens,
                 seed=asked.seed,
             )
         )
-        replies = generation.replies * asked.n if greedy else generation.replies[1:]
+        replies = generation.replies * asked.n if greedy else generation.replies
         return JSONResponse(_completion(model.name, replies, generation.prompt_tokens, asked.logprobs))
 
     async def models(_: HttpRequest) -> JSONResponse:

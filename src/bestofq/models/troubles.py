@@ -29,7 +29,7 @@ Address = Annotated[str, AfterValidator(_address)]
 """Of an endpoint. What can be none is refused before anything is tried, and tried again."""
 
 
-Setting = Literal["max_tokens", "temperature"]
+Setting = Literal["max_tokens", "temperature", "logprobs"]
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,10 @@ class Trouble:
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size)|maximum context|too (long|many tokens)|exceed.{0,40}token", re.I
 )
-_SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o1 do not take
+_SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o1 do not take, and some servers
     "max_tokens": re.compile(r"max_completion_tokens"),  # is its name there
     "temperature": re.compile(r"temperature.{0,40}not support|unsupported.{0,40}temperature", re.I),
+    "logprobs": re.compile(r"log_?probs", re.I),
 }
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
 
@@ -76,7 +77,7 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> Trou
         return Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", wait=_retry_after(error))
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
         raise ContextError(f"the request is too long for {where}: {_brief(error, key_variable)}") from None
-    if status in (400, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
+    if status in (400, 403, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
         return Trouble(f"{setting} is refused: {_brief(error, key_variable)}", "setting", setting)
     if status in (400, 422) and _FORMAT.search(said):
         return Trouble(f"no structured output: {_brief(error, key_variable)}", "format")

@@ -31,10 +31,10 @@ from bestofq.recipes.parts import Parts
 from bestofq.recipes.run_config import check_searched
 from bestofq.recipes.searching import ranker, search_config
 from bestofq.recipes.worlds import World, open_world
+from bestofq.search.backtracking import EnvPool, same_page
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.pairs import node_pairs, rollouts
-from bestofq.search.returning import Places, same_page
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import MutableTree
 from bestofq.store.pairs import PairSource
 from bestofq.store.store import Store
 
@@ -171,20 +171,20 @@ async def _search(
     advance: Callable[[], None],
 ) -> SearchTree:
     config = search_config(parts, world)
-    places = Places(world.make_env, task, config, world.irreversible)
+    envs = EnvPool(world.make_env, task, config, world.irreversible)
     try:
-        root = await places.start(())
+        root = await envs.start()
         kept = store.trees.load(run, task.suite, task.id)
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
             kept = None
-        tree = GrowingTree(task, root) if kept is None else GrowingTree.thawed(kept)
+        tree = MutableTree(task, root) if kept is None else MutableTree.from_tree(kept)
         seed = episode_seed(parts.settings.seed, run, "search", task, 0)
         state = State(task=task, observation=root, seed=seed)
         search = Search(
             tree,
             state,
-            places,
+            envs,
             proposer=parts.proposer(),
             ranker=ranker(parts, values),
             config=config,
@@ -193,19 +193,19 @@ async def _search(
         if kept is not None:
             search.usage += kept.usage
             for before in kept.back:
-                places.costs.add(before.way, before.count, before.seconds)
+                envs.costs.add(before.way, before.count, before.seconds)
         for _ in range(tree.visits[0]):
             advance()
 
         async def keep(_: float) -> None:
             advance()
             search.usage[:] = merge_usage(search.usage)
-            await store.trees.save(run, tree.frozen(search.usage, places.costs.frozen()))
+            await store.trees.save(run, tree.to_tree(search.usage, envs.costs.to_tuple()))
 
         await search.run(config.iterations - tree.visits[0], keep)
-        return tree.frozen(search.usage, places.costs.frozen())
+        return tree.to_tree(search.usage, envs.costs.to_tuple())
     finally:
-        await places.close()
+        await envs.close()
 
 
 # ---- what is learned from

@@ -47,9 +47,3 @@ async def compare(
         )
         for kind in agents
     }
-
-
-def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
-    """Share of successful episodes among those whose outcome tells, in [0, 1]."""
-    told = [episode for episode in episodes if episode.told]
-    return sum(episode.success for episode in told) / len(told)

@@ -1,7 +1,7 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -14,14 +14,23 @@ from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError, InfraError, InputError
 from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.learning.checkpoint import load_value
+from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed_once import VectorStore
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import SHIPPED_FOR, Parts
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.q_training import Origin, TrainingSet, concerns_episodes, described, is_learned, learn
-from bestofq.recipes.run_config import Q, Searcher, agent_settings, check_unkept, refusal, run_config, search_settings
+from bestofq.recipes.run_config import (
+    Q,
+    Searcher,
+    agent_settings,
+    check_unkept,
+    endpoint_of,
+    refusal,
+    run_config,
+    search_settings,
+)
 from bestofq.recipes.searching import searching_agent
 from bestofq.recipes.settings import AgentKind
 from bestofq.recipes.worlds import World
@@ -31,15 +40,10 @@ from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.catalogue import Wanted
 from bestofq.store.configuration import AGENTS, DISCOUNT, OtherConfigurationError, Owned
 from bestofq.store.records import EpisodeSummary
+from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
-SEED_RUN = "seed"
 EXAMPLE = 120  # characters of a reply that is shown as an example
-
-
-def cycle_run(cycle: int) -> str:
-    """The run of an exploiting pass; cycles count from 1."""
-    return f"cycle-{cycle}"
 
 
 async def best_of_q(
@@ -52,6 +56,8 @@ async def best_of_q(
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = parts.settings
     check_played(parts, store, out)
+    if settings.chat is not None:
+        parts.check_embedder(settings.chat.model)
     await collect(parts, world, store, SEED_RUN, "explore", console, repeats=settings.seed_runs)
     values = train_cycle(parts, store, 0, out, console)
     for cycle in range(1, settings.cycles + 1):
@@ -63,15 +69,14 @@ async def best_of_q(
 
 def check_played(parts: Parts, store: Store, out: Path) -> None:
     """DataError where a Q-function in `out` has played a cycle and was trained with other settings than these."""
-    for cycle in range(parts.settings.cycles):
-        folder, run = out / f"q{cycle}", cycle_run(cycle + 1)
-        if not _has_played(store, cycle):
-            continue
-        found = Origin.of(parts, ()).differences(folder)
+    for cycle in range(parts.settings.cycles + 1):
+        folder = out / f"q{cycle}"
+        found = Origin.of(parts, ()).differences(folder) if _has_played(store, folder, cycle) else []
         if settings := [one for one in found if not concerns_episodes(one)]:
             raise DataError(
-                f"{folder} holds a Q-function trained with {described(settings)}, and {run} was played with it: give "
-                "--store and --out other folders, or learn from the runs by `bestofq train --out` another folder"
+                f"{folder} holds a Q-function trained with {described(settings)}, and {cycle_run(cycle + 1)} was "
+                "played with it: give --store and --out other folders, or learn from the runs by `bestofq train --out` "
+                "another folder"
             )
 
 
@@ -82,7 +87,7 @@ def train_cycle(parts: Parts, store: Store, cycle: int, out: Path, console: Cons
     """
     runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
     found = Origin.of(parts, summaries(store, runs)).differences(folder)
-    if found and _has_played(store, cycle):
+    if found and _has_played(store, folder, cycle):
         console.print(
             f"{folder} holds a Q-function trained with {described(found)}: it stays, as {cycle_run(cycle + 1)} was "
             "played with it; later ones learn from the episodes as they are now"
@@ -93,9 +98,9 @@ def train_cycle(parts: Parts, store: Store, cycle: int, out: Path, console: Cons
     return train(parts, store, runs, folder, console, again=bool(found))
 
 
-def _has_played(store: Store, cycle: int) -> bool:
-    """Whether a cycle's Q-function has begun to play the next one."""
-    return store.catalogue.count(Wanted(run=cycle_run(cycle + 1))) > 0
+def _has_played(store: Store, folder: Path, cycle: int) -> bool:
+    """Whether the Q-function of a cycle has begun to play the next one."""
+    return (folder / CARD).exists() and store.catalogue.count(Wanted(run=cycle_run(cycle + 1))) > 0
 
 
 async def collect(
@@ -116,7 +121,8 @@ async def collect(
 ) -> list[EpisodeSummary]:
     """`repeats` passes of one agent over the tasks of a split; resumes what was begun.
 
-    The episodes are stored under `name`, none: the kind of agent. A searching agent searches in `simulator`, whose
+    The episodes are stored under `name`, none: the kind of agent. On training tasks the vectors that it computes are
+    stored too. A searching agent searches in `simulator`, whose
     pages must be those of `world`; none: in the world itself. InfraError, with what cut one, where every episode was
     cut. Where half of them or more ended for want of a valid action, the console says so, and what to change.
     """
@@ -125,7 +131,8 @@ async def collect(
     playing = Playing(kind, name or kind, n)
     provenance = await begin(parts, store, run, split, searcher=searcher, agent=playing, values=values)
     tasks = await world.tasks(split, limit or settings.suite.train_tasks)
-    with LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
+    kept = parts.keeping(kind, store.vectors) if split == "train" else nullcontext()
+    with kept, LiveProgress(f"{run}: {name or kind}" if name != run else run, console=console) as progress:
         async with _agent(parts, simulator or world, kind, values, n) as agent:
             done = await run_many(
                 tasks,
@@ -246,7 +253,11 @@ def summaries(store: Store, runs: Sequence[str]) -> list[EpisodeSummary]:
 
 
 def transitions(parts: Parts, store: Store, runs: Sequence[str], console: Console) -> Transitions:
-    """The training set of the finished episodes of `runs`."""
+    """The training set of the finished episodes of `runs`. ConfigError where an endpoint proposed in one of them and no
+    model is named that embeds."""
+    for record in store.runs():
+        if record.name in runs and (proposer := endpoint_of(record.config)):
+            parts.check_embedder(proposer)
     episodes = (episode for run in runs for episode in store.episodes(run=run, status="finished"))
     return transitions_of(parts, episodes, store, store.vectors(parts.embedder.spec), console)
 

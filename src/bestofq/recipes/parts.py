@@ -1,6 +1,8 @@
 """What the settings stand for: models, agents, embedders, judges, each made when first needed."""
 
 import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,11 +29,11 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector, Suite
 from bestofq.envs.suites import make_suite
 from bestofq.learning.value import ValueModel
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
-from bestofq.models.embed_once import EmbedsOnce
+from bestofq.models.embed_once import EmbedsOnce, VectorStore
 from bestofq.models.local import POCKET, SHIPPED, LocalModel, TextModel
 from bestofq.models.prices import price_of
 from bestofq.models.remote import RemoteModel
@@ -102,6 +104,13 @@ class Parts:
             return self.model
         return RemoteModel(self.endpoint) if self._pocket_prompts else None
 
+    async def gives_log_probs(self) -> bool:
+        """Whether the model that proposes says how probable a reply is. An endpoint is asked for a word to find out."""
+        if self.endpoint is None:
+            return True
+        word = ChatRequest(messages=(Message(role="user", text="Reply with one word."),), log_probs=True)
+        return (await self.endpoint.reply(word)).choices[0].log_prob is not None
+
     async def close(self) -> None:
         """Closes the endpoints' connections."""
         for endpoint in {id(e): e for e in (self.endpoint, self.judge_endpoint, self._seeing, self._picking)}.values():
@@ -110,8 +119,13 @@ class Parts:
 
     @cached_property
     def embedder(self) -> EmbedsOnce:
-        """The proposer's own model, another one (Table 12), or an endpoint that was compared with one."""
+        """The proposer's own model, another one (Table 12), or an endpoint that was compared with one.
+
+        ConfigError where an endpoint proposes and no model is named that embeds.
+        """
         chosen = self.settings.model
+        if self.settings.chat is not None:
+            self.check_embedder(self.settings.chat.model)
         if chosen.embed_agreement is not None:
             agreement = Agreement.read(chosen.embed_agreement)
             return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
@@ -134,6 +148,22 @@ class Parts:
             pooling=chosen.embed_pooling,
             context=chosen.embed_context,
         )
+
+    def check_embedder(self, proposer: str, name: str = "NAME") -> None:
+        """ConfigError where the endpoint's model `proposer` proposes and nobody says what embeds its texts; `name`: of
+        the model to advise."""
+        chosen = self.settings.model
+        if chosen.embedder is None and chosen.embed_agreement is None and proposer.rpartition("/")[2] != chosen.path:
+            raise ConfigError(
+                f"{proposer} proposes behind an endpoint, and no model is named that embeds its texts: "
+                f"add --set model.embedder={name}, the directory or hub name of the model"
+            )
+
+    def keeping(self, kind: AgentKind, vectors: Callable[[EmbedSpec], VectorStore]) -> AbstractContextManager[None]:
+        """Within it, the vectors that an agent of this kind computes go into the store, where training finds them."""
+        if not self.settings.reads_q(kind):
+            return nullcontext()
+        return self.embedder.keeping(vectors(self.embedder.spec))
 
     def reading(self, spec: EmbedSpec) -> "Parts":
         """The same parts with texts embedded the way a Q-function was trained on: layer, pooling and context."""
@@ -184,7 +214,7 @@ class Parts:
                 raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
         return Agent(
             name=kind,
-            proposer=self.proposer(beams=beams),
+            proposer=self.proposer(beams=beams, log_probs=kind == "prior"),
             scorer=scorer,
             selector=selector,
             n_candidates=n,
@@ -213,18 +243,19 @@ class Parts:
         price = price_of(self.embedder.spec.model, file)
         return QScorer(values, self.embedder, self.texts, checkpoint=values.checkpoint, price=price)
 
-    def proposer(self, *, beams: int = 0) -> Proposer:
-        """`beams`: the likeliest replies instead of draws. ConfigError where an endpoint would have to find them."""
+    def proposer(self, *, beams: int = 0, log_probs: bool = False) -> Proposer:
+        """`beams`: the likeliest replies instead of draws. `log_probs`: of candidates, where an endpoint gives them.
+        ConfigError where an endpoint would have to find beams."""
         if beams and self.endpoint is not None:
             raise ConfigError("the agent beam searches through a local model's tokens: leave chat and --base-url out")
         if self.prompted is None:
             assert self.endpoint is not None
             by, shots = self.settings.by, self.settings.chat_screenshots
             if self.settings.model.dialect == "commands":
-                return ChatProposer(self.endpoint, by=by, screenshots=shots)
+                return ChatProposer(self.endpoint, by=by, screenshots=shots, log_probs=log_probs)
             if by != "mark":
                 raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
-            return CompositeChatProposer(self.endpoint, screenshots=shots)
+            return CompositeChatProposer(self.endpoint, screenshots=shots, log_probs=log_probs)
         chosen = self.settings.model
         return SamplingProposer(
             self.prompted,
@@ -303,5 +334,10 @@ def pocket_q() -> Path:
 
 
 def shipped_q(settings: BestOfQSettings) -> Path | None:
-    """The Q-function that ships for the settings' model and suite, where one does."""
-    return SHIPPED_Q.get((settings.model.path, settings.suite.name))
+    """The Q-function that ships for the model that proposes, by its name, and the suite, where one does."""
+    return SHIPPED_Q.get((proposer_name(settings), settings.suite.name))
+
+
+def proposer_name(settings: BestOfQSettings) -> str:
+    """As the endpoint that proposes knows its model, without an owner; else the local model's path."""
+    return settings.model.path if settings.chat is None else settings.chat.model.rpartition("/")[2]

@@ -1,5 +1,6 @@
 """What made a run, as far as the running process can tell."""
 
+import platform
 import shlex
 import subprocess
 import sys
@@ -8,14 +9,32 @@ from pathlib import Path
 
 import bestofq
 from bestofq.core.decision import Provenance
+from bestofq.recipes.settings import BestOfQSettings
 
 
 def current_provenance(*, prompts: str, seed: int) -> Provenance:
     """Version, commit, prompts' hash, seed, and the command of this process."""
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     return Provenance(
-        version=bestofq.__version__, commit=commit(), prompt_hash=prompts, seed=seed, command=command[:2000]
+        version=bestofq.__version__, commit=commit(), prompt_hash=prompts, seed=seed, command=this_command()[:2000]
     )
+
+
+def made_by(settings: BestOfQSettings) -> dict[str, object]:
+    """What a committed result says of where it comes from."""
+    return {
+        "command": this_command(),
+        "seed": settings.seed,
+        "commit": commit(),
+        "machine": {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()},
+        "settings": settings.model_dump(mode="json"),
+    }
+
+
+def this_command() -> str:
+    """The command of this process, as it is typed again."""
+    path = Path(sys.argv[0])
+    program = ["python", "-m", path.parent.name] if path.name == "__main__.py" else [path.name]
+    return shlex.join([*program, *sys.argv[1:]])
 
 
 @cache

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
-from bestofq.core.identity import Difference, differences, identity_of
+from bestofq.core.identity import Difference, as_set, differences, identity_of
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_training, read_card, save_training
 from bestofq.learning.distributed import choose_device, process_group
@@ -112,7 +112,7 @@ def is_learned(out: Path, origin: Origin, console: Console, *, again: bool = Fal
 def described(found: Sequence[Difference]) -> str:
     """Each setting that differs by its name, with both values; then the episodes."""
     settings = [one for one in found if not concerns_episodes(one)]
-    said = [f"{name}={_word(before)} (now {_word(now)})" for name, before, now in settings[:3]]
+    said = [f"{name}={as_set(before)} (now {as_set(now)})" for name, before, now in settings[:3]]
     said += [f"{len(settings) - 3} more settings"] if len(settings) > 3 else []
     return ", ".join([*said, *_episodes({one.name: one for one in found})])
 
@@ -226,7 +226,3 @@ def _set_of(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
     """Those that teach: told, with at least one step."""
     rows = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.told and one.steps]
     return EpisodeSet(count=len(rows), fingerprint=hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16])
-
-
-def _word(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -1,15 +1,14 @@
 """What a run depends on, as it is kept with the run; and the sentence when it is to go on with something else."""
 
-import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
-from bestofq.core.identity import Difference
+from bestofq.core.identity import Difference, as_set
 from bestofq.core.observation import Split
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
@@ -58,6 +57,14 @@ def run_config(parts: Parts, split: Split) -> dict[str, JsonValue]:
     return {**kept, "split": split}
 
 
+def endpoint_of(config: Mapping[str, JsonValue]) -> str | None:
+    """The model behind an endpoint that proposed in a run of this configuration, where there was one."""
+    for kept in (config.get("chat"), config.get("model")):  # of `run_config`, of a goal on any page
+        if isinstance(kept, dict) and "base_url" in kept:
+            return str(kept["model"])
+    return None
+
+
 def search_settings(parts: Parts, searcher: Searcher) -> dict[str, JsonValue]:
     """What a search depends on. Trees may go on with more rollouts and more time, so these are not of them; the
     likelihoods in them are of one model's weights, so these are."""
@@ -91,8 +98,8 @@ def check_unkept(parts: Parts, run: str, kind: AgentKind) -> None:
         if name != "n" and now[name] != default:  # N may have been any: --n was not kept
             setting = _setting(parts, f"{AGENTS}.{kind}.{name}")
             raise DataError(
-                f"run {run!r} does not say with which {setting} its agent {kind} began, so {_word(default)} is taken, "
-                f"and this has {_word(now[name])}: leave it out, or begin another run"
+                f"run {run!r} does not say with which {setting} its agent {kind} began, so {as_set(default)} is taken, "
+                f"and this has {as_set(now[name])}: leave it out, or begin another run"
             )
 
 
@@ -144,10 +151,10 @@ def refusal(parts: Parts, run: str, differences: Sequence[Difference]) -> DataEr
         )
     setting = _setting(parts, name)
     if before is None:
-        return DataError(f"run {run!r} was begun without {setting}, and this has {_word(now)}: leave it out, {own}")
+        return DataError(f"run {run!r} was begun without {setting}, and this has {as_set(now)}: leave it out, {own}")
     return DataError(
-        f"run {run!r} was begun with {setting}={_word(before)}, and this has {_word(now)}: "
-        f"go on with --set {shlex.quote(f'{setting}={_word(before)}')}, {own}"
+        f"run {run!r} was begun with {setting}={as_set(before)}, and this has {as_set(now)}: "
+        f"go on with --set {shlex.quote(f'{setting}={as_set(before)}')}, {own}"
     )
 
 
@@ -158,9 +165,3 @@ def _setting(parts: Parts, name: str) -> str:
         if match := re.fullmatch(pattern, name):
             return match.expand(setting)
     return name
-
-
-def _word(value: JsonValue) -> str:
-    """As --set takes it."""
-    plain = isinstance(value, str) and value != "none"
-    return str(value) if plain else "none" if value is None else json.dumps(value)

@@ -11,7 +11,7 @@ from bestofq.learning.value import ValueModel
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.worlds import World
 from bestofq.search.config import SearchConfig
-from bestofq.search.scorer import FoundProposer, TreeScorer
+from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 
 
 def search_config(parts: Parts, world: World, chosen: SearchConfig | None = None) -> SearchConfig:

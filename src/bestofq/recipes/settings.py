@@ -38,7 +38,8 @@ class ModelSettings(Noun):
     )
     embedder: str | None = Field(
         default=None,
-        description="model that embeds: directory, hub name or a shipped one (Table 12); none: the one at `path`",
+        description="model that embeds: directory, hub name or a shipped one (Table 12); none: the one at `path`, "
+        "where no endpoint proposes",
     )
     embed_pixels: int = Field(default=PIXELS, ge=0, description="largest picture a VLM embedder sees; 0: texts only")
     embed_pixels_least: int = Field(default=PIXELS_LEAST, ge=0, description="smaller pictures are enlarged")
@@ -46,7 +47,7 @@ class ModelSettings(Noun):
         default=None, description="file of `bestofq embed --check`: embed by that endpoint"
     )
     embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
-    embed_pooling: Pooling = Field(default="mean", description="mean over a text's tokens (A.3), or its last token")
+    embed_pooling: Pooling = Field(default="mean", description="mean over a text's own tokens (A.3), or the last")
     embed_context: Context = Field(default="alone", description="texts alone (A.3), or see `EmbeddingTexts`")
 
     @property

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import get_args
 
 import numpy as np
-from rich.table import Table
 
 from bestofq.core.decision import TOLD, Outcome, Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.stats import Doubles, Measure, Span, share
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -44,31 +44,6 @@ class Agreement(Noun):
             f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples). Positive: success. "
             "Truth: the environment's own reward of 1.",
         )
-
-    def to_rich(self) -> Table:
-        """For the terminal."""
-        table = Table(
-            title=f"Judge: {self.judge}".replace("[", r"\["), caption="\n".join(self.notes), caption_justify="left"
-        )
-        table.add_column("judged")
-        table.add_column("truly success", justify="right")
-        table.add_column("truly not", justify="right")
-        for outcome, truth in self.classes.items():
-            table.add_row(outcome, str(truth.success), str(truth.failure))
-        table.add_section()
-        for name in ("accuracy", "precision", "recall", "kappa"):
-            measure: Measure = getattr(self, name)
-            bounds = measure.interval
-            table.add_row(
-                "Cohen's κ" if name == "kappa" else name,
-                "–" if measure.value is None else f"{measure.value:.3f}",
-                "" if bounds is None else f"[{bounds.low:.3f}, {bounds.high:.3f}]".replace("[", r"\["),
-            )
-        return table
-
-    def to_json(self) -> str:
-        """Everything, unrounded; `Agreement.model_validate_json` reads it back."""
-        return self.model_dump_json(indent=2)
 
 
 def agreement(
@@ -124,6 +99,25 @@ def compare(
         precision=measure(_precision),
         recall=measure(_recall),
         kappa=measure(cohens_kappa, None),
+    )
+
+
+def agreement_tables(found: Agreement) -> tuple[Table, Table]:
+    """How its verdicts fall among what episodes really were, and how well they agree with that."""
+    classes = Table(
+        name="verdicts",
+        title=f"Judge: {found.judge}",
+        columns=tuple(Column(name=name) for name in ("judged", "truly success", "truly not")),
+        rows=tuple(Row(cells=(name, truth.success, truth.failure)) for name, truth in found.classes.items()),
+    )
+    measures = (found.accuracy, found.precision, found.recall, found.kappa)
+    names = ("accuracy", "precision", "recall", "Cohen's κ")
+    return classes, Table(
+        name="agreement",
+        title="Agreement with the environment",
+        columns=(Column(name="measure"), Column(name="value", digits=3)),
+        rows=tuple(Row(cells=cells) for cells in zip(names, measures, strict=True)),
+        notes=found.notes,
     )
 
 

@@ -8,8 +8,8 @@ from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Measure, Tally
+from bestofq.reports.table import Column, Row, Table
 
 
 class Behaviour(Noun):
@@ -74,14 +74,14 @@ def habits(episodes: Iterable[Episode], agent: str) -> dict[str, Tally]:
     return dict(tallies)
 
 
-def behaviour_sheet(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Sheet:
+def behaviour_table(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Table:
     """A row an agent."""
     names = ("candidates", *SHARES, "steps")
     heads = (
         *("candidates / step", "short", "duplicates", "explored"),
         *("same step again", "page again", "failed actions", "episodes in a loop", "steps / episode"),
     )
-    return Sheet(
+    return Table(
         name="behaviour",
         title="Candidates, repetitions and loops",
         columns=(

@@ -5,23 +5,42 @@ Tables 10 to 12 (by run or store) and Agent Q's Figs. 3 and 6 (by `agent`, one s
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.headline import steps_cells
 from bestofq.reports.origin import Origin, origin, proposing, setting, together
-from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.q_functions import BASELINE, QFunctions, suffixes
 from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
-from bestofq.reports.table import attempts_of
+from bestofq.reports.success import attempts_of, steps_cells
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 KEYS = ("store", "run", "agent", "suite", "split", "model", "N")
 """What is no setting of a run, and can be grouped by all the same. model: who proposes, an endpoint's or a local one;
 N: candidates asked for at a step."""
+
+
+class Played(NamedTuple):
+    """An episode, the name of its store, and the Q-function that scored it."""
+
+    store: str
+    episode: EpisodeSummary
+    checkpoint: str | None
+
+    @property
+    def player(self) -> tuple[str, str | None]:
+        """Its agent, with the Q-function."""
+        return self.episode.agent, self.checkpoint
+
+    @property
+    def source(self) -> tuple[str, str, str, str | None]:
+        """What it was played in, and by whom."""
+        return self.store, self.episode.run, *self.player
 
 
 class SettingRow(Noun):
@@ -53,11 +72,12 @@ def by_setting(
     baseline: str | None = None,
 ) -> list[SettingRow]:
     """A row for each combination of the values of `keys`, in the order of stores, runs and agents. Agents are never
-    averaged over: where these keys put several into a row, `agent` is one more key.
+    averaged over, nor are Q-functions: where these keys put several into a row, `agent` is one more key, and several
+    Q-functions of one agent have rows of their own, `best-of-q @3fa2c1`.
 
     A key is one of `KEYS` or a dotted setting of the run's configuration (`epsilon`, `model.path`, `suite.env`); where
     a run has no such setting its value is `–`. With `agents`, rows come in their order within a run. Differences are to
-    the row of the name `baseline` (its values, with commas), none: to the first.
+    the row of the name `baseline` (its values, with commas), none: to the first of prompting, else to the first.
 
     DataError when nothing is finished, or there is no such setting or baseline.
     """
@@ -65,37 +85,45 @@ def by_setting(
     for key in keys:
         if key not in KEYS and all(setting(config, key) is None for config in configs.values()):
             raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *_known(configs.values())))}")
-    made: dict[tuple[str, str, str], Origin] = {}
-    played: list[tuple[str, EpisodeSummary]] = []
+    made: dict[tuple[str, str, str, str | None], Origin] = {}
+    played: list[Played] = []
     for name, store in stores.items():
         for run in store.runs():
             if runs is not None and run.name not in runs:
                 continue
             episodes = [e for e in store.summaries(run=run.name, split=split) if agents is None or e.agent in agents]
+            q_functions = QFunctions(store, [run.name])
             for agent in agents or sorted({e.agent for e in episodes}):
-                if theirs := [e for e in episodes if e.agent == agent and e.told]:
-                    made[name, run.name, agent] = origin(store, {run.name: run}, theirs)
-                    played += [(name, e) for e in theirs]
+                theirs = [Played(name, e, q_functions.of(e)) for e in episodes if e.agent == agent and e.told]
+                for checkpoint in dict.fromkeys(one.checkpoint for one in theirs):
+                    same = [one.episode for one in theirs if one.checkpoint == checkpoint]
+                    made[name, run.name, agent, checkpoint] = origin(store, {run.name: run}, same)
+                played += theirs
     if not played:
         raise DataError(f"no episode is finished in {', '.join(stores) or 'no store'}: run `bestofq eval` first")
 
-    def value(key: str, name: str, e: EpisodeSummary) -> str:
+    def value(key: str, one: Played) -> str:
+        name, e = one.store, one.episode
         if key == "N":
-            return _words(made[name, e.run, e.agent].n)
+            return _words(made[one.source].n)
         if key == "model":
             return _words(proposing(configs[name, e.run]))
         known = {"store": name, "run": e.run, "agent": e.agent, "suite": e.slot.suite, "split": e.split}
         return known[key] if key in known else _words(setting(configs[name, e.run], key))
 
     found = _by_values(played, keys, value)
-    if any(len({e.agent for _, e in theirs}) > 1 for theirs in found.values()):
+    if "agent" not in keys and any(len({one.player for one in theirs}) > 1 for theirs in found.values()):
         keys = (*keys, "agent")
         found = _by_values(played, keys, value)
+    found = {
+        values: some for known, theirs in found.items() for values, some in _q_functions_apart(known, keys, theirs)
+    }
     attempts = {values: _attempts(theirs) for values, theirs in found.items()}
     names = {", ".join(values): values for values in attempts}
     if baseline is not None and baseline not in names:
         raise DataError(f"there is no row {baseline!r} to compare with: there are {'; '.join(names)}")
-    first = next(iter(attempts)) if baseline is None else names[baseline]
+    usual = (values for values, theirs in found.items() if all(one.episode.agent == BASELINE for one in theirs))
+    first = next(usual, next(iter(attempts))) if baseline is None else names[baseline]
     return [
         SettingRow(
             keys=tuple(keys),
@@ -107,26 +135,36 @@ def by_setting(
             tasks=len({attempt.task for attempt in tried}),
             episodes=len(tried),
             difference=None if values == first else stats.paired_difference(tried, attempts[first]),
-            origin=together([made[k] for k in dict.fromkeys((name, e.run, e.agent) for name, e in found[values])]),
+            origin=together([made[source] for source in dict.fromkeys(one.source for one in found[values])]),
         )
         for values, tried in attempts.items()
     ]
 
 
 def _by_values(
-    played: Iterable[tuple[str, EpisodeSummary]], keys: Sequence[str], value: Callable[[str, str, EpisodeSummary], str]
-) -> dict[tuple[str, ...], list[tuple[str, EpisodeSummary]]]:
-    """Episodes with the names of their stores, by the values of `keys`."""
-    found: dict[tuple[str, ...], list[tuple[str, EpisodeSummary]]] = {}
-    for name, e in played:
-        found.setdefault(tuple(value(key, name, e) for key in keys), []).append((name, e))
+    played: Iterable[Played], keys: Sequence[str], value: Callable[[str, Played], str]
+) -> dict[tuple[str, ...], list[Played]]:
+    """Episodes by the values of `keys`."""
+    found: dict[tuple[str, ...], list[Played]] = {}
+    for one in played:
+        found.setdefault(tuple(value(key, one) for key in keys), []).append(one)
     return found
 
 
-def setting_sheet(rows: Sequence[SettingRow]) -> Sheet:
+def _q_functions_apart(
+    values: tuple[str, ...], keys: Sequence[str], played: Sequence[Played]
+) -> Iterable[tuple[tuple[str, ...], list[Played]]]:
+    """The episodes of a row, those of each Q-function apart. Where there are several, the value of `agent` names it."""
+    behind = suffixes(dict.fromkeys(one.checkpoint for one in played))
+    for checkpoint, suffix in behind.items():
+        named = tuple(v + suffix if key == "agent" else v for key, v in zip(keys, values, strict=True))
+        yield named, [one for one in played if one.checkpoint == checkpoint]
+
+
+def setting_table(rows: Sequence[SettingRow]) -> Table:
     """The rows, one or more, as a table."""
     keys = rows[0].keys
-    return Sheet(
+    return Table(
         name="by-" + "-".join(map(in_file_name, keys)),
         title=f"Success by {', '.join(keys)}",
         columns=(
@@ -161,13 +199,12 @@ def in_file_name(key: str) -> str:
     return key.replace(".", "-").replace("/", "-")
 
 
-def _attempts(episodes: Sequence[tuple[str, EpisodeSummary]]) -> list[Attempt]:
+def _attempts(played: Sequence[Played]) -> list[Attempt]:
     """As statistics need them, runs of two stores apart."""
-    stores = dict.fromkeys(name for name, _ in episodes)
     return [
         attempt._replace(run=(name, attempt.run))
-        for name in stores
-        for attempt in attempts_of(e for store, e in episodes if store == name)
+        for name in dict.fromkeys(one.store for one in played)
+        for attempt in attempts_of(one.episode for one in played if one.store == name)
     ]
 
 

@@ -15,8 +15,8 @@ from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
 from bestofq.reports.scorers import KNOWN, meaning
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Doubles, Interval, Measure, share
+from bestofq.reports.table import Column, Row, Table
 
 BINS = 10
 FARTHEST = 10  # steps before the last that are told apart
@@ -136,7 +136,7 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, b
     )
 
 
-def calibration_sheet(rows: Sequence[Calibration], made: dict[str, Origin]) -> Sheet:
+def calibration_table(rows: Sequence[Calibration], made: dict[str, Origin]) -> Table:
     """A row a bin, below them the whole."""
     found = []
     for row in rows:
@@ -151,7 +151,7 @@ def calibration_sheet(rows: Sequence[Calibration], made: dict[str, Origin]) -> S
     trained = {row.agent: made[row.agent].discounts if row.agent in made else () for row in rows}
     notes = [_assumed(row, trained[row.agent]) for row in rows if set(trained[row.agent]) != {row.discount}]
     names = ("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias")
-    return Sheet(
+    return Table(
         name="calibration",
         title="Calibration of Q",
         columns=tuple(Column(name=name, digits=3) for name in names),
@@ -165,9 +165,9 @@ def calibration_sheet(rows: Sequence[Calibration], made: dict[str, Origin]) -> S
     )
 
 
-def distance_sheet(rows: Iterable[Calibration], made: dict[str, Origin]) -> Sheet:
+def distance_table(rows: Iterable[Calibration], made: dict[str, Origin]) -> Table:
     """A row a distance from the last step."""
-    return Sheet(
+    return Table(
         name="q-by-step-from-the-end",
         title="Q by step from the end",
         columns=tuple(Column(name=n, digits=3) for n in ("agent", "steps left", "steps", "succeeded", "failed")),

@@ -6,28 +6,22 @@ is not known makes each sum it is part of unknown: the known part is shown as `�
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self, get_args
-
-from rich.table import Table
 
 from bestofq.core.decision import TOLD, Role, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
+from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.stats import Attempt, Interval
-from bestofq.reports.table import pipe_row
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import Status
 from bestofq.store.store import Store
 
 Prices = Mapping[Role, tuple[float, float]]
 """USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
-_WORDS = ("run", "agent", "role")
-_COLUMNS = (
-    *("agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD"),
-    *("tokens/task", "tokens/success", "USD/task", "USD/success"),
-)
 
 
 class Spent(Noun):
@@ -96,42 +90,14 @@ class AgentCost(Noun):
         return sum(self.roles.values(), Spent())
 
 
-class CostTable(Noun):
+class Costs(Noun):
     """What each agent of each run has cost."""
 
     rows: tuple[AgentCost, ...]
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return ("run", *_COLUMNS) if self.several_runs else _COLUMNS
-
-    @property
     def several_runs(self) -> bool:
         return len({row.run for row in self.rows}) > 1
-
-    def cells(self) -> tuple[tuple[str, ...], ...]:
-        """A line of texts for each role, then one for the agent's total where it has several roles."""
-        return tuple(line for row in self.rows for line in self._lines(row))
-
-    def _lines(self, row: AgentCost) -> Iterable[tuple[str, ...]]:
-        named: list[tuple[str, Spent]] = list(row.roles.items())
-        if len(named) != 1:
-            named.append(("all", row.total))
-        for role, spent in named:
-            yield (
-                *((row.run,) if self.several_runs else ()),
-                row.agent,
-                role,
-                f"{spent.tokens_in:,}",
-                f"{spent.tokens_out:,}",
-                f"{spent.calls:,}",
-                f"{spent.seconds:,.1f}",
-                spent.dollars(1),
-                f"{spent.tokens / row.tasks:,.0f}",
-                f"{spent.tokens / row.successes:,.0f}" if row.successes else "–",
-                spent.dollars(row.tasks),
-                spent.dollars(row.successes),
-            )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -148,45 +114,16 @@ class CostTable(Noun):
             notes.append("–: no success to divide by.")
         return tuple(notes)
 
-    def to_rich(self, title: str | None = None) -> Table:
-        """For the terminal."""
-        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
-        for name in self.columns:
-            table.add_column(name, justify="left" if name in _WORDS else "right")
-        for cells in self.cells():
-            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
-        return table
 
-    def to_markdown(self) -> str:
-        """A GitHub table, its notes below; ends with a line break."""
-        words = [name in _WORDS for name in self.columns]
-        lines = [pipe_row(self.columns), pipe_row(["---" if word else "--:" for word in words])]
-        lines += [pipe_row([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
-        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
-
-    def to_json(self) -> str:
-        """Everything, unrounded; `CostTable.model_validate_json` reads it back."""
-        return self.model_dump_json(indent=2)
-
-
-def cost_table(
-    store: Store,
-    *,
-    runs: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-    suite: str | None = None,
-    split: str | None = None,
-    prices: Prices | None = None,
-) -> CostTable:
-    """Costs of `agents` (None: all) in `runs` (None: all), read from every step; `prices` for what has none yet.
+def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Prices | None = None) -> Costs:
+    """Costs of the selection's agents, read from every step; `prices` for what has none yet. Agents go by their own
+    names, not by their rows'.
 
     Agents without a finished episode are left out. DataError when that leaves none, or a run is not in the store.
     """
-    known = [run.name for run in store.runs()]
-    if missing := [run for run in runs or () if run not in known]:
-        raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
+    suite, split, agents = selection.suite, selection.split, selection.agents
     rows: list[AgentCost] = []
-    for run in known if runs is None else dict.fromkeys(runs):
+    for run in (chosen := selection.in_runs(store)):
         ended: Counter[str] = Counter()  # by agent
         told: dict[str, list[Attempt]] = {}
         lost: Counter[str] = Counter()
@@ -221,6 +158,44 @@ def cost_table(
             if agent in ended
         ]
     if not rows:
-        names = ", ".join(runs or known) or "the store"
-        raise DataError(f"no episode is finished in {names}: run `bestofq eval` first")
-    return CostTable(rows=tuple(rows))
+        raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
+    return Costs(rows=tuple(rows))
+
+
+def cost_table(found: Costs) -> Table:
+    """A row a role of each agent, and one for the agent's total where it has several roles."""
+    heads = ("tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task", "tokens/success")
+    names = (*(("run",) if found.several_runs else ()), "agent", "role", *heads, "USD/task", "USD/success")
+    return Table(
+        name="costs",
+        title="Costs",
+        columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names),
+        rows=tuple(row for cost in found.rows for row in _cost_rows(cost, several_runs=found.several_runs)),
+        notes=found.notes,
+    )
+
+
+def _cost_rows(cost: AgentCost, *, several_runs: bool) -> Iterator[Row]:
+    named: list[tuple[str, Spent]] = list(cost.roles.items())
+    if len(named) != 1:
+        named.append(("all", cost.total))
+    for role, spent in named:
+        yield Row(
+            cells=(
+                *((cost.run,) if several_runs else ()),
+                *(cost.agent, role, spent.tokens_in, spent.tokens_out, spent.calls, spent.seconds, spent.dollars(1)),
+                spent.tokens / cost.tasks,
+                spent.tokens / cost.successes if cost.successes else None,
+                *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
+            )
+        )
+
+
+def price_table(prices: Prices) -> Table:
+    """Table 13: what tokens cost that have no price in the store."""
+    return Table(
+        name="prices",
+        title="Prices, USD per million tokens (Best-of-Q, Table 13)",
+        columns=(Column(name="role"), Column(name="in", digits=2), Column(name="out", digits=2)),
+        rows=tuple(Row(cells=(role, usd_in, usd_out)) for role, (usd_in, usd_out) in prices.items()),
+    )

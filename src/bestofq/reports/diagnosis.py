@@ -1,4 +1,4 @@
-"""All diagnostics of some runs from one reading of their episodes: sheets and figures."""
+"""All diagnostics of some runs from one reading of their episodes: tables and figures."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -9,27 +9,28 @@ from markupsafe import Markup
 from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
-from bestofq.reports.behaviour import behaviour, behaviour_sheet
+from bestofq.core.protocols import Rated
+from bestofq.reports.behaviour import behaviour, behaviour_table
 from bestofq.reports.calibration import (
     are_values,
     calibration,
-    calibration_sheet,
-    distance_sheet,
+    calibration_table,
+    distance_table,
     valued_steps,
 )
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
 from bestofq.reports.costs import Prices
-from bestofq.reports.differences import compared, differences, differences_sheet
-from bestofq.reports.figures import failure_split_svg
-from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_sheet
+from bestofq.reports.differences import compared, differences, differences_table
+from bestofq.reports.figures import CurvePoint, failure_split_svg
+from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_table
 from bestofq.reports.origin import Origin
-from bestofq.reports.recall import Rated, recall, recall_sheet, sibling_steps
-from bestofq.reports.reliability import pass_sheet, reliability
-from bestofq.reports.sheet import Sheet
-from bestofq.reports.spending import spending, spending_sheet
+from bestofq.reports.recall import recall, recall_table, sibling_steps
+from bestofq.reports.reliability import pass_table, reliability
+from bestofq.reports.spending import spending, spending_table
+from bestofq.reports.success import attempts_of
 from bestofq.reports.svg import STYLE
-from bestofq.reports.table import attempts_of
-from bestofq.reports.values import telling_pair, value_path, values_sheet
+from bestofq.reports.table import Table
+from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -53,36 +54,47 @@ class Figure:
 class Diagnosis:
     """What is found, in the order it is shown."""
 
-    sheets: list[Sheet] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a report takes beside its episodes."""
+
+    prices: Prices | None = None  # of tokens that have none in the store
+    discount: float | None = None  # of the outcome that Q is compared with; None: the one each Q was trained with
+    rated: Mapping[str, Sequence[Rated]] | None = None  # steps by agent; None: rated by successful siblings
+    rater: str = "an oracle"  # who rated them
+    error: JudgeError | None = None  # of the judge who gave the verdicts
+    shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12); none: a telling pair of each agent
+    curve: Sequence[CurvePoint] = ()  # Fig. 4's
+    curve_baseline: tuple[str, float] | None = None  # an agent and its success on the same tasks
+    max_trees: int = 6  # of search trees the most telling are drawn
+    alpha: float = 0.5  # weight of the searched Q against feedback's (Agent Q, Eq. 10)
+    threshold: float = 0.2  # least difference in Q of a preference pair (Agent Q, Algorithm 1)
+
+
+DEFAULTS = Options()
 
 
 def diagnose(
     store: Store,
     episodes: Sequence[EpisodeSummary],
     made: Mapping[str, Origin],
-    *,
-    baseline: str | None = None,
-    discount: float | None = None,
-    prices: Prices | None = None,
-    rated: Mapping[str, Sequence[Rated]] | None = None,
-    rater: str = "an oracle",
-    error: JudgeError | None = None,
-    shown: Sequence[str] = (),
+    baseline: str | None,
+    options: Options,
 ) -> Diagnosis:
     """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
-
-    `rated`: steps by agent that `rater` rated; without it successful siblings do. `error`: of the judge who gave the
-    verdicts, InputError where none is. `discount`: of the outcome that Q is held against, None: the one that each Q was
-    trained with. `shown`: episodes for Fig. 12, none: a telling pair of each agent that has values.
-    """
+    InputError where an error of a judge is given who gave no verdict."""
+    rated, discount, prices, error = options.rated, options.discount, options.prices, options.error
     found = Diagnosis()
     read = [_slim(store.episode(e.id), e.agent) for e in episodes if e.agent in made]
     origins = dict(made)
     attempts = {agent: attempts_of([e for e in episodes if e.agent == agent]) for agent in made}
 
     passes = reliability({agent: tried for agent, tried in attempts.items() if tried})
-    found.sheets.append(pass_sheet(passes, origins))
+    found.tables.append(pass_table(passes, origins))
     found.figures.append(Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes)))
 
     tasks = {agent: {(e.slot.suite, e.slot.task) for e in episodes if e.agent == agent} for agent in made}
@@ -96,11 +108,11 @@ def diagnose(
         if agent in rates:
             recalls.append(recall(agent, rates[agent], of=total))
     who = (
-        rater
+        options.rater
         if rated is not None
         else "what successful episodes of the same task did on the same page, which favours the usual first"
     )
-    found.sheets.append(recall_sheet([row for row in recalls if row.steps], made, rater=who))
+    found.tables.append(recall_table([row for row in recalls if row.steps], made, rater=who))
     for row in recalls:
         if row.contested:
             caption = f"Where steps go wrong (Fig. 3): {row.agent}"
@@ -113,30 +125,30 @@ def diagnose(
     valued = {agent: steps for agent, steps in valued.items() if are_values(steps)}
     calibrated = [calibration(steps, agent, discount=discounts[agent]) for agent, steps in valued.items()]
     if calibrated:
-        found.sheets += [calibration_sheet(calibrated, origins), distance_sheet(calibrated, origins)]
+        found.tables += [calibration_table(calibrated, origins), distance_table(calibrated, origins)]
     for one in calibrated:
         caption = f"Calibration of Q: {one.agent}"
         found.figures.append(Figure(name=f"calibration-{one.agent}", caption=caption, svg=calibration_svg(one)))
         caption = f"Q by step from the end: {one.agent}"
         found.figures.append(Figure(name=f"q-by-step-{one.agent}", caption=caption, svg=distances_svg(one)))
 
-    paths = [value_path(e) for e in _shown(store, episodes, read, [one.agent for one in calibrated], shown)]
+    paths = [value_path(e) for e in _shown(store, episodes, read, [one.agent for one in calibrated], options.shown)]
     if paths:
-        found.sheets.append(values_sheet(paths, made))
+        found.tables.append(values_table(paths, made))
     for path in paths:
         caption = f"V, Q taken and other candidates (Fig. 12): {path.agent} on {path.task}"
         found.figures.append(Figure(name=f"values-{path.episode}", caption=caption, svg=values_svg(path)))
 
-    found.sheets.append(behaviour_sheet([behaviour(read, agent) for agent in made], origins))
+    found.tables.append(behaviour_table([behaviour(read, agent) for agent in made], origins))
     spent = [row for agent in made for row in spending(read, agent, prices=prices)]
-    found.sheets.append(spending_sheet(spent, origins))
+    found.tables.append(spending_table(spent, origins))
     beside = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
     if baseline is not None and len(beside) > 1:
         tried = {agent: attempts[agent] for agent in beside}
         measures = compared(read, beside, attempts=tried, rated=rates, valued=valued, prices=prices)
-        found.sheets.append(differences_sheet(differences(measures, beside, baseline), made))
+        found.tables.append(differences_table(differences(measures, beside, baseline), made))
     if error is not None:
-        found.sheets.append(corrected_sheet(_corrected(episodes, made, error, baseline), error, made))
+        found.tables.append(corrected_table(_corrected(episodes, made, error, baseline), error, made))
     return found
 
 

@@ -13,15 +13,17 @@ import numpy as np
 
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
-from bestofq.reports import passes, stats
+from bestofq.core.protocols import Rated
+from bestofq.reports import stats
 from bestofq.reports.behaviour import SHARES, habits
 from bestofq.reports.calibration import Valued, binned, ece
 from bestofq.reports.costs import Prices
 from bestofq.reports.origin import Origin
-from bestofq.reports.recall import Rated, rated_tallies
-from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.recall import rated_tallies
+from bestofq.reports.reliability import pass_tally, variance_tally
 from bestofq.reports.spending import ALL, spent_by_task
 from bestofq.reports.stats import Attempt, Difference, Doubles, Span, Tally
+from bestofq.reports.table import Column, Row, Table
 
 _RATED = (("recall", "candidate recall"), ("regret", "ranker's regret"))
 _HABITS = (("repeated", "same step again"), ("returned", "page again"), ("looping", "episodes in a loop"))
@@ -96,10 +98,10 @@ def compared(
     return found
 
 
-def differences_sheet(rows: Sequence[AgentDifference], made: Mapping[str, Origin]) -> Sheet:
+def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, Origin]) -> Table:
     """A row an agent and measure."""
     words = (Column(name=name) for name in ("agent", "against", "what"))
-    return Sheet(
+    return Table(
         name="differences",
         title="Differences between agents, paired by task",
         columns=(*words, Column(name="difference", signed=True, digits=None), Column(name="tasks")),
@@ -131,6 +133,6 @@ def _passes(attempts: Mapping[str, Sequence[Attempt]]) -> Iterator[Compared]:
     k = min((max(tries.values(), default=0) for tries in runs), default=0)
     if k < 2:
         return
-    yield _ratios(f"pass@{k}", {agent: passes.pass_tally(tried, k) for agent, tried in attempts.items()}, stats.SIGNED)
-    variances = {agent: passes.variance_tally(tried, 1) for agent, tried in attempts.items()}
+    yield _ratios(f"pass@{k}", {agent: pass_tally(tried, k) for agent, tried in attempts.items()}, stats.SIGNED)
+    variances = {agent: variance_tally(tried, 1) for agent, tried in attempts.items()}
     yield _ratios("task variance", variances, (-0.5, 0.5))

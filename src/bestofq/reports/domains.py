@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import get_args
 
 from pydantic import Field
-from rich.table import Table
 
 from bestofq.core.decision import Outcome, Usage
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.rows import APART, read_rows
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval
-from bestofq.reports.table import (
+from bestofq.reports.origin import Origin
+from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
+from bestofq.reports.success import (
     attempts_of,
     counted,
     judge_notes,
@@ -21,10 +21,8 @@ from bestofq.reports.table import (
     never_finished,
     outcome_notes,
     outcome_words,
-    pipe_row,
-    plus_minus,
-    points,
 )
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -59,7 +57,7 @@ class DomainRow(Noun):
     cells: tuple[DomainCell, ...]
 
 
-class DomainTable(Noun):
+class Domains(Noun):
     """Success by domain of some runs."""
 
     agents: tuple[str, ...]
@@ -83,7 +81,7 @@ class DomainTable(Noun):
             price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
             cost = [f"Judging: {used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {price}."]
         return (
-            "Success in % ± standard error over runs, of n episodes; one run alone has no ±.",
+            "Success in % ± standard error over runs; one run alone has no ±.",
             *([APART] if self.apart else []),
             *([DIFFERENCES.format(self.baseline)] if self.compared else []),
             *counts,
@@ -105,66 +103,26 @@ class DomainTable(Noun):
                 return row
         raise DataError(f"there is no domain {domain!r} in the table: it has {', '.join(r.domain for r in self.rows)}")
 
-    def to_rich(self, title: str | None = None) -> Table:
-        """For the terminal."""
-        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
-        table.add_column("domain")
-        table.add_column("tasks", justify="right")
-        for head in self._heads:
-            table.add_column(head.replace("[", r"\["), justify="right")
-        for row in self.rows:
-            if row.domain == ALL:
-                table.add_section()
-            table.add_row(*(text.replace("[", r"\[") for text in (row.domain, str(row.tasks), *self._texts(row))))
-        return table
-
-    def to_markdown(self) -> str:
-        """A GitHub table, its notes below; ends with a line break."""
-        heads = ["domain", "tasks", *self._heads]
-        lines = [pipe_row(heads), pipe_row(["---", *["--:"] * (len(heads) - 1)])]
-        lines += [pipe_row([row.domain, str(row.tasks), *self._texts(row)]) for row in self.rows]
-        return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
-
-    def to_json(self) -> str:
-        """Everything, unrounded; `DomainTable.model_validate_json` reads it back."""
-        return self.model_dump_json(indent=2)
-
-    @property
-    def _heads(self) -> list[str]:
-        return [*self.agents, *(f"{self.agents[i]} − {self.baseline}" for i in self.compared)]
-
-    def _texts(self, row: DomainRow) -> list[str]:
-        return [*map(_words, row.cells), *(points(row.cells[i].difference) for i in self.compared)]
-
 
 def domain_of(task: str) -> str:
     """`Allrecipes` of the task `Allrecipes--0`, `click-tab` of `click-tab/17`; others are of no domain."""
     return task.rpartition("--")[0] or task.rpartition("/")[0] or "–"
 
 
-def domain_table(
-    store: Store,
-    *,
-    runs: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-    suite: str | None = None,
-    split: str | None = None,
-    baseline: str | None = None,
-    by: Callable[[str], str] = domain_of,
-) -> DomainTable:
-    """Success by domain of `agents` (None: all, by name) in `runs` (None: all), over all passes together, each compared
-    with `baseline`; both name agents or rows, as in `result_table`.
+def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Callable[[str], str] = domain_of) -> Domains:
+    """Success by domain of the selection's agents (None: all, by name), over all passes together, each compared with
+    its baseline; both name agents or rows, as in `agent_results`.
 
     `by` gives the domain of a task's id. DataError when nothing is finished, and on a baseline of several rows.
     """
-    chosen = [run.name for run in store.runs()] if runs is None else list(dict.fromkeys(runs))
-    rows, finished = read_rows(store, runs=chosen, suite=suite, split=split)
-    baseline = None if baseline is None else rows.one(baseline)
+    chosen, agents = selection.in_runs(store), selection.agents
+    rows, finished = read_rows(store, selection)
+    baseline = None if selection.baseline is None else rows.one(selection.baseline)
     asked = agents or sorted({e.agent for e in finished})
     names = tuple(dict.fromkeys(name for one in asked for name in rows.of(one) or [one]))
     if not any(e.agent in names for e in finished):
         raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {', '.join(chosen) or 'it'}")
-    cut = rows.named(e for run in chosen for e in store.summaries(run=run, suite=suite, split=split, status="cut"))
+    cut = rows.named(selection.summaries(store, status="cut"))
 
     def row(domain: str | None) -> DomainRow:
         def here(episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
@@ -184,7 +142,7 @@ def domain_table(
     judging = _total([used for e in finished if e.agent in names for used in e.judging])
     found = tuple(row(domain) for domain in (*domains, None))
     apart = any(map(rows.part_of, names))
-    return DomainTable(agents=names, rows=found, judging=judging, baseline=baseline, apart=apart)
+    return Domains(agents=names, rows=found, judging=judging, baseline=baseline, apart=apart)
 
 
 def _total(usages: Sequence[Usage]) -> Usage | None:
@@ -216,5 +174,61 @@ def _cell(episodes: Sequence[EpisodeSummary], cut: int, against: Sequence[Attemp
     )
 
 
-def _words(cell: DomainCell) -> str:
-    return "–" if cell.success is None else f"{plus_minus(cell.success, scale=100)}  n={cell.counted}"
+def domain_table(found: Domains, made: Mapping[str, Origin] | None = None) -> Table:
+    """Tables 6 to 8, a row a domain and agent, so that each is one number with its interval."""
+    return Table(
+        name="domains",
+        title="Success by domain (Best-of-Q, Tables 5 to 8)",
+        columns=(
+            Column(name="domain"),
+            Column(name="agent"),
+            Column(name="tasks"),
+            Column(name="episodes"),
+            Column(name="success", percent=True),
+            Column(name="± over runs", percent=True),
+            *([Column(name="difference", percent=True, signed=True)] if found.compared else []),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(row.domain, agent, cell.tasks, cell.counted),
+                    Measure(value=cell.success.mean if cell.success else None, interval=cell.interval),
+                    cell.success.error if cell.success else None,
+                    *([cell.difference] if found.compared else []),
+                ),
+                origin=(made or {}).get(agent),
+            )
+            for row in found.rows
+            for agent, cell in zip(found.agents, row.cells, strict=True)
+        ),
+        notes=(
+            "95 % bootstrap over the domain's tasks; where all came out alike, the exact bound.",
+            "±: standard error over runs.",
+            *([APART] if found.apart else []),
+            *found.judging_notes,
+            *([DIFFERENCES.format(found.baseline)] if found.compared else []),
+        ),
+    )
+
+
+def domain_grid(found: Domains) -> Table:
+    """Table 5's shape: a row a domain, a column an agent, behind them the differences to the baseline."""
+    heads = [*found.agents, *(f"{found.agents[i]} − {found.baseline}" for i in found.compared)]
+    return Table(
+        name="domain-grid",
+        title="Success by domain",
+        columns=(
+            *(Column(name="domain"), Column(name="tasks")),
+            *(Column(name=head, percent=True, signed=i >= len(found.agents)) for i, head in enumerate(heads)),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(row.domain, row.tasks, *(cell.success for cell in row.cells)),
+                    *(row.cells[i].difference for i in found.compared),
+                )
+            )
+            for row in found.rows
+        ),
+        notes=found.notes,
+    )

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
-from bestofq.reports.costs import AgentCost, CostTable
+from bestofq.reports.costs import AgentCost, Costs
 from bestofq.reports.stats import Estimate, Interval
 from bestofq.reports.svg import WIDTH, axis, bar, line, nice_ticks, round_step, shape, shortened, svg, text
 
@@ -174,7 +174,7 @@ def failure_split_svg(split: FailureSplit, *, standalone: bool = True) -> Markup
     )
 
 
-def pareto_svg(costs: CostTable, *, standalone: bool = True) -> Markup:
+def pareto_svg(costs: Costs, *, standalone: bool = True) -> Markup:
     """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2).
 
     The cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict

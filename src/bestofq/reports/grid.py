@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from bestofq.core.errors import InputError
 from bestofq.reports.by_setting import SettingRow, in_file_name
 from bestofq.reports.origin import together
-from bestofq.reports.sheet import Cell, Column, Row, Sheet
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
+from bestofq.reports.table import Cell, Column, Row, Table
 
 
-def grid_sheet(rows: Sequence[SettingRow], down: str, across: str) -> Sheet:
+def grid_table(rows: Sequence[SettingRow], down: str, across: str) -> Table:
     """Rows of `by_setting` over the keys `down` and `across`, in the order in which their values first come: for each
     value down its success, steps and difference, a column a value across. InputError where rows have other than two
     values."""
@@ -28,7 +28,7 @@ def grid_sheet(rows: Sequence[SettingRow], down: str, across: str) -> Sheet:
         ):
             if any(cell is not None for cell in shown):
                 found.append(Row(cells=(value, name, *shown), percent=percent, signed=signed, origin=origin))
-    return Sheet(
+    return Table(
         name=f"grid-{in_file_name(down)}-{in_file_name(across)}",
         title=f"Success by {down} (down) and {across} (across)",
         columns=(Column(name=down), Column(name="number"), *(Column(name=f"{across} {head}") for head in heads)),

@@ -6,7 +6,8 @@ and `&`, the script sets it by `textContent`, and the page's policy allows only 
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from bestofq.reports.costs import Prices, cost_table
-from bestofq.reports.figures import (
-    CurvePoint,
-    FailureSplit,
-    failure_split_svg,
-    learning_curve_svg,
-    pareto_svg,
-    success_bars_svg,
-)
-from bestofq.reports.palette import PALETTE
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.diagnosis import DEFAULTS, Options
+from bestofq.reports.figures import learning_curve_svg, pareto_svg, success_bars_svg
 from bestofq.reports.replay import Shelf, choose, replay
-from bestofq.reports.rows import read_rows
-from bestofq.reports.searches import search_table, telling_trees
-from bestofq.reports.svg import STYLE
-from bestofq.reports.table import ResultTable, result_table
+from bestofq.reports.rows import EVERYTHING, Selection, read_rows
+from bestofq.reports.searches import search_rows, search_table, telling_trees
+from bestofq.reports.success import Results, agent_results, success_table
+from bestofq.reports.svg import PALETTE, STYLE
 from bestofq.reports.trees import search_tree_svg
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -46,50 +40,30 @@ TEMPLATES = Environment(
 def write_report(
     store: Store,
     path: Path,
+    selection: Selection = EVERYTHING,
+    options: Options = DEFAULTS,
     *,
     title: str,
-    runs: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-    suite: str | None = None,
-    split: str | None = None,
-    baseline: str | None = None,
-    curve: Sequence[CurvePoint] | None = None,
-    curve_baseline: tuple[str, float] | None = None,
-    diagnostics: Mapping[str, FailureSplit] | None = None,
-    prices: Prices | None = None,
     max_episodes: int = 40,
     max_picture_bytes: int = 12_000_000,
     pictures: str | None = None,
-    max_trees: int = 6,
-    alpha: float = 0.5,
-    threshold: float = 0.2,
 ) -> Path:
-    """Write the report of `runs` (None: all) to `path`, made with its folder, and return it.
+    """Write the report of the selection to `path`, made with its folder, and return it. DataError as `agent_results`.
 
-    The choice of episodes and `baseline` are `result_table`'s, which also says when DataError is raised. At most
-    `max_episodes` episodes can be replayed, with at most `max_picture_bytes` of pictures; the others are listed, and
-    the file says so. With `pictures`, the name of a folder beside the file, all pictures are put there instead.
-    `diagnostics` holds a failure split per agent (Fig. 3), `curve` the learning curve (Fig. 4), `curve_baseline` the
-    name and success of the agent it is held against on the same tasks, `prices` what tokens cost that have no price in
-    the store. Where the runs hold search trees, they are counted, and at most `max_trees` of them drawn, with Q and
-    pairs at `alpha` and `threshold` (Agent Q, Eq. 10, Algorithm 1).
+    At most `max_episodes` episodes can be replayed, with at most `max_picture_bytes` of pictures; the others are
+    listed, and the file says so. With `pictures`, the name of a folder beside the file, all pictures are put there.
     """
     style, style_hash = page_style()
-    named = [run.name for run in store.runs() if runs is None or run.name in runs]
-    searches = _searches(store, named, max_trees, alpha, threshold)
+    named = [run.name for run in store.runs() if selection.runs is None or run.name in selection.runs]
+    searches = _searches(store, named, options)
     if searches["searches"] and not any(store.summaries(run=run) for run in named):
         bare = TEMPLATES.get_template("searches.html.jinja")
         return _written(path, bare.render(title=title, style=style, style_hash=style_hash, **searches))
-    table = result_table(store, runs=runs, agents=agents, suite=suite, split=split, baseline=baseline)
-    rows, finished = read_rows(store, runs=runs, suite=suite, split=split)
-    costs = cost_table(
-        store,
-        runs=[source.run for source in table.sources],
-        agents=rows.agents(row.agent for row in table.rows),
-        suite=suite,
-        split=split,
-        prices=prices,
-    )
+    table = agent_results(store, selection)
+    rows, finished = read_rows(store, selection)
+    read = [source.run for source in table.sources]
+    agents = rows.agents(row.agent for row in table.rows)
+    costs = agent_costs(store, replace(selection, runs=read, agents=agents), prices=options.prices)
     listed = _listed(table, finished)
     replayed = choose(listed, max_episodes)
     shelf = Shelf(store.screenshots, max_picture_bytes, folder=path.parent / pictures if pictures else None)
@@ -101,15 +75,17 @@ def write_report(
         "pictures": shelf.pictures,
     }
     script = Markup(_source("report.js"))
-    name, level = curve_baseline or ("", None)
+    name, level = options.curve_baseline or ("", None)
     page = TEMPLATES.get_template("report.html.jinja").render(
         title=title,
         table=table,
+        results=success_table(table),
         bars=success_bars_svg(table, standalone=False),
-        costs=costs,
+        costs=cost_table(costs),
         pareto=pareto_svg(costs, standalone=False),
-        curve=learning_curve_svg(curve, baseline=level, baseline_name=name, standalone=False) if curve else None,
-        splits={name: failure_split_svg(s, standalone=False) for name, s in (diagnostics or {}).items() if s.steps},
+        curve=learning_curve_svg(options.curve, baseline=level, baseline_name=name, standalone=False)
+        if options.curve
+        else None,
         listed=len(listed),
         replayed=len(replayed),
         pictures_left_out=shelf.left_out,
@@ -131,14 +107,15 @@ def _written(path: Path, page: str) -> Path:
     return path
 
 
-def _searches(store: Store, runs: Sequence[str], max_trees: int, alpha: float, threshold: float) -> dict[str, Any]:
+def _searches(store: Store, runs: Sequence[str], options: Options) -> dict[str, Any]:
     """What the section on search trees shows."""
-    table = search_table(store, runs, alpha=alpha, threshold=threshold)
+    alpha, threshold, max_trees = options.alpha, options.threshold, options.max_trees
+    found = search_rows(store, runs, alpha=alpha, threshold=threshold)
     told = telling_trees(store, runs, max_trees, alpha=alpha, threshold=threshold)
     drawn = (search_tree_svg(tree, alpha=alpha, threshold=threshold, standalone=False) for _, tree in told)
     return {
-        "searches": table if table.rows else None,
-        "tree_count": sum(row.trees for row in table.rows),
+        "searches": search_table(found) if found else None,
+        "tree_count": sum(row.trees for row in found),
         "trees": [(run, tree, picture) for (run, tree), picture in zip(told, drawn, strict=True)],
     }
 
@@ -149,7 +126,7 @@ def embedded_json(data: JsonValue) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _listed(table: ResultTable, finished: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
+def _listed(table: Results, finished: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     """The table's episodes, those of one task together, agents in the table's order."""
     place = {row.agent: number for number, row in enumerate(table.rows)}
     episodes = [episode for episode in finished if episode.agent in place]

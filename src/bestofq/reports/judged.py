@@ -15,8 +15,8 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Attempt, Difference, Doubles, Measure, share
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -165,10 +165,10 @@ def _unsure(drawn: Doubles, own: Doubles, rng: np.random.Generator) -> Doubles:
     return np.where(np.isnan(drawn), np.nan, end + away * (1 - 2 * end))
 
 
-def corrected_sheet(rows: Sequence[Corrected], error: JudgeError, made: Mapping[str, Origin]) -> Sheet:
+def corrected_table(rows: Sequence[Corrected], error: JudgeError, made: Mapping[str, Origin]) -> Table:
     """A row an agent."""
     se, sp = error.sensitivity, error.specificity
-    return Sheet(
+    return Table(
         name="judged",
         title="Success with the judge's error in it",
         columns=(

@@ -1,39 +1,26 @@
 """Was a good action among the candidates, and was it taken (Best-of-Q, 4.5, Fig. 3)? And what the ranker lost by that.
 
-Good is what an oracle says (`recipes/ranking.py`), a model (`recipes/golden.py`), or, without either, `sibling_steps`:
-what a successful episode of the same task did on the same page. A successful episode may make detours, and other ways
-may be good too: in the WebShop experiment the oracle finds that ranking saves against the first candidate where
-siblings find nothing. Prefer an oracle where there is one.
+Good is what a model says (`recipes/golden.py`), an oracle (`experiments/ranking.py`), or, without either,
+`sibling_steps`: what a successful episode of the same task did on the same page. A successful episode may make detours,
+and other ways may be good too: in the WebShop experiment the oracle finds that ranking saves against the first
+candidate where siblings find nothing. Prefer an oracle where there is one.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
 from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
+from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.behaviour import page_key
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
-
-
-class Rated(Protocol):
-    """A step whose candidates are rated good or not."""
-
-    @property
-    def task(self) -> Hashable: ...
-
-    @property
-    def good(self) -> Sequence[bool]: ...
-
-    @property
-    def chosen(self) -> int: ...
+from bestofq.reports.table import Column, Row, Table
 
 
 class RatedStep(Noun):
@@ -163,7 +150,7 @@ def _split_intervals(
     return Interval(low=1 - found.high, high=1 - found.low), missed, taken
 
 
-def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Sheet:
+def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Table:
     """A row an agent; `rater` says in words who rated."""
     heads = (
         "recall",
@@ -175,7 +162,7 @@ def recall_sheet(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: s
         "regret by chance",
         "saved by ranking",
     )
-    return Sheet(
+    return Table(
         name="recall",
         title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
         columns=(

@@ -1,16 +1,13 @@
 """How reliable agents are: pass@1, pass@k and the variance within tasks (Best-of-Q, Appendix F, Fig. 9)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import comb
 
 from bestofq.core.noun import Noun
-from bestofq.reports import passes, stats
-from bestofq.reports.origin import Origin, origins
-from bestofq.reports.rows import rows_of
-from bestofq.reports.sheet import Column, Row, Sheet
-from bestofq.reports.stats import Attempt, Measure
-from bestofq.reports.table import attempts_of
-from bestofq.store.records import EpisodeSummary
-from bestofq.store.store import Store
+from bestofq.reports import stats
+from bestofq.reports.origin import Origin
+from bestofq.reports.stats import RESAMPLES, UNIT, Attempt, Measure, Tally, by_task, ratio
+from bestofq.reports.table import Column, Row, Table
 
 
 class Pass(Noun):
@@ -35,24 +32,16 @@ def reliability(attempts: dict[str, list[Attempt]], *, most: int | None = None) 
                     agent=agent,
                     k=k,
                     tasks=sum(done >= k for done in runs),
-                    solved=passes.pass_at(tried, k),
-                    variance=passes.pass_variance(tried, k),
+                    solved=pass_at(tried, k),
+                    variance=pass_variance(tried, k),
                     biased=any(k < done < 2 * k for done in runs),
                 )
             )
     return found
 
 
-def reliability_sheet(store: Store, episodes: Sequence[EpisodeSummary], *, most: int | None = None) -> Sheet:
-    """Fig. 9's numbers for the agents of these episodes, a row each of `rows_of`."""
-    named = rows_of(store, episodes).named(episodes)
-    made = origins(store, named)
-    attempts = {agent: attempts_of([e for e in named if e.agent == agent]) for agent in made}
-    return pass_sheet(reliability(attempts, most=most), made)
-
-
-def pass_sheet(rows: Sequence[Pass], made: dict[str, Origin]) -> Sheet:
-    return Sheet(
+def pass_table(rows: Sequence[Pass], made: dict[str, Origin]) -> Table:
+    return Table(
         name="reliability",
         title="pass@k and variance within tasks (Best-of-Q, Fig. 9)",
         columns=(
@@ -78,3 +67,42 @@ def pass_sheet(rows: Sequence[Pass], made: dict[str, Origin]) -> Sheet:
             ),
         ),
     )
+
+
+def pass_at(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+    """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
+
+    Per task 1 − C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021).
+    """
+    return ratio(pass_tally(attempts, k), span=UNIT, resamples=resamples, seed=seed)
+
+
+def pass_variance(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+    """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times; k = 1: `task_variance`.
+
+    A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
+    C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1. For k < n < 2k the plug-in of
+    m = C(f, k) / C(n, k), biased downwards; for n = k that is 0 whatever the runs brought, and so left out.
+    """
+    return ratio(variance_tally(attempts, k), span=(0.0, 0.5), resamples=resamples, seed=seed)
+
+
+def pass_tally(attempts: Sequence[Attempt], k: int) -> Tally:
+    """What `pass_at` is the ratio of."""
+    return _of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k))
+
+
+def variance_tally(attempts: Sequence[Attempt], k: int) -> Tally:
+    """What `pass_variance` is the ratio of."""
+
+    def variance(runs: int, lost: int) -> float:
+        missed = comb(lost, k) / comb(runs, k)
+        return missed - (comb(lost, 2 * k) / comb(runs, 2 * k) if runs >= 2 * k else missed**2)
+
+    return _of_tasks(attempts, k + 1, variance)
+
+
+def _of_tasks(attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float]) -> Tally:
+    """`of_task` (runs, failures) of each task done `least` times or more."""
+    runs = {task: [not a.success for a in tried] for task, tried in by_task(attempts).items()}
+    return {task: (of_task(len(lost), sum(lost)), 1.0) for task, lost in runs.items() if len(lost) >= least}

@@ -1,28 +1,39 @@
 """Which episodes make one row of a table: an agent's passes over the same tasks with the same settings, never others.
 
 Runs of one agent may differ in split, model, Q-function or tasks, and a mean over them says nothing. So they are rows
-of their own, told apart by their runs' names; only runs that differ in nothing but their seed are passes of one row.
+of their own, named by their Q-functions where those alone differ, else by their runs. Only runs that differ in nothing
+but their seed are passes of one row.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
+from bestofq.reports.q_functions import BASELINE, QFunctions, suffixes
 from bestofq.store.configuration import AGENTS, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord, Status
 from bestofq.store.store import Store
 
 HELD_OUT = ("test", "dev", "train")  # the first of these splits that is there is the table's own
 APART = (
-    "In brackets: the run. An agent's runs on unlike tasks, or with unlike settings, model or Q-function, are rows of "
-    "their own."
+    "In brackets: the run; behind @: the Q-function's hash. An agent's runs on unlike tasks, or with unlike settings, "
+    "model or Q-function, are rows of their own."
 )
 _LOST: tuple[Status, ...] = ("cut", "interrupted")
-Part = tuple[str, str, str]
-"""What one agent did in one run on one split."""
+
+
+class Part(NamedTuple):
+    """What one agent did in one run on one split with one Q-function."""
+
+    run: str
+    agent: str
+    split: str
+    checkpoint: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +41,17 @@ class Rows:
     """The rows of some finished episodes: each part's row, by name."""
 
     names: Mapping[Part, str]
+    q_functions: QFunctions
 
     def named(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
         """The episodes with their row's name for their agent's; those of no row keep their agent's."""
-        return [replace(e, agent=self.names.get(_part(e), e.agent)) for e in episodes]
+        return [replace(e, agent=self.names.get(_part(e, self.q_functions), e.agent)) for e in episodes]
 
     def of(self, asked: str) -> list[str]:
         """The row of this name, where there is one, else all rows of the agent of this name."""
         if asked in self.names.values():
             return [asked]
-        return list(dict.fromkeys(name for (_, agent, _), name in self.names.items() if agent == asked))
+        return list(dict.fromkeys(name for part, name in self.names.items() if part.agent == asked))
 
     def one(self, asked: str) -> str:
         """The row to compare with. DataError where there are several."""
@@ -54,24 +66,54 @@ class Rows:
     def agents(self, names: Iterable[str]) -> list[str]:
         """The agents of the rows of these names."""
         wanted = set(names)
-        return list(dict.fromkeys(agent for (_, agent, _), name in self.names.items() if name in wanted))
+        return list(dict.fromkeys(part.agent for part, name in self.names.items() if name in wanted))
+
+    def baseline(self) -> str | None:
+        """What others are compared with where nothing else is asked for: prompting, else the first; None: no row."""
+        own = [(part.agent != BASELINE, name) for part, name in self.names.items() if self.main(name)]
+        return min(own)[1] if own else None
 
     def part_of(self, name: str) -> bool:
         """Whether it is one of several rows of its agent, or of another split than the table's own."""
-        return any(name == other != agent for (_, agent, _), other in self.names.items())
+        return any(name == other != part.agent for part, other in self.names.items())
 
     def main(self, name: str) -> bool:
         """Whether it is a row of the table's own split."""
-        splits = {split for (_, _, split), other in self.names.items() if other == name}
-        return splits == {_leading(split for _, _, split in self.names)}
+        splits = {part.split for part, other in self.names.items() if other == name}
+        return splits == {_leading(part.split for part in self.names)}
 
 
-def read_rows(
-    store: Store, *, runs: Sequence[str] | None = None, suite: str | None = None, split: str | None = None
-) -> tuple[Rows, list[EpisodeSummary]]:
-    """The rows of what is finished in `runs` (None: all), whichever of them are shown, and its episodes `named`."""
-    chosen = [run.name for run in store.runs()] if runs is None else list(dict.fromkeys(runs))
-    finished = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split)]
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which episodes a report is about (None: all), and the agent or row that the others are compared with."""
+
+    runs: Sequence[str] | None = None
+    agents: Sequence[str] | None = None
+    suite: str | None = None
+    split: str | None = None
+    baseline: str | None = None
+
+    def in_runs(self, store: Store) -> list[str]:
+        """The names of its runs. DataError on one that the store does not have."""
+        known = [run.name for run in store.runs()]
+        if missing := [run for run in self.runs or () if run not in known]:
+            raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
+        return known if self.runs is None else list(dict.fromkeys(self.runs))
+
+    def summaries(self, store: Store, *, status: Status = "finished") -> list[EpisodeSummary]:
+        """Its episodes, those of all agents."""
+        some = (
+            store.summaries(run=run, suite=self.suite, split=self.split, status=status) for run in self.in_runs(store)
+        )
+        return [episode for of_run in some for episode in of_run]
+
+
+EVERYTHING = Selection()
+
+
+def read_rows(store: Store, selection: Selection = EVERYTHING) -> tuple[Rows, list[EpisodeSummary]]:
+    """The rows of what is finished in the selection's runs, whichever agents are shown, and its episodes `named`."""
+    finished = selection.summaries(store)
     rows = rows_of(store, finished)
     return rows, rows.named(finished)
 
@@ -79,23 +121,29 @@ def read_rows(
 def rows_of(store: Store, finished: Iterable[EpisodeSummary]) -> Rows:
     """The rows of these episodes.
 
-    An agent's only row on the table's own split has the agent's name; any other has its runs' names behind it too, and
-    its split where that is another.
+    An agent's only row on the table's own split has the agent's name. Several there have their Q-functions' hashes
+    behind it, and where those do not tell them apart their runs' names; a row of another split has both its runs' names
+    and its split.
     """
+    episodes = list(finished)
+    q_functions = QFunctions(store, (episode.run for episode in episodes))
     parts: dict[Part, list[EpisodeSummary]] = {}
-    for episode in finished:
-        parts.setdefault(_part(episode), []).append(episode)
+    for episode in episodes:
+        parts.setdefault(_part(episode, q_functions), []).append(episode)
     runs = {run.name: run for run in store.runs()}
     rows: dict[Hashable, list[Part]] = {}
-    for part, episodes in parts.items():
-        rows.setdefault(_alike(store, runs[part[0]], episodes), []).append(part)
-    own = _leading(split for _, _, split in parts)
-    held = [row[0][1] for row in rows.values() if row[0][2] == own]
-    return Rows(names={part: _name(row, own, held) for row in rows.values() for part in row})
+    for part, theirs in parts.items():
+        rows.setdefault(_alike(store, runs[part.run], part, theirs), []).append(part)
+    own = _leading(part.split for part in parts)
+    groups: dict[tuple[str, str], list[list[Part]]] = {}  # by agent and split
+    for row in rows.values():
+        groups.setdefault((row[0].agent, row[0].split), []).append(row)
+    names = {part: name for group in groups.values() for part, name in _names(group, own)}
+    return Rows(names={part: names[part] for row in rows.values() for part in row}, q_functions=q_functions)
 
 
-def _part(episode: EpisodeSummary) -> Part:
-    return episode.run, episode.agent, episode.split
+def _part(episode: EpisodeSummary, q_functions: QFunctions) -> Part:
+    return Part(episode.run, episode.agent, episode.split, q_functions.of(episode))
 
 
 def _leading(splits: Iterable[str]) -> str | None:
@@ -105,27 +153,30 @@ def _leading(splits: Iterable[str]) -> str | None:
     return there[0] if there else None
 
 
-def _alike(store: Store, run: RunRecord, episodes: Sequence[EpisodeSummary]) -> Hashable:
+def _alike(store: Store, run: RunRecord, part: Part, episodes: Sequence[EpisodeSummary]) -> Hashable:
     """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored.
 
     A task begun is one of the pass's, though the infrastructure may have cut its episode.
     """
-    first = episodes[0]
     settings: dict[str, JsonValue] = {name: value for name, value in run.config.items() if name != "seed"}
-    for part in (AGENTS, SEARCHES):
-        if isinstance(owned := settings.pop(part, None), dict) and first.agent in owned:
-            settings[part] = owned[first.agent]  # those of others change nothing for this one
-    steps = store.episode(first.id).steps
-    checkpoint = next((step.decision.checkpoint for step in steps), None)
+    for owner in (AGENTS, SEARCHES):
+        if isinstance(owned := settings.pop(owner, None), dict) and part.agent in owned:
+            settings[owner] = owned[part.agent]  # those of others change nothing for this one
     suites = {episode.slot.suite for episode in episodes}
-    lost = (e for status in _LOST for e in store.summaries(run=run.name, agent=first.agent, status=status))
-    tasks = frozenset(e.slot[:2] for e in (*episodes, *lost) if e.split == first.split and e.slot.suite in suites)
-    return first.agent, first.split, tasks, json.dumps(settings, sort_keys=True), checkpoint
+    lost = (e for status in _LOST for e in store.summaries(run=run.name, agent=part.agent, status=status))
+    tasks = frozenset(e.slot[:2] for e in (*episodes, *lost) if e.split == part.split and e.slot.suite in suites)
+    return part.agent, part.split, tasks, json.dumps(settings, sort_keys=True), part.checkpoint
 
 
-def _name(row: Sequence[Part], own: str | None, held: Sequence[str]) -> str:
-    _, agent, split = row[0]
-    if split == own and held.count(agent) == 1:
-        return agent
-    words = [*(run for run, _, _ in row), *([] if split == own else [split])]
-    return f"{agent} ({', '.join(words)})"
+def _names(group: Sequence[Sequence[Part]], own: str | None) -> Iterator[tuple[Part, str]]:
+    """The names of all rows of one agent on one split."""
+    held = Counter(row[0].checkpoint for row in group)
+    behind = suffixes(held)
+    for row in group:
+        first = row[0]
+        agent = f"{first.agent}{behind[first.checkpoint]}"
+        words = [*dict.fromkeys(part.run for part in row), *([] if first.split == own else [first.split])]
+        alone = first.split == own and held[first.checkpoint] == 1
+        name = agent if alone else f"{agent} ({', '.join(words)})"
+        for part in row:
+            yield part, name

@@ -5,7 +5,6 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
 import numpy as np
-from rich.table import Table
 
 from bestofq.core.decision import Role, Usage
 from bestofq.core.noun import Noun
@@ -13,8 +12,8 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Doubles, Interval, Measure
+from bestofq.reports.table import Column, Row, Table
 from bestofq.search.pairs import node_pairs
 from bestofq.store.store import Store
 
@@ -54,39 +53,6 @@ class SearchRow(Noun):
         """Of the model in this role."""
         return sum(used.calls for used in self.usage if used.role == role)
 
-    def cells(self) -> tuple[str, ...]:
-        """A text for each of the table's columns."""
-        share = f"{self.solved} ({100 * self.solved / max(1, self.trees):.0f} %{_bounds(self.solved_interval, 100, 0)})"
-        counts = [f"{n:,}" for n in (self.pairs, self.calls("proposer"), self.calls("critic"))]
-        if unusable := self.unusable:
-            counts[-1] += f" ({unusable:,} unusable)"
-        outcome = f"{self.outcome:.3f}{_bounds(self.outcome_interval, 1, 3)}"
-        return (self.run, *(f"{n:,}" for n in (self.trees, self.rollouts, self.nodes)), share, outcome, *counts)
-
-
-class SearchTable(Noun):
-    """A row for each search run."""
-
-    rows: tuple[SearchRow, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return _COLUMNS
-
-    def cells(self) -> tuple[tuple[str, ...], ...]:
-        """The rows as texts, one per column of `columns`."""
-        return tuple(row.cells() for row in self.rows)
-
-    def to_rich(self, title: str | None = None) -> Table:
-        """For the terminal."""
-        caption = "In brackets: 95 % bootstrap over tasks."
-        table = Table(title=title, caption=caption, caption_justify="left")
-        for name in self.columns:
-            table.add_column(name, justify="left" if name == "run" else "right")
-        for cells in self.cells():
-            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
-        return table
-
 
 def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> SearchRow:
     """Sums over trees; pairs as Algorithm 1 draws them at this α and threshold. Intervals over tasks."""
@@ -118,15 +84,15 @@ def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
     )
 
 
-def search_table(store: Store, runs: Sequence[str], *, alpha: float, threshold: float) -> SearchTable:
-    """The runs among `runs` that hold trees."""
+def search_rows(store: Store, runs: Sequence[str], *, alpha: float, threshold: float) -> list[SearchRow]:
+    """Those of the runs among `runs` that hold trees."""
     rows = (search_row(run, store.trees.all(run), alpha=alpha, threshold=threshold) for run in runs)
-    return SearchTable(rows=tuple(row for row in rows if row.trees))
+    return [row for row in rows if row.trees]
 
 
-def searches_sheet(table: SearchTable, made: Mapping[str, Origin]) -> Sheet:
+def search_table(rows: Sequence[SearchRow], made: Mapping[str, Origin] | None = None) -> Table:
     """A row a run, whose origin is `made`'s."""
-    return Sheet(
+    return Table(
         name="searches",
         title="Searches (Agent Q, Algorithm 1)",
         columns=tuple(
@@ -141,9 +107,9 @@ def searches_sheet(table: SearchTable, made: Mapping[str, Origin]) -> Sheet:
                     Measure(value=row.outcome, interval=row.outcome_interval),
                     *(row.pairs, row.calls("proposer"), row.calls("critic"), row.unusable),
                 ),
-                origin=made.get(row.run),
+                origin=(made or {}).get(row.run),
             )
-            for row in table.rows
+            for row in rows
         ),
         notes=(
             "What a rollout reaches is no result: a search tries a task again and again. "
@@ -171,7 +137,3 @@ def telling_trees(
 def solved(tree: SearchTree) -> bool:
     """Whether a rollout ended with full reward."""
     return any(reward >= 1 for reward in tree.reward)
-
-
-def _bounds(interval: Interval | None, scale: float, digits: int) -> str:
-    return "" if interval is None else f" [{scale * interval.low:.{digits}f}, {scale * interval.high:.{digits}f}]"

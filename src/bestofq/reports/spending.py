@@ -12,8 +12,8 @@ from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.costs import Prices, Spent
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
 from bestofq.reports.stats import Measure, Tally
+from bestofq.reports.table import Column, Row, Table
 
 ALL = "all"
 
@@ -86,12 +86,12 @@ def spent_by_task(
     }
 
 
-def spending_sheet(rows: Iterable[Spending], made: dict[str, Origin]) -> Sheet:
+def spending_table(rows: Iterable[Spending], made: dict[str, Origin]) -> Table:
     """A row an agent and role."""
     names = [name + suffix for suffix in ("", "_per_success") for name in _AMOUNTS]
     heads = [f"{name} / {per}" for per in ("task", "success") for name in ("tokens", "seconds", "USD")]
     digits = [0, 2, 5, 0, 2, 5]
-    return Sheet(
+    return Table(
         name="spending",
         title="Tokens, seconds and USD by role",
         columns=(

@@ -7,6 +7,8 @@ from math import ceil, log10
 
 from markupsafe import Markup
 
+PALETTE = files("bestofq.reports").joinpath("templates/palette.css").read_text("utf-8")
+"""The colours of every page of ours, light and dark."""
 STYLE = files("bestofq.reports").joinpath("templates/figure.css").read_text(encoding="utf-8")
 WIDTH = 560
 

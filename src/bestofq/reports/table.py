@@ -1,333 +1,296 @@
-"""The headline table (Best-of-Q, Table 2's shape) from what a store holds."""
+"""The one table: numbers with intervals and with where each row comes from, for terminal, pages, papers and programs.
 
-import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+CSV and JSON are unrounded, and each row names its runs, commit, model, seed, N and command; LaTeX says so in a comment
+after the row. Where a terminal is too narrow for all columns they come in several parts, each with the name of the row:
+nothing is cut.
+"""
 
-from pydantic import Field
-from rich.table import Table
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from math import isinf
+from pathlib import Path
 
-from bestofq.core.decision import TOLD, Outcome
-from bestofq.core.errors import DataError
+from markupsafe import Markup
+from pydantic import ConfigDict
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
 from bestofq.core.noun import Noun
-from bestofq.reports import stats
-from bestofq.reports.rows import APART, read_rows
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval
-from bestofq.store.records import EpisodeSummary
-from bestofq.store.store import Store
+from bestofq.reports import origin
+from bestofq.reports.origin import Origin
+from bestofq.reports.stats import Difference, Estimate, Measure
 
-TOKENS_FROM = 200
-_COLUMNS = (
-    "agent",
-    "success %",
-    "steps for success",
-    "difference (95 %)",
-    "tasks × runs",
-    "outcomes",
-    "tokens/episode",
-)
+TEXT_WIDTH = 28
+"""Characters of a column of words in a terminal too narrow for all of it; longer texts are wrapped."""
+Cell = Measure | Estimate | Difference | int | float | str | None
 
 
-class Tokens(Noun):
-    """Mean tokens an episode took, all roles together, counted on `episodes` of them spread evenly."""
+class Column(Noun):
+    """A column; `percent`: its values are shares and shown times 100."""
 
-    tokens_in: float
-    tokens_out: float
-    episodes: int
-
-
-class AgentRow(Noun):
-    """One agent's results. Rates lie in [0, 1]; a run is one (run, repeat) of the store."""
-
-    agent: str
-    success: Estimate
-    interval: Interval  # of success, over other tasks
-    steps_for_success: Estimate | None
-    steps_interval: Interval | None = None  # of steps_for_success, over other tasks
-    episodes: int
-    tasks: int
-    runs: int
-    identical_runs: bool
-    task_variance: float | None
-    difference: Difference | None  # None: the baseline itself, or no baseline, or no task in common
-    outcomes: dict[
-        Outcome, int
-    ]  # of finished episodes; `infra_error`: cut and never finished afterwards; `success` is a share of TOLD's alone
-    tokens: Tokens
-    judges: dict[str, int] = Field(default_factory=dict)  # verdicts of TOLD that a judge gave, by its name
-
-    @property
-    def counted(self) -> int:
-        """The denominator of `success`: episodes whose outcome tells how the agent did."""
-        return counted(self.outcomes)
+    name: str
+    percent: bool = False
+    signed: bool = False
+    digits: int | None = 1  # after the point; None: three digits that count
 
 
-class Source(Noun):
-    """A run of the store that the table reads, and what made it."""
+class Row(Noun):
+    """One value a column; `origin` is None where the row comes from no run. In a table whose rows are different numbers
+    `percent` and `signed` hold for the row, beside what its columns say."""
 
-    run: str
-    config_hash: str
-    version: str
-    commit: str | None
+    cells: tuple[Cell, ...]
+    percent: bool = False
+    signed: bool = False
+    origin: Origin | None = None
 
 
-class ResultTable(Noun):
-    """All agents' results, and the runs they come from."""
+class Table(Noun):
+    """A table; `name` names its files."""
 
-    rows: tuple[AgentRow, ...]
-    baseline: str | None
-    sources: tuple[Source, ...]
-    apart: bool = False  # whether a row holds only some of its agent's runs
+    model_config = ConfigDict(ser_json_inf_nan="strings")  # JSON has no infinity: "Infinity" reads back
 
-    def row(self, agent: str) -> AgentRow:
-        """DataError when the table has no such agent."""
-        for row in self.rows:
-            if row.agent == agent:
-                return row
-        raise DataError(f"there is no agent {agent!r} in the table: it has {', '.join(r.agent for r in self.rows)}")
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
 
-    def cells(self) -> tuple[tuple[str, ...], ...]:
-        """The rows as texts, one per column of `columns`."""
-        return tuple(_cells(row) for row in self.rows)
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The rows, rounded."""
+        return tuple(
+            tuple(_text(cell, column, row) for cell, column in zip(row.cells, self.columns, strict=True))
+            for row in self.rows
+        )
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return _COLUMNS
+    def words(self) -> tuple[bool, ...]:
+        """By column, whether it holds words, not numbers."""
+        return tuple(any(isinstance(row.cells[i], str) for row in self.rows) for i in range(len(self.columns)))
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader must know about these numbers, one sentence each."""
-        notes = ["±: standard error over runs; it says nothing about other tasks."]
-        if self.apart:
-            notes.append(APART)
-        if self.baseline is not None:
-            notes.append(
-                f"Difference to {self.baseline} in points, paired by task; 95 % bootstrap over tasks "
-                f"({stats.RESAMPLES:,} resamples)."
-            )
-        if same := [row.agent for row in self.rows if row.identical_runs]:
-            notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
-        if single := [row.agent for row in self.rows if row.runs == 1]:
-            notes.append(f"One run only, so no ±: {', '.join(single)}.")
-        notes += outcome_notes(row.outcomes for row in self.rows)
-        notes += judge_notes((row.judges for row in self.rows), sum(row.counted for row in self.rows))
-        if any(row.tokens.episodes < row.episodes for row in self.rows):
-            notes.append(f"Tokens are counted on {TOKENS_FROM} episodes of each agent, spread evenly.")
-        return tuple(notes)
+    def heads(self) -> tuple[str, ...]:
+        return tuple(column.name + (" %" if column.percent else "") for column in self.columns)
 
-    def to_rich(self, title: str | None = None) -> Table:
-        """For the terminal."""
-        table = Table(title=title, caption="\n".join(self.notes), caption_justify="left")
-        for name in _COLUMNS:
-            table.add_column(name, justify="left" if name in ("agent", "outcomes") else "right")
-        for cells in self.cells():
-            table.add_row(*(cell.replace("[", r"\[") for cell in cells))
-        return table
+    def titled(self, title: str) -> "Table":
+        return self.model_copy(update={"title": title})
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """For the terminal: `console.print(table)`."""
+        yield Text(self.title, style="bold")
+        yield from _parts_within(self, options.max_width)
+        if self.notes:
+            yield Text("\n".join(self.notes), style="dim")
+
+    def to_html(self) -> Markup:
+        """The table element; a difference whose interval leaves zero out has the class `up` or `down`."""
+        classes = [Markup(' class="words"') if words else "" for words in self.words]
+        heads = Markup("").join(map(Markup('<th scope="col"{}>{}</th>').format, classes, self.heads))
+        rows = []
+        for row, texts in zip(self.rows, self.texts(), strict=True):
+            styles = [_html_class(cell) or style for cell, style in zip(row.cells, classes, strict=True)]
+            cells = Markup("").join(map(Markup("<td{}>{}</td>").format, styles[1:], texts[1:]))
+            rows.append(Markup('<tr><th scope="row">{}</th>{}</tr>\n').format(texts[0], cells))
+        return Markup('<table class="results">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>').format(
+            heads, Markup("").join(rows)
+        )
 
     def to_markdown(self) -> str:
         """A GitHub table, its notes below; ends with a line break."""
-        lines = [pipe_row(_COLUMNS), pipe_row(["---", *["--:"] * (len(_COLUMNS) - 1)])]
-        lines += [pipe_row([cell.replace("|", r"\|") for cell in cells]) for cells in self.cells()]
+        lines = [_pipes(self.heads), _pipes(["---" if words else "--:" for words in self.words])]
+        lines += [_pipes([text.replace("|", r"\|") for text in texts]) for texts in self.texts()]
         return "\n".join([*lines, "", *(f"{note}  " for note in self.notes)]) + "\n"
 
     def to_json(self) -> str:
-        """Everything, unrounded; `ResultTable.model_validate_json` reads it back."""
-        return self.model_dump_json(indent=2)
+        """Everything, unrounded; `Table.model_validate_json` reads it back."""
+        return self.model_dump_json(indent=1) + "\n"
+
+    def to_csv(self) -> str:
+        """Unrounded, shares in [0, 1]; a measure takes three columns, its value and its bounds."""
+        parts = [_parts(row.cells[i] for row in self.rows) for i in range(len(self.columns))]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        heads = [
+            column.name + (f" {part}" if part else "")
+            for column, names in zip(self.columns, parts, strict=True)
+            for part in names
+        ]
+        writer.writerow([*heads, *origin.COLUMNS])
+        for row in self.rows:
+            cells = [v for cell, names in zip(row.cells, parts, strict=True) for v in _values(cell, len(names))]
+            made = row.origin.cells() if row.origin else [""] * len(origin.COLUMNS)
+            writer.writerow([*(_unformula(v) for v in cells), *map(_unformula, made)])
+        return out.getvalue()
+
+    def to_latex(self) -> str:
+        """A booktabs table; bounds in brackets after the value, where a row comes from in a comment below it."""
+        lines = [
+            r"\begin{table}",
+            rf"\caption{{{_latex(self.title)}}}",
+            rf"\label{{tab:{self.name}}}",
+            rf"\begin{{tabular}}{{{''.join('l' if words else 'r' for words in self.words)}}}",
+            r"\toprule",
+            " & ".join(map(_latex, self.heads)) + r" \\",
+            r"\midrule",
+        ]
+        for row, texts in zip(self.rows, self.texts(), strict=True):
+            lines.append(" & ".join(map(_latex, texts)) + r" \\")
+            if row.origin is not None:
+                made = zip(origin.COLUMNS, row.origin.cells(), strict=True)
+                lines.append("% " + ", ".join(f"{name}: {' '.join(text.split())}" for name, text in made if text))
+        lines += [r"\bottomrule", r"\end{tabular}", *(rf"\par\footnotesize {_latex(note)}" for note in self.notes)]
+        return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
-def result_table(
-    store: Store,
-    *,
-    runs: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-    suite: str | None = None,
-    split: str | None = None,
-    baseline: str | None = None,
-    tokens_from: int = TOKENS_FROM,
-    resamples: int = stats.RESAMPLES,
-    seed: int = 0,
-) -> ResultTable:
-    """The results of `agents` (None: all) in `runs` (None: all), each compared with `baseline`.
-
-    An agent has a row for each of `rows_of`'s; `agents` and `baseline` name agents or rows. They come in the order of
-    `agents`, else the baseline first and the others by rising success, those of other splits last. Tokens are counted
-    on at most `tokens_from` episodes a row: each must be read whole.
-    DataError on a run, an agent or a baseline of which nothing is finished, and on a baseline of several rows.
-    """
-    known = {run.name: run for run in store.runs()}
-    if missing := [run for run in runs or () if run not in known]:
-        raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
-    chosen = list(known) if runs is None else list(dict.fromkeys(runs))
-    rows, finished = read_rows(store, runs=chosen, suite=suite, split=split)
-    by_agent = _by_agent(finished)
-    for agent in [*(agents or ()), *([] if baseline is None else [baseline])]:
-        if not rows.of(agent):
-            raise DataError(
-                f"agent {agent!r} has no finished episode in {', '.join(chosen) or 'the store'}: "
-                f"finished are {', '.join(sorted(by_agent)) or 'none'}"
-            )
-    if not by_agent:
-        raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
-    baseline = None if baseline is None else rows.one(baseline)
-    names = (
-        list(by_agent) if agents is None else list(dict.fromkeys(name for asked in agents for name in rows.of(asked)))
-    )
-    cut = [e for run in chosen for e in store.summaries(run=run, suite=suite, split=split, status="cut")]
-    cuts = never_finished(rows.named(cut), finished)
-    against = None if baseline is None else attempts_of(by_agent[baseline])
-
-    def row(agent: str) -> AgentRow:
-        episodes = by_agent[agent]
-        attempts = attempts_of(episodes)
-        if not attempts:
-            raise DataError(
-                f"none of the {len(episodes)} finished episodes of {agent!r} has a verdict: "
-                "run `bestofq judge` first, or choose with --run"
-            )
-        success = stats.success_rate(attempts)
-        compared = against is not None and agent != baseline
-        outcomes = Counter(episode.outcome for episode in episodes)
-        outcomes["infra_error"] = cuts[agent]
-        return AgentRow(
-            agent=agent,
-            success=success,
-            interval=stats.success_interval(attempts, resamples=resamples, seed=seed),
-            steps_for_success=stats.steps_for_success(attempts),
-            steps_interval=stats.steps_interval(attempts, resamples=resamples, seed=seed),
-            episodes=len(attempts),
-            tasks=len({attempt.task for attempt in attempts}),
-            runs=success.runs,
-            identical_runs=stats.identical_runs(attempts),
-            task_variance=stats.task_variance(attempts),
-            difference=stats.paired_difference(attempts, against or (), resamples=resamples, seed=seed)
-            if compared
-            else None,
-            outcomes={name: outcomes[name] for name in get_args(Outcome) if outcomes[name]},
-            tokens=_tokens(store, episodes, tokens_from),
-            judges=judges_of(episodes),
-        )
-
-    found = [row(name) for name in names]
-    if agents is None:
-        found.sort(key=lambda row: (row.agent != baseline, not rows.main(row.agent), row.success.mean, row.agent))
-    sources = _source(store, [e for e in finished if e.agent in (*names, baseline)])
-    return ResultTable(
-        rows=tuple(found), baseline=baseline, sources=tuple(sources), apart=any(map(rows.part_of, names))
-    )
+_WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "tex": Table.to_latex, "md": Table.to_markdown}
 
 
-def _by_agent(episodes: Iterable[EpisodeSummary]) -> dict[str, list[EpisodeSummary]]:
-    found: dict[str, list[EpisodeSummary]] = {}
-    for episode in episodes:
-        found.setdefault(episode.agent, []).append(episode)
-    return found
+def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) -> list[Path]:
+    """Each table as `folder/NAME.ENDING`, the folder made; endings are csv, json, tex and md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for table in tables:
+        for ending in endings:
+            path = folder / f"{table.name}.{ending}"
+            path.write_text(_WRITERS[ending](table), encoding="utf-8")
+            written.append(path)
+    return written
 
 
-def never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
-    """By agent, the slots that were cut and have no finished episode."""
-    done = {(episode.run, episode.agent, episode.slot) for episode in finished}
-    return Counter(agent for _, agent, _ in {(e.run, e.agent, e.slot) for e in cut} - done)
+def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
+    """One table where all columns fit; else several, with intervals below their values, each with the first columns."""
+    texts, every = table.texts(), range(len(table.columns))
+    whole = [max(len(head), *(len(row[i]) for row in texts), 0) for i, head in enumerate(table.heads)]
+    if _taken(whole) <= width:
+        yield _drawn(table, texts, every, whole)
+        return
+    broken = [tuple(_broken(text, cell) for text, cell in zip(*row, strict=True)) for row in _with_cells(table, texts)]
+    widths = [_least(table, broken, i) for i in every]
+    keys = [i for i in every if i == 0 or (all(table.words[: i + 1]) and 2 * _taken(widths[: i + 1]) <= width)]
+    widths[0] = min(widths[0], max(width // 2, 8))
+    part = list(keys)
+    for i in every[len(keys) :]:
+        if len(part) > len(keys) and _taken([widths[j] for j in (*part, i)]) > width:
+            yield _drawn(table, broken, part, widths)
+            part = list(keys)
+        part.append(i)
+    yield _drawn(table, broken, part, widths)
 
 
-def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
-    """The episodes whose outcome tells how the agent did, as statistics need them."""
-    return [
-        Attempt(task=e.slot[:2], run=(e.run, e.slot.repeat), success=e.success, steps=e.steps)
-        for e in episodes
-        if e.told
-    ]
+def _with_cells(table: Table, texts: Sequence[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
+    return ((found, row.cells) for found, row in zip(texts, table.rows, strict=True))
 
 
-def counted(outcomes: Mapping[Outcome, int]) -> int:
-    """How many of them a success rate is a share of."""
-    return sum(count for outcome, count in outcomes.items() if outcome in TOLD)
+def _broken(text: str, cell: Cell) -> str:
+    return text if isinstance(cell, str) else text.replace(" [", "\n[")
 
 
-def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
-    """What is left out of the rates, and what is not, one sentence each."""
-    total = sum((Counter(row) for row in rows), Counter[Outcome]())
-    notes = []
-    if total["blocked"] or total["impossible"]:
-        notes.append("Blocked and impossible episodes count as not successful, as in the paper (D).")
-    if total["unparseable"] or total["unjudged"]:
-        notes.append(
-            f"{total['unparseable']} unparseable and {total['unjudged']} unjudged episodes are left out of success: "
-            "`bestofq judge` judges them again."
-        )
-    if total["infra_error"]:
-        notes.append(
-            f"{total['infra_error']} episodes cut by the infrastructure and never finished are left out of success."
-        )
-    return notes
+def _least(table: Table, texts: Sequence[tuple[str, ...]], i: int) -> int:
+    """The least width of a column in which no word is broken."""
+    words = max(map(len, table.heads[i].split()), default=1)
+    lines = max((len(line) for row in texts for line in row[i].split("\n")), default=0)
+    if table.words[i] and i > 0:
+        lines = min(lines, TEXT_WIDTH)
+    return max(words, lines)
 
 
-def judges_of(episodes: Iterable[EpisodeSummary]) -> dict[str, int]:
-    """How many verdicts that tell each judge gave; the environment's are left out."""
-    return dict(Counter(e.judge for e in episodes if e.told and e.judge))
+def _taken(widths: Sequence[int]) -> int:
+    """What a table with columns of these widths takes, its rules included."""
+    return sum(widths) + 3 * len(widths) + 1
 
 
-def judge_notes(rows: Iterable[Mapping[str, int]], told: int) -> list[str]:
-    """Which of the `told` verdicts are a judge's, a sentence a judge."""
-    total = sum((Counter(row) for row in rows), Counter[str]())
-    return [
-        f"{count} of {told} verdicts are by the judge {judge}; its error is not in these intervals: "
-        f"`bestofq report --judge {shlex.quote(judge)} --judge-run RUN` puts it in, in the table `judged`."
-        for judge, count in total.items()
-    ]
+def _drawn(table: Table, texts: Sequence[tuple[str, ...]], columns: Sequence[int], widths: Sequence[int]) -> RichTable:
+    drawn = RichTable()
+    for i in columns:
+        justify = "left" if table.words[i] else "right"
+        drawn.add_column(Text(table.heads[i]), justify=justify, width=widths[i], overflow="fold")  # type: ignore[arg-type]
+    for row in texts:
+        drawn.add_row(*(Text(row[i]) for i in columns))
+    return drawn
 
 
-def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
-    """`3 success, 1 blocked (of 4); apart: 1 unparseable`."""
-    told = [f"{count} {name}" for name, count in outcomes.items() if name in TOLD]
-    apart = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name not in TOLD]
-    return f"{', '.join(told)} (of {counted(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")
+def _html_class(cell: Cell) -> Markup:
+    if not (isinstance(cell, Difference) and cell.clear):
+        return Markup("")
+    return Markup(' class="up"' if cell.mean > 0 else ' class="down"')
 
 
-def _tokens(store: Store, episodes: Sequence[EpisodeSummary], at_most: int) -> Tokens:
-    count = min(len(episodes), max(1, at_most))
-    taken = [episodes[i * len(episodes) // count] for i in range(count)]
-    used = [u for e in taken for u in store.episode(e.id).usage]
-    return Tokens(
-        tokens_in=sum(u.tokens_in for u in used) / count,
-        tokens_out=sum(u.tokens_out for u in used) / count,
-        episodes=count,
-    )
-
-
-def _source(store: Store, finished: Iterable[EpisodeSummary]) -> list[Source]:
-    read = {episode.run for episode in finished}
-    return [
-        Source(run=run.name, config_hash=run.config_hash, version=run.provenance.version, commit=run.provenance.commit)
-        for run in store.runs()
-        if run.name in read
-    ]
-
-
-def _cells(row: AgentRow) -> tuple[str, ...]:
-    return (
-        row.agent,
-        plus_minus(row.success, scale=100),
-        "–" if row.steps_for_success is None else plus_minus(row.steps_for_success),
-        points(row.difference),
-        f"{row.tasks} × {row.runs}" + ("" if row.episodes == row.tasks * row.runs else f" ({row.episodes} episodes)"),
-        outcome_words(row.outcomes),
-        f"{row.tokens.tokens_in:,.0f} in, {row.tokens.tokens_out:,.0f} out",
-    )
-
-
-def plus_minus(estimate: Estimate, scale: float = 1.0) -> str:
-    mean = f"{scale * estimate.mean:.1f}"
-    return mean if estimate.error is None else f"{mean} ± {scale * estimate.error:.1f}"
-
-
-def points(difference: Difference | None) -> str:
-    """`+8.5 [-1.0, +18.0]`, in points of per cent."""
-    if difference is None:
-        return "–"
-    return f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
-
-
-def pipe_row(cells: Sequence[str]) -> str:
+def _pipes(cells: Sequence[str]) -> str:
     """A row of a GitHub table; a `|` inside a cell must be escaped."""
     return f"| {' | '.join(cells)} |"
+
+
+def _text(cell: Cell, column: Column, row: Row) -> str:
+    scale, sign = 100 if column.percent or row.percent else 1, "+" if column.signed or row.signed else ""
+
+    def number(value: float, sign: str = sign) -> str:
+        shown = scale * value
+        if isinf(shown):
+            return f"{shown:{sign}}".replace("inf", "∞")
+        if column.digits is None:
+            return f"{shown:{sign},.0f}" if abs(shown) >= 100 else f"{shown:{sign}.3g}"
+        return f"{shown:{sign},.{column.digits}f}"
+
+    match cell:
+        case None | Measure(value=None):
+            return "–"
+        case str():
+            return cell
+        case int():
+            return f"{cell:,}"
+        case float():
+            return number(cell)
+        case Estimate(mean=mean, error=error):
+            return number(mean) + ("" if error is None else f" ± {number(error, '')}")
+        case Difference(mean=value, low=low, high=high):
+            return f"{number(value)} [{number(low)}, {number(high)}]"
+        case Measure(value=float(value), interval=bounds, error=error):
+            within = "" if bounds is None else f" [{number(bounds.low)}, {number(bounds.high)}]"
+            return number(value) + ("" if error is None else f" ± {number(error, '')}") + within
+    raise TypeError(cell)
+
+
+def _parts(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """What a column's cells fall into."""
+    held = list(cells)
+    kinds = {type(cell) for cell in held}
+    if any(isinstance(cell, Measure) and cell.error is not None for cell in held):
+        return ("", "low", "high", "error")
+    return ("", "low", "high") if kinds & {Measure, Difference} else ("", "error") if Estimate in kinds else ("",)
+
+
+def _values(cell: Cell, parts: int) -> list[object]:
+    match cell:
+        case Measure(value=value, interval=bounds, error=error):
+            found: list[object] = [value, *((None, None) if bounds is None else (bounds.low, bounds.high))]
+            found += [error] if parts == 4 else []
+        case Difference(mean=mean, low=low, high=high):
+            found = [mean, low, high]
+        case Estimate(mean=mean, error=error):
+            found = [mean, error]
+        case _:
+            found = [cell]
+    return [*found, *[None] * (parts - len(found))]
+
+
+def _unformula(value: object) -> object:
+    """A spreadsheet must not read a task's or an agent's name as a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "–": "--",
+    "−": "$-$",
+    "≥": r"$\geq$",
+    "∞": r"$\infty$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))

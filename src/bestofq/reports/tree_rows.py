@@ -99,7 +99,7 @@ class _Folder:
 
     def _shown(self, node: int) -> bool:
         """What was tried, and what must not be."""
-        return self._tree.visits[node] > 0 or self._tree.ending[node] in ("held", "closed")
+        return self._tree.visits[node] > 0 or self._tree.ending[node] in ("unsafe", "pruned")
 
     def _without_choice(self, node: int) -> Iterator[int]:
         """The node, and those below it as long as each is the only child, and there is nothing to say of it."""

@@ -142,7 +142,7 @@ class _Picture:
         if row.kind == "untried":
             return _dot(x, y, 3, "hollow")
         ending = self._tree.ending[row.node]
-        if ending in ("held", "closed"):
+        if ending in ("unsafe", "pruned"):
             return bar(x - 5, y - 5, 10, 10, ending)
         q = blended(self._tree, row.node, self._alpha)
         return _dot(x, y, 2.5 if row.kind == "steps" else self._weight(row, 7, 4), f"q{min(4, int(5 * q))}")
@@ -192,10 +192,10 @@ def _ending(tree: SearchTree, node: int) -> tuple[str, str] | None:
     match tree.ending[node]:
         case "ended":
             return f"reward {tree.reward[node]:.2g}", "won" if tree.reward[node] >= 1 else "lost"
-        case "held":
-            return "not carried out", "held-text"
-        case "closed":
-            return "closed", "quiet"
+        case "unsafe":
+            return "not carried out", "unsafe-text"
+        case "pruned":
+            return "pruned", "quiet"
         case "open":
             return None
 
@@ -230,10 +230,10 @@ def _legend(tree: SearchTree, drawn: Sequence[Row], y: float, *, shown: int, fol
     entries = [(_way_mark(y - 4), "the most visited way to a success" if won else "the way most visited")]
     if any(row.kind == "untried" for row in drawn):
         entries.append((_dot(6, y - 4, 3, "hollow"), "proposed, not tried"))
-    if "held" in tree.ending:
-        entries.append((bar(1, y - 9, 10, 10, "held"), "cannot be taken back: valued by feedback alone"))
-    if "closed" in tree.ending:
-        entries.append((bar(1, y - 9, 10, 10, "closed"), "could not be reached again"))
+    if "unsafe" in tree.ending:
+        entries.append((bar(1, y - 9, 10, 10, "unsafe"), "cannot be taken back: valued by feedback alone"))
+    if "pruned" in tree.ending:
+        entries.append((bar(1, y - 9, 10, 10, "pruned"), "could not be reached again"))
     for mark, said in entries:
         yield Markup('<g transform="translate({:.0f} 0)">{}{}</g>').format(x, mark, text(18, y, said, ""))
         x += 34 + _LETTER * len(said)

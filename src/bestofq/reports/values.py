@@ -6,7 +6,7 @@ from math import isfinite
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
 from bestofq.reports.origin import Origin
-from bestofq.reports.sheet import Column, Row, Sheet
+from bestofq.reports.table import Column, Row, Table
 from bestofq.store.records import EpisodeSummary
 
 
@@ -73,10 +73,10 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     return [episode for episode in (best, worst) if episode is not None]
 
 
-def values_sheet(paths: Iterable[ValuePath], made: Mapping[str, Origin]) -> Sheet:
+def values_table(paths: Iterable[ValuePath], made: Mapping[str, Origin]) -> Table:
     """A row a step."""
     names = ("episode", "run", "agent", "task", "outcome", "step", "V", "Q taken", "best other Q", "others", "action")
-    return Sheet(
+    return Table(
         name="values",
         title="Values over steps (Best-of-Q, Fig. 12)",
         columns=tuple(Column(name=name, digits=3) for name in names),

@@ -13,6 +13,9 @@ class SearchConfig(Noun):
     iterations: int = Field(default=16, ge=1, description="rollouts a tree")
     candidates: int = Field(default=4, ge=1, description="K, actions proposed at each node (Agent Q, 5.1.1)")
     exploration: float = Field(default=0.5, ge=0, description="c_exp of UCB1 (Eq. 7)")
+    rollout: Literal["sample", "greedy"] = Field(
+        default="sample", description="what a rollout does: draw from the policy (5.1.2), or take its first choice"
+    )
     depth: int = Field(default=30, ge=1, description="T, steps from the start of the episode to its end")
     seconds: float | None = Field(default=None, gt=0, description="wall time after which no rollout begins")
     parallel: int = Field(default=1, ge=1, description="rollouts at once in one tree, kept apart by virtual loss")

@@ -1,17 +1,13 @@
-"""Monte Carlo tree search over web pages (Agent Q, 5.1, the inner loop of Algorithm 1).
+"""Monte Carlo tree search over web pages (Agent Q, 5.1): the inner loop of Algorithm 1.
 
-An iteration walks from the root by UCB1 to a node whose actions were not proposed yet, proposes K there and has them
-ranked, carries out the best-ranked untried one, goes on with the policy's first choice to the end of the episode, and
-backs the outcome up: the environment's reward, or a judge's where it gives none (6.1). What a rollout passes through
-becomes part of the tree, each with the one action that was taken; K are proposed there when selection comes by. No
-action is carried out twice, but to get back to a page.
+What a rollout passes through becomes part of the tree, each node with the one action that was taken; K are proposed
+there when selection comes by. No action is carried out twice, except to get back to a page.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 
 from bestofq import __version__
 from bestofq.core.decision import (
@@ -19,6 +15,7 @@ from bestofq.core.decision import (
     Candidate,
     Decision,
     Episode,
+    Proposal,
     Provenance,
     State,
     Step,
@@ -28,10 +25,11 @@ from bestofq.core.decision import (
 )
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
-from bestofq.core.protocols import Judge, Proposer, Scorer
+from bestofq.core.protocols import Judge, Proposer, Samples, Scorer
+from bestofq.core.seeds import step_seed
+from bestofq.search.backtracking import DivergedError, EnvPool, InFlight, Path, Slot
 from bestofq.search.config import SearchConfig
-from bestofq.search.returning import DivergedError, Move, Place, Places
-from bestofq.search.tree import GrowingTree
+from bestofq.search.tree import MutableTree
 
 log = logging.getLogger(__name__)
 
@@ -40,64 +38,56 @@ Report = Callable[[float], Awaitable[None]]
 
 
 class Search:
-    """One tree. `state` is what the agent sees at its root, its past decisions included, and `before` the pages that
-    these were taken on; `ranker` gives Q̂ in [0, 1]; `judge` says what an episode is worth where the environment cannot
-    tell.
+    """One tree. `state` is what the agent sees at its root, its past decisions included; `ranker` gives Q̂ in [0, 1];
+    `judge` says what an episode is worth where the environment cannot tell.
 
-    `start` is the node from which rollouts begin, the root unless the agent has gone on since.
+    `start` is the node from which rollouts begin: the root, or a node below it once the agent has acted.
     """
 
     def __init__(
         self,
-        tree: GrowingTree,
+        tree: MutableTree,
         state: State,
-        places: Places,
+        envs: EnvPool,
         *,
         proposer: Proposer,
         ranker: Scorer | None,
         config: SearchConfig,
         judge: Judge | None = None,
-        before: Sequence[Observation] = (),
     ) -> None:
         self.tree = tree
+        self.state = state
+        self.envs = envs
         self.start = 0
         self.usage: list[Usage] = []
         self.checkpoint: str | None = None  # of the Q-function that ranks, where one does
-        self._state = state
-        pages = before if len(before) == len(state.decisions) else [None] * len(state.decisions)
-        self._before = [Move(page, of.candidate.action) for page, of in zip(pages, state.decisions, strict=True)]
-        self._places = places
         self._proposer = proposer
         self._ranker = ranker
         self._config = config
         self._judge = judge
-        self._expanding: dict[int, asyncio.Lock] = {}
-        self._arriving: dict[int, asyncio.Event] = {}
+        self._in_flight = InFlight()
         self._failures = 0
 
     async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
         """So many more rollouts (the configured number unless given), fewer where time is up, a success is enough or
-        every branch is closed.
+        every branch is pruned.
 
         `report` hears of each one's outcome before the next begins in its place. InfraError after three in a row that
         the machinery broke; ConfigError where nobody can tell how an episode ended.
         """
         left = self._config.iterations if iterations is None else iterations
-        deadline = time.monotonic() + self._config.seconds if self._config.seconds else None
-        success = self._config.stop_at_success and self.tree.solved(self.start)
+        deadline = time.monotonic() + (self._config.seconds or float("inf"))
 
         async def work() -> None:
-            nonlocal left, success
-            while left > 0 and not success and (deadline is None or time.monotonic() < deadline):
-                if self.tree.ending[self.start] != "open":
+            nonlocal left
+            while left > 0 and self.tree.ending[self.start] == "open" and not self.enough(self.start):
+                if time.monotonic() >= deadline:
                     return
                 left -= 1
-                outcome = await self._iterate()
+                outcome = await self._unless_broken()
                 if outcome is None:
-                    left += 1  # a branch was closed, or the machinery broke: nothing counts that visits do not show
-                    continue
-                success = self._config.stop_at_success and self.tree.solved(self.start)
-                if report is not None:
+                    left += 1  # nothing counts that visits do not show
+                elif report is not None:
                     await report(outcome)
 
         try:
@@ -107,57 +97,36 @@ class Search:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
 
-    async def _iterate(self) -> float | None:
-        """The outcome of one rollout; None where it came to none."""
-        path: list[int] = []
-        try:
-            await self._descend(path)
-            outcome = None if self.tree.ending[path[-1]] == "closed" else await self._outcome(path)
-            if outcome is None:
-                return None
-        except DivergedError as error:
-            log.info("a branch is closed: %s", error)
-            return None
-        except InfraError as error:
-            self._failures += 1
-            if self._failures == IN_A_ROW:
-                raise
-            log.warning("a rollout was cut: %s", error)
-            return None
-        finally:
-            self.tree.land(path)
-        self._failures = 0
-        self.tree.backup(path, outcome)
+    async def iterate(self) -> float | None:
+        """Algorithm 1's inner loop, once: the outcome R of one rollout, None where its branch was pruned."""
+        with Path(self.tree) as path:
+            await self.select(path)
+            await self.simulate(path)
+            outcome = self.evaluate(path[-1])
+        if outcome is not None:
+            self.tree.backup(path, outcome)
         return outcome
 
-    # ---- selection and expansion
+    async def select(self, path: Path) -> None:
+        """Fill `path` by UCB1 (Eq. 7), from the start to an action that was not carried out or to where episodes end.
 
-    async def _descend(self, path: list[int]) -> None:
-        """Fill `path` from the root to an action that was not carried out, or to where episodes end."""
-        tree, node = self.tree, self.start
-        self._walk(path, node)
-        while tree.ending[node] == "open" and tree.seen[node] is not None:
-            fresh = await self._expand(node)
-            child = tree.best_untried(node) if fresh else None
+        At a node that is expanded on the way the best-ranked untried action comes next, whatever its UCB1.
+        """
+        tree = self.tree
+        path.append(self.start)
+        while tree.ending[node := path[-1]] == "open" and tree.seen[node] is not None:
+            child = tree.best_untried(node) if await self.expand(node) else None
             if child is None:
-                child = tree.select(node, self._config.exploration)
+                child = tree.argmax_ucb1(node, self._config.exploration)
             if child is None:
-                self._close(node)
+                tree.ending[node] = "pruned"
                 return
-            self._walk(path, child)
-            node = child
-            while node in self._arriving:  # another rollout is carrying it out
-                await self._arriving[node].wait()
+            path.append(child)
+            await self._in_flight.wait(child)
 
-    def _walk(self, path: list[int], node: int) -> None:
-        path.append(node)
-        self.tree.take_off([node])
-
-    async def _expand(self, node: int) -> bool:
-        """Propose K actions at a node and have them ranked, once. Whether it was this call that did."""
-        if self.tree.expanded[node]:
-            return False
-        async with self._expanding.setdefault(node, asyncio.Lock()):
+    async def expand(self, node: int) -> bool:
+        """Propose K actions at a node and have them ranked (5.1.1), once. Whether it was this call that did."""
+        async with self._in_flight.expanding[node]:
             if self.tree.expanded[node]:
                 return False
             state = self._state_at(node)
@@ -176,7 +145,7 @@ class Search:
     async def offer(self, node: int, state: State, candidates: Sequence[Candidate]) -> None:
         """Expand a node by these candidates: ranked together with what rollouts have taken there before."""
         for candidate in candidates:
-            self._hold(self.tree.child(node, candidate))
+            self._add(node, candidate)
         ranked = list(self.tree.children[node])  # more may come while it is asked, by rollouts of other workers
         children = [c for n in ranked if (c := self.tree.candidate[n]) is not None]
         if self._ranker is not None and children:
@@ -186,93 +155,103 @@ class Search:
             self.tree.rank(ranked, scores.values)
         self.tree.expanded[node] = True
 
-    def _hold(self, node: int) -> None:
-        """Mark an action that must not be carried out."""
-        candidate, seen = self.tree.candidate[node], self.tree.seen[self.tree.parent[node]]
-        assert candidate is not None
-        assert seen is not None
-        if self.tree.seen[node] is None and self._places.unsafe(seen, candidate.action):
-            self.tree.ending[node] = "held"
-
-    # ---- rollout
-
-    async def _outcome(self, path: list[int]) -> float | None:
-        """R of the episode that `path` begins, None where its way is closed; what it passes through is added to `path`
-        and to the tree."""
+    async def simulate(self, path: Path) -> None:
+        """Carry out the last action of `path` and follow the policy to the end of the episode (5.1.2), or to an action
+        that is unsafe, or to a page where the policy has no valid action. Nodes on the way join `path` and the tree."""
         tree = self.tree
-        if tree.ending[path[-1]] == "open":
-            with self._on_the_way(path[-1]):
-                async with self._places.borrow() as place:
-                    above = tree.parent[path[-1]]
-                    await self._back(place, above)
-                    await self._carry_out(place, path[-1])
-                    while tree.ending[path[-1]] == "open":
-                        node = await self._next(path[-1])
-                        if node is None:
-                            return 0.0
-                        self._walk(path, node)
-                        await self._go(place, node)
-        return None if tree.ending[path[-1]] == "closed" else self._brought(path[-1])
-
-    async def _go(self, place: Place, node: int) -> None:
-        """One step down: carried out, unless another rollout has done so, or is about to."""
-        while node in self._arriving:
-            await self._arriving[node].wait()
-        if self.tree.ending[node] != "open":
+        if tree.ending[path[-1]] != "open":
             return
-        if self.tree.seen[node] is not None:
-            await self._back(place, node)
-            return
-        with self._on_the_way(node):
-            await self._carry_out(place, node)
+        with self._in_flight.on_the_way(path[-1]):
+            async with self.envs.borrow() as slot:
+                await self.envs.reach(slot, tree, tree.parent[path[-1]])
+                await self._carry_out(slot, path[-1])
+                while tree.ending[path[-1]] == "open" and (node := await self._follow_policy(path[-1])) is not None:
+                    path.append(node)
+                    await self._step_down(slot, node)
 
-    @contextmanager
-    def _on_the_way(self, node: int) -> Iterator[None]:
-        """Others wait at the node until it was reached, or could not be."""
-        self._arriving[node] = asyncio.Event()
+    def evaluate(self, node: int) -> float | None:
+        """R of a rollout that ended at the node: the reward of the environment or of the judge (6.1), what feedback
+        says of an unsafe action, 0 where the policy had no valid action, None where the node is pruned."""
+        reward = self.tree.reward[node]
+        match self.tree.ending[node]:
+            case "ended":
+                return reward if self._config.outcome == "reward" else float(reward >= 1.0)
+            case "unsafe":
+                return self.tree.prior[node] or 0.0
+            case "open":
+                return 0.0
+            case "pruned":
+                return None
+
+    def enough(self, node: int) -> bool:
+        """Whether one success is enough, and there is one at the node or below it."""
+        return self._config.stop_at_success and self.tree.solved(node)
+
+    # ---- below the main steps
+
+    async def _unless_broken(self) -> float | None:
+        """`iterate`, None where it came to nothing. InfraError after three in a row that the machinery broke."""
         try:
-            yield
-        finally:
-            self._arrived(node)
+            outcome = await self.iterate()
+        except DivergedError as error:
+            log.info("a branch is pruned: %s", error)
+            return None
+        except InfraError as error:
+            self._failures += 1
+            if self._failures == IN_A_ROW:
+                raise
+            log.warning("a rollout was cut: %s", error)
+            return None
+        if outcome is not None:
+            self._failures = 0
+        return outcome
 
-    def _arrived(self, node: int) -> None:
-        if event := self._arriving.pop(node, None):
-            event.set()
+    def _add(self, parent: int, candidate: Candidate) -> int:
+        """The node of an action at a page that was seen; unsafe where it must not be carried out there."""
+        node, page = self.tree.child(parent, candidate), self.tree.seen[parent]
+        if page is not None and self.tree.seen[node] is None and self.envs.unsafe(page, candidate.action):
+            self.tree.ending[node] = "unsafe"
+        return node
 
-    async def _carry_out(self, place: Place, node: int) -> None:
+    async def _follow_policy(self, node: int) -> int | None:
+        """Where the policy itself goes; None where it has no valid action. Where it is not drawn from, it never will,
+        and the episode ends there."""
+        sampled = self._config.rollout == "sample"
         try:
-            result = await self._places.step(place, self._move(node))
-        except DivergedError:
-            self._close(node)
-            raise
-        await self._arrive(node, result)
-        await self._places.save(place, node)
-        self._arrived(node)
-
-    async def _back(self, place: Place, node: int) -> None:
-        try:
-            moves = [*self._before, *map(self._move, self.tree.path(node)[1:])]
-            await self._places.reach(place, node, moves, self.tree.seen[node])
-        except DivergedError:
-            self._close(node)
-            raise
-
-    async def _next(self, node: int) -> int | None:
-        """Where the policy's own first choice leads; None where it has none, which ends the episode in failure."""
-        state = self._state_at(node)
-        try:
-            proposal = await self._proposer.propose(state, 1)
+            proposal = await (self._sample(node) if sampled else self._proposer.propose(self._state_at(node), 1))
         except ReplyError as error:
             log.debug("a rollout ends at node %d: %s", node, error)
             self.usage += error.usage
-            self.tree.ending[node] = "ended"
+            if not sampled:
+                self.tree.ending[node], self.tree.reward[node] = "ended", 0.0
             return None
         self.usage += proposal.usage
-        child = self.tree.child(node, proposal.candidates[0])
-        self._hold(child)
-        if self.tree.ending[child] == "held":
-            await self._expand(node)  # feedback alone can tell what it is worth
+        child = self._add(node, proposal.candidates[0])
+        if self.tree.ending[child] == "unsafe":
+            await self.expand(node)  # feedback alone can tell what it is worth
         return child
+
+    async def _sample(self, node: int) -> Proposal:
+        """An action drawn from the policy, another draw each time that a rollout passes."""
+        state, passed = self._state_at(node), self.tree.visits[node] + self.tree.in_flight[node]
+        state = state.model_copy(update={"seed": step_seed(state.step_seed, passed)})
+        if isinstance(self._proposer, Samples):
+            return await self._proposer.sample(state)
+        return await self._proposer.propose(state, 1)
+
+    async def _step_down(self, slot: Slot, node: int) -> None:
+        """Go to a child: by carrying its action out, unless another rollout has done so, or is about to."""
+        await self._in_flight.wait(node)
+        if self.tree.ending[node] == "open" and self.tree.seen[node] is not None:
+            await self.envs.reach(slot, self.tree, node)
+        elif self.tree.ending[node] == "open":
+            with self._in_flight.on_the_way(node):
+                await self._carry_out(slot, node)
+
+    async def _carry_out(self, slot: Slot, node: int) -> None:
+        await self._arrive(node, await self.envs.carry_out(slot, self.tree, node))
+        await self.envs.save(slot, node)
+        self._in_flight.reached(node)
 
     async def _arrive(self, node: int, result: StepResult) -> None:
         tree = self.tree
@@ -301,56 +280,33 @@ class Search:
 
     def _episode(self, node: int, final: Observation) -> Episode:
         """What a judge reads of the episode that ends at the node; an earlier page that is not known is the root's."""
-        pages = [move.page or self._state.observation for move in self._before]
-        taken = list(zip(pages, self._state.decisions, strict=True))
-        taken += [
-            (seen, _taken(candidate))
-            for n in self.tree.path(node)[1:]
-            if (seen := self.tree.seen[self.tree.parent[n]]) and (candidate := self.tree.candidate[n])
-        ]
+        pages = [move.page or self.state.observation for move in self.tree.moves(node)]
+        decisions = state_after(self.state, self._taken(node), final).decisions
         return Episode(
             id="",
             run="",
             agent="search",
             task=self.tree.task,
-            steps=tuple(Step(index=i, observation=seen, decision=of) for i, (seen, of) in enumerate(taken)),
+            steps=tuple(
+                Step(index=i, observation=page, decision=decision)
+                for i, (page, decision) in enumerate(zip(pages, decisions, strict=True))
+            ),
             final=final,
             verdict=Verdict(reward=0.0, outcome="unjudged"),
             provenance=Provenance(version=__version__),
         )
 
-    def _brought(self, node: int) -> float:
-        """R of a rollout that ends at the node: what feedback says of an action that is held, else its reward."""
-        if self.tree.ending[node] == "held":
-            return self.tree.prior[node] or 0.0
-        reward = self.tree.reward[node]
-        return reward if self._config.outcome == "reward" else float(reward >= 1.0)
-
-    # ---- where nodes are
-
-    def _close(self, node: int) -> None:
-        self.tree.ending[node] = "closed"
-
-    def _move(self, node: int) -> Move:
-        """The action that leads to the node, and the page that it was chosen on."""
-        candidate = self.tree.candidate[node]
-        assert candidate is not None
-        return Move(self.tree.seen[self.tree.parent[node]], candidate.action)
+    def _taken(self, node: int) -> list[Candidate]:
+        return [c for n in self.tree.path(node)[1:] if (c := self.tree.candidate[n]) is not None]
 
     def _state_at(self, node: int) -> State:
         """What the agent sees at a node: the actions that led there, each as the one candidate of its step."""
-        taken = (self.tree.candidate[n] for n in self.tree.path(node)[1:])
         seen = self.tree.seen[node]
         assert seen is not None
-        return state_after(self._state, [c for c in taken if c is not None], seen)
+        return state_after(self.state, self._taken(node), seen)
 
 
 def state_after(state: State, taken: Sequence[Candidate], seen: Observation) -> State:
     """`state` with the actions `taken` since, and what is seen then. Earlier pictures are not kept in a tree."""
-    decisions = state.decisions + tuple(map(_taken, taken))
+    decisions = state.decisions + tuple(Decision(candidates=(c,), scores=(0.0,), chosen=0) for c in taken)
     return state.model_copy(update={"decisions": decisions, "observation": seen, "screenshots": ()})
-
-
-def _taken(candidate: Candidate) -> Decision:
-    """An action as the one candidate of its step."""
-    return Decision(candidates=(candidate,), scores=(0.0,), chosen=0)

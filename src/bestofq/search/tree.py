@@ -2,18 +2,28 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from bestofq.core.actions import identity
+from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Candidate, Usage
 from bestofq.core.observation import Observation, Task
-from bestofq.core.tree import Ending, SearchTree, WayBack
+from bestofq.core.tree import BacktrackCost, Ending, SearchTree
 
 
-class GrowingTree:
-    """Columns as in `SearchTree`. `flying[i]` counts rollouts under way through node i."""
+class Move(NamedTuple):
+    """An action, and the page that it was chosen on (None: not known, and then it is not carried out again)."""
 
-    def __init__(self, task: Task, root: Observation, *, depth: int = 0) -> None:
+    page: Observation | None
+    action: Action
+
+
+class MutableTree:
+    """Columns as in `SearchTree`. `in_flight[i]` counts rollouts under way through node i. `before` leads from the
+    start of the episode to the root."""
+
+    def __init__(self, task: Task, root: Observation, *, before: Sequence[Move] = ()) -> None:
         self.task = task
+        self.before = list(before)
         self.parent: list[int] = []
         self.depth: list[int] = []
         self.visits: list[int] = []
@@ -25,8 +35,8 @@ class GrowingTree:
         self.candidate: list[Candidate | None] = []
         self.seen: list[Observation | None] = []
         self.children: list[list[int]] = []
-        self.flying: list[int] = []
-        self._add(-1, None, depth)
+        self.in_flight: list[int] = []
+        self._add(-1, None, len(before))
         self.seen[0] = root
 
     def _add(self, parent: int, candidate: Candidate | None, depth: int) -> int:
@@ -42,7 +52,7 @@ class GrowingTree:
         self.candidate.append(candidate)
         self.seen.append(None)
         self.children.append([])
-        self.flying.append(0)
+        self.in_flight.append(0)
         if parent >= 0:
             self.children[parent].append(node)
         return node
@@ -67,6 +77,16 @@ class GrowingTree:
             path.append(above)
         return path[::-1]
 
+    def move(self, node: int) -> Move:
+        """The action that leads to a node below the root."""
+        candidate = self.candidate[node]
+        assert candidate is not None
+        return Move(self.seen[self.parent[node]], candidate.action)
+
+    def moves(self, node: int) -> list[Move]:
+        """From the start of the episode to the node."""
+        return [*self.before, *map(self.move, self.path(node)[1:])]
+
     def solved(self, node: int) -> bool:
         """Whether an episode with full reward ends at the node or below it."""
         below = [False] * len(self.parent)
@@ -86,7 +106,7 @@ class GrowingTree:
         N(h_t, a). Rollouts under way count as visits that brought nothing (virtual loss). Before the first visit the
         term under the root is taken as 0.
         """
-        counts = [self.visits[node] + self.flying[node] for node in self.children[parent]]
+        counts = [self.visits[node] + self.in_flight[node] for node in self.children[parent]]
         log = math.log(max(1, sum(counts)))
         return [
             self._expected(node) + exploration * math.sqrt(log / (1 + count))
@@ -94,35 +114,33 @@ class GrowingTree:
         ]
 
     def _expected(self, node: int) -> float:
-        count = self.visits[node] + self.flying[node]
+        count = self.visits[node] + self.in_flight[node]
         return self.value[node] * self.visits[node] / count if count else 0.0
 
-    def select(self, parent: int, exploration: float) -> int | None:
+    def argmax_ucb1(self, parent: int, exploration: float) -> int | None:
         """The child of the highest UCB1; of equal ones the less visited, then the higher Q̂, then the one proposed
-        first. None where all are closed."""
+        first. None where all are pruned."""
         scores = dict(zip(self.children[parent], self.ucb1(parent, exploration), strict=True))
-        going = [node for node in self.children[parent] if self.ending[node] != "closed"]
-        return max(going, key=lambda node: (scores[node], *self._ties(node)), default=None)
+        left = [node for node in self.children[parent] if self.ending[node] != "pruned"]
+        return max(left, key=lambda node: (scores[node], *self._ties(node)), default=None)
 
     def best_untried(self, parent: int) -> int | None:
         """The child of the highest Q̂ that nobody has carried out or is carrying out."""
         untried = (
-            n for n in self.children[parent] if self.ending[n] != "closed" and not self.visits[n] + self.flying[n]
+            n for n in self.children[parent] if self.ending[n] != "pruned" and not self.visits[n] + self.in_flight[n]
         )
         return max(untried, key=self._ties, default=None)
 
     def _ties(self, node: int) -> tuple[float, float, int]:
-        return -(self.visits[node] + self.flying[node]), self.prior[node] or 0.0, -node
+        return -(self.visits[node] + self.in_flight[node]), self.prior[node] or 0.0, -node
 
     # ---- backup
 
-    def take_off(self, path: Sequence[int]) -> None:
-        for node in path:
-            self.flying[node] += 1
+    def add_virtual_loss(self, node: int) -> None:
+        self.in_flight[node] += 1
 
-    def land(self, path: Sequence[int]) -> None:
-        for node in path:
-            self.flying[node] -= 1
+    def remove_virtual_loss(self, node: int) -> None:
+        self.in_flight[node] -= 1
 
     def backup(self, path: Sequence[int], outcome: float) -> None:
         """Eq. 8 along the path, from the leaf to the root: Q <- (Q · N + R) / (N + 1), N <- N + 1."""
@@ -131,9 +149,9 @@ class GrowingTree:
             self.value[node] = (self.value[node] * count + outcome) / (count + 1)
             self.visits[node] = count + 1
 
-    # ---- as a noun
+    # ---- as it is stored
 
-    def frozen(self, usage: Sequence[Usage] = (), back: Sequence[WayBack] = ()) -> SearchTree:
+    def to_tree(self, usage: Sequence[Usage] = (), back: Sequence[BacktrackCost] = ()) -> SearchTree:
         pages: dict[Observation, int] = {}
         page = tuple(-1 if seen is None else pages.setdefault(seen, len(pages)) for seen in self.seen)
         return SearchTree(
@@ -154,13 +172,13 @@ class GrowingTree:
         )
 
     @classmethod
-    def thawed(cls, tree: SearchTree) -> "GrowingTree":
-        """Inverse of `frozen`: to go on with a tree that was stored."""
-        growing = cls(tree.task, tree.pages[tree.page[0]], depth=tree.depth[0])
+    def from_tree(cls, tree: SearchTree) -> "MutableTree":
+        """Inverse of `to_tree` for a tree whose root is the start of an episode."""
+        found = cls(tree.task, tree.pages[tree.page[0]])
         for node in range(1, len(tree)):
-            growing._add(tree.parent[node], tree.candidate[node], tree.depth[node])
-        growing.visits, growing.value = list(tree.visits), list(tree.value)
-        growing.prior, growing.reward = list(tree.prior), list(tree.reward)
-        growing.ending, growing.expanded = list(tree.ending), list(tree.expanded)
-        growing.seen = [None if page < 0 else tree.pages[page] for page in tree.page]
-        return growing
+            found._add(tree.parent[node], tree.candidate[node], tree.depth[node])
+        found.visits, found.value = list(tree.visits), list(tree.value)
+        found.prior, found.reward = list(tree.prior), list(tree.reward)
+        found.ending, found.expanded = list(tree.ending), list(tree.expanded)
+        found.seen = [None if page < 0 else tree.pages[page] for page in tree.page]
+        return found

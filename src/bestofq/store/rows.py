@@ -74,6 +74,14 @@ def verdicts(connection: Connection, where: Where, judge: str | None) -> dict[st
     return found
 
 
+def scorers(connection: Connection, run: str) -> list[tuple[str, str, str]]:
+    """As `Store.scorers`."""
+    query = select(EPISODES.c.id, EPISODES.c.agent, STEPS.c.decision).join(STEPS, STEPS.c.episode == EPISODES.c.id)
+    rows = connection.execute(query.where(EPISODES.c.run == run, STEPS.c.number == 0))
+    named = ((row.id, row.agent, unpack(Decision, row.decision).checkpoint) for row in rows)
+    return [(episode, agent, checkpoint) for episode, agent, checkpoint in named if checkpoint is not None]
+
+
 def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes], Observation]) -> list[Episode]:
     """The episodes with these ids, in their order; unknown ids are left out. `page` reads a packed observation."""
     step_rows = (

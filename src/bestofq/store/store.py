@@ -301,6 +301,11 @@ class Store:
         with self._engine.connect() as connection:
             return rows.verdicts(connection, where, judge)
 
+    def scorers(self, run: str) -> list[tuple[str, str, str]]:
+        """(episode, agent, Q-function) of the episodes of a run whose first step a Q-function scored."""
+        with self._engine.connect() as connection:
+            return rows.scorers(connection, run)
+
     def episode(self, episode: str) -> Episode:
         """One episode by its id, whatever its status. DataError when there is none."""
         with self._engine.connect() as connection:

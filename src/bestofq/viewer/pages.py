@@ -13,7 +13,7 @@ from jinja2.runtime import Context
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bestofq.reports.palette import PALETTE
+from bestofq.reports.svg import PALETTE
 from bestofq.store.records import EpisodeSummary, TreeSummary
 
 _TEMPLATES = Environment(

@@ -13,7 +13,7 @@ from bestofq.envs.booking.suite import STEP_LIMIT, Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from experiments.oracles.booking import BookingOracle
 
 
 @pytest.fixture(scope="module")

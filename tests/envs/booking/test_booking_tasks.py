@@ -19,7 +19,7 @@ from bestofq.envs.booking.user import reply
 from bestofq.envs.booking.views import Chosen, from_url, to_url
 from bestofq.envs.booking.visits import Details, Reservation, Visit
 from bestofq.envs.local_site.text import TextEnv
-from bestofq.recipes.pocket.booking_oracle import BookingOracle
+from experiments.oracles.booking import BookingOracle
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from bestofq.core.observation import Task
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.settings import HELD_OUT
 from bestofq.envs.miniwob.suite import MiniWob
-from bestofq.recipes.pocket.miniwob.oracle import SOLVERS, advise
+from experiments.oracles.miniwob.solvers import SOLVERS, advise
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 STEPS = 25

@@ -16,8 +16,8 @@ from bestofq.envs.webshop.settings import SearchFields
 from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
 from bestofq.envs.webshop.splits import goals_of, published_goals_of
 from bestofq.envs.webshop.suite import real_suite
-from bestofq.recipes.pocket.demonstrations import DemonstrationConfig, demonstrate
 from bestofq.recipes.settings import BestOfQSettings
+from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 
 ROOT = Path(__file__).parents[3]
 SIBLING = ROOT.parent / "shared" / "data" / "webshop"

@@ -28,7 +28,7 @@ from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
 from bestofq.recipes.judging import judge_run
-from bestofq.reports.domains import ALL, domain_table
+from bestofq.reports.domains import ALL, domain_results
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
 
@@ -131,7 +131,7 @@ async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
             await store.begin_run("eval", {}, Provenance(version="test"))
             judge = ChatJudge(model=model)
             await run_many(suite.tasks(), make_env, agent, store=store, run="eval", judge=judge)
-            table = domain_table(store)
+            table = domain_results(store)
             (soup,) = (e for e in store.episodes() if e.task.id == "Allrecipes--0")
     success = {row.domain: row.cells[0].success for row in table.rows}
     rates = {domain: estimate.mean for domain, estimate in success.items() if estimate}
@@ -191,10 +191,10 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             )
             assert len(done) == len(TASKS) * RUNS
             assert sum(episode.outcome == "unjudged" for episode in done) == 1
-            (cell,) = domain_table(store).rows[-1].cells
+            (cell,) = domain_results(store).rows[-1].cells
             assert (cell.counted, cell.outcomes["unjudged"]) == (len(done) - 1, 1)
             assert (await judge_run(store, "eval", judge)).total() == 1  # from the stored pictures
-            table = domain_table(store)
+            table = domain_results(store)
             episodes = {episode.task.id: episode for episode in store.episodes()}
     for host in SITES.values():
         assert any(episode.steps[0].observation.url == f"http://{host}/" for episode in episodes.values())

@@ -27,6 +27,7 @@ class Ask:
     schema: JsonSchema | None = None  # of the reply; None: free text
     name: str = "reply"  # of the schema
     max_tokens: int | None = None  # of the reply; None: the model's
+    log_probs: bool = False  # wanted of the replies
     repair: str = "with JSON only"  # how to reply after one that could not be read
 
     @classmethod
@@ -70,6 +71,7 @@ class Ask:
             temperature=temperature,
             max_tokens=self.max_tokens,
             n=n,
+            log_probs=self.log_probs,
             pixels=self.picture.limits.most if self.picture else None,
         )
 

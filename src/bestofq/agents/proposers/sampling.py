@@ -53,11 +53,19 @@ class SamplingProposer:
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ReplyError, with what was used and replied, when no draw is a valid action."""
+        return await self._drawn(state, n, draws=1 if self._beams else 1 + (n - 1) * self._draws, greedy=True)
+
+    async def sample(self, state: State) -> Proposal:
+        """The first valid of `draws` draws, none of them greedy. ReplyError as `propose`."""
+        return await self._drawn(state, 1, draws=self._draws, greedy=False)
+
+    async def _drawn(self, state: State, n: int, *, draws: int, greedy: bool) -> Proposal:
         started = time.perf_counter()
         generation = await self._model.generate(
             Request(
                 prompt=self._dialect.prompt(state),
-                draws=1 if self._beams else 1 + (n - 1) * self._draws,
+                draws=draws,
+                greedy=greedy,
                 beams=self._beams,
                 temperature=self._temperature,
                 max_new_tokens=self._max_new_tokens,

@@ -86,9 +86,12 @@ class PriorScorer:
         return await self._scorer.prepare(state)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """InputError when a candidate has no log-probability."""
+        """InputError when one of several candidates has no log-probability. An only one needs none: its score is Q / β
+        where it has none."""
         scores = await self._scorer.score(state, candidates)
         log_probs = [candidate.log_prob for candidate in candidates]
+        if log_probs == [None]:
+            log_probs = [0.0]
         if None in log_probs:
             raise InputError("this proposer gives no log-probabilities: use the agent best-of-q instead of prior")
         combined = np.array(log_probs, dtype=np.float64) + np.array(scores.values) / self._beta

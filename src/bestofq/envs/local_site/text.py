@@ -42,7 +42,7 @@ class Place(Generic[VisitT]):
 
 
 class TextEnv(Generic[VisitT, ViewT]):
-    """`Env` and `Restores` over the pages themselves. One episode at a time."""
+    """`Env` and `Checkpointable` over the pages themselves. One episode at a time."""
 
     def __init__(self, rules: Rules[VisitT, ViewT], *, server: Server[VisitT, ViewT] | None = None) -> None:
         """`server`: instead of the one of the task's split."""

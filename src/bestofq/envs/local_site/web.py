@@ -23,8 +23,8 @@ class Saved(Generic[VisitT]):
 
 
 class LocalWebEnv(Generic[VisitT, ViewT]):
-    """`Env` and `Restores` over a `Site` and a `Browser`. What an agent reads is word for word what `text.TextEnv`
-    shows."""
+    """`Env` and `Checkpointable` over a `Site` and a `Browser`. What an agent reads is word for word what
+    `text.TextEnv` shows."""
 
     def __init__(self, site: Site[VisitT, ViewT], browser: Browser, *, screenshots: bool = False) -> None:
         self._site = site

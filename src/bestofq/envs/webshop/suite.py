@@ -54,13 +54,13 @@ class WebShop:
         spacy: str | None = None,
     ) -> None:
         """`search_fields`: what the shops' search reads of a product. `spacy`: the pipeline that finds the nouns of the
-        reward, as the published code; None: `title_nouns`."""
+        reward, as the published code; None: `title_nouns`. SetupError where it is missing."""
         self.name = name
         self.catalogue = catalogue
         self.seed = seed
         self.splits = splits
         self.search_fields = search_fields
-        self.spacy = spacy
+        self._nouns = spacy_nouns(spacy) if spacy else title_nouns
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
 
@@ -113,7 +113,7 @@ class WebShop:
 
     @cached_property
     def rewards(self) -> RewardFunction:
-        return RewardFunction(self.catalogue, spacy_nouns(self.spacy) if self.spacy else title_nouns)
+        return RewardFunction(self.catalogue, self._nouns)
 
     def server(self, split: Split) -> Shop:
         return self.shop(split)
@@ -161,14 +161,13 @@ def real_suite(
     `splits` None: WebShop's own of the first, Agent Q's of the second. DataError when a file cannot be read.
     """
     catalogue = load_catalogue(folder, seed=seed)
-    own: Splits
     if is_full(folder):
         goals = human_goals(catalogue, load_written(folder), seed=seed)
-        name, own = "webshop-human", "agent-q"
+        name, splits = "webshop-human", splits or "agent-q"
     else:
         goals = synthetic_goals(catalogue, seed=seed)
-        name, own = "webshop-1000", "webshop"
-    return WebShop(name, catalogue, goals, seed=seed, splits=splits or own, search_fields=search_fields, spacy=spacy)
+        name, splits = "webshop-1000", splits or "webshop"
+    return WebShop(name, catalogue, goals, seed=seed, splits=splits, search_fields=search_fields, spacy=spacy)
 
 
 def webshop_suite(settings: WebShopSettings) -> LocalSuite[Visit, View | None]:

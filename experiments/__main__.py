@@ -1,0 +1,108 @@
+"""`python -m experiments COMMAND`, from the repository's root: what makes and repeats the published numbers."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bestofq.cli.ablation import OUT, File, Out, Results, run_ablation
+from bestofq.cli.choices import RUNS, Config, Data, Folder, Set, parts_of
+from bestofq.cli.config import load_config
+from bestofq.cli.main import exit_with
+from bestofq.reports.rows import Selection
+from experiments.agent_q.results import run_agent_q
+from experiments.best_of_q import run_best_of_q
+from experiments.dev_ranking import DevRanker
+from experiments.ranking import print_ranking
+from experiments.results_page import results
+
+app = typer.Typer(
+    name="python -m experiments",
+    help="Make the pocket models, run the published comparisons again, count right actions against an oracle.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+console = Console()
+app.command()(results)
+Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
+Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]
+EPISODES = Path("runs/experiment")
+
+
+@app.command()
+def pocket(
+    out: Annotated[Path, typer.Option(help="Folder for the checkpoint.")],
+    config: Config = None,
+    set_: Set = None,
+) -> None:
+    """Make the pocket model from nothing: demonstrations, tokenizer, training."""
+    # takes a second that others need not wait
+    from experiments.pocket_models.making import PocketConfig, make_pocket_model
+
+    make_pocket_model(load_config(PocketConfig, config, set_ or ()), out, console)
+
+
+@app.command("best-of-q")
+def best_of_q(
+    config: Config = None,
+    set_: Set = None,
+    out: Episodes = EPISODES,
+    results: Annotated[Path, typer.Option(help="Folder of the committed results.")] = Path(
+        "experiments/webshop-pocket"
+    ),
+    tasks: Tasks = 200,
+    runs: Annotated[int, typer.Option(min=1, help="Passes over them.")] = 3,
+    data: Data = None,
+) -> None:
+    """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
+    parts = parts_of(config, set_, data=data)
+    asyncio.run(run_best_of_q(parts, console, out=out, results=results, tasks=tasks, runs=runs))
+
+
+@app.command("agent-q")
+def agent_q(
+    results: Annotated[Path, typer.Option(help="Folder of the committed results; models in it stay in its table.")],
+    config: Config = None,
+    set_: Set = None,
+    out: Episodes = EPISODES,
+    tasks: Tasks = 200,
+    models: Annotated[int, typer.Option(min=1, help="Trained models of each method.")] = 3,
+    first: Annotated[int, typer.Option(min=0, help="The first model's seed.")] = 0,
+    data: Data = None,
+) -> None:
+    """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
+    parts, seeds = parts_of(config, set_, data=data), range(first, first + models)
+    asyncio.run(run_agent_q(parts, console, out=out, results=results, tasks=tasks, seeds=seeds))
+
+
+@app.command()
+def rank(
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = RUNS,
+    run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
+    agent: Annotated[
+        list[str] | None, typer.Option(help="Whose choices to count; none: all; may be given again.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Folder: all tables and figures of `bestofq report`, rated by the oracle.")
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
+    parts = parts_of(config, set_, data=data)
+    print_ranking(parts, console, store=store, selection=Selection(runs=[run], agents=agent), html=html)
+
+
+@app.command()
+def ablation(file: File, out: Out = OUT, results: Results = None) -> None:
+    """`bestofq ablation`, with an oracle that rates what each Q-function ranks first at stored dev steps."""
+    run_ablation(file, out, results, DevRanker())
+
+
+if __name__ == "__main__":
+    exit_with(app)

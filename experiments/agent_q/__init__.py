@@ -1,0 +1,1 @@
+"""Agent Q's comparison: policies trained per seed, all methods on the same held-out tasks."""

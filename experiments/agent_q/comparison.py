@@ -1,0 +1,161 @@
+"""Agent Q's comparison (arXiv 2408.07199, Figs. 3 and 6) on one suite, and what the paper does not have: a learned Q.
+
+For each training seed: search trees on training tasks of its own → RFT, trajectory DPO and Agent Q from them; once more
+without AI feedback (6.2's ablation). Then all policies on the same held-out tasks. No held-out reward reaches a policy
+or a Q-function; the searches at inference see the outcome of their own rollouts, as in the paper (5.1, 6.2), and the
+table says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from bestofq.core.tree import SearchTree
+from bestofq.learning.value import ValueModel
+from bestofq.recipes import agent_q
+from bestofq.recipes.best_of_q import collect, train
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentKind
+from bestofq.recipes.worlds import World, open_world
+from bestofq.store.store import Store
+
+VALUES_RUN = "values"
+ZERO, RFT, DPO, BEAM, MCTS = "zero-shot", "RFT", "DPO", "DPO + beam", "MCTS"
+REFERENCE_MCTS = "RFT + MCTS"
+AGENT_Q, UNFED, AGENT_Q_MCTS = "Agent Q", "Agent Q, no feedback", "Agent Q + MCTS"
+BEST_OF_Q, MCTS_Q = "Agent Q + learned Q", "Agent Q + MCTS, Q̂ learned"
+
+
+class Pass(NamedTuple):
+    """Of one method over the held-out tasks."""
+
+    model: int  # the training seed
+    run: str
+    agent: str
+
+
+ORDER = (ZERO, RFT, DPO, BEAM, UNFED, AGENT_Q, MCTS, REFERENCE_MCTS, AGENT_Q_MCTS, BEST_OF_Q, MCTS_Q)
+"""The methods, as tables list them."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`tasks` held-out tasks and, for each of `seeds`, a trained model a method; what an earlier call finished is not
+    done again. What needs no training is measured with seed 0 alone."""
+
+    parts: Parts
+    world: World
+    store: Store
+    out: Path
+    console: Console
+    tasks: int
+    seeds: Sequence[int]
+
+    async def run(self) -> Mapping[str, list[Pass]]:
+        """The passes of each method over the held-out tasks."""
+        passes: dict[str, list[Pass]] = {}
+
+        async def measure(
+            method: str, seed: int, policy: Parts, kind: AgentKind, values: ValueModel | None = None
+        ) -> None:
+            run = f"{method} {seed}"
+            await collect(
+                policy,
+                self.world,
+                self.store,
+                run,
+                kind,
+                self.console,
+                repeats=1,
+                values=values,
+                split="test",
+                limit=self.tasks,
+            )
+            passes.setdefault(method, []).append(Pass(seed, run, kind))
+
+        for seed in self.seeds:
+            if seed == 0:
+                await measure(ZERO, seed, self.parts, "prompting")
+            trained = await self._train(seed)
+            for method, policy in trained.items():
+                await measure(method, seed, policy, "prompting")
+            await measure(AGENT_Q_MCTS, seed, trained[AGENT_Q], "mcts")
+            await measure(BEAM, seed, trained[DPO], "beam")
+            if seed == 0:
+                await measure(MCTS, seed, self.parts, "mcts")
+            if self._from_rft:
+                await measure(REFERENCE_MCTS, seed, trained[RFT], "mcts")
+            values = await self._values(seed, trained[AGENT_Q])
+            await measure(BEST_OF_Q, seed, trained[AGENT_Q], "best-of-q", values)
+            await measure(MCTS_Q, seed, fed_by(trained[AGENT_Q], "q"), "mcts", values)
+        return {method: passes[method] for method in ORDER if method in passes}
+
+    async def _train(self, seed: int) -> dict[str, Parts]:
+        """The policies of one training seed, each of training tasks that no other seed sees."""
+        base, folder = seeded(self.parts, seed), self.out / f"seed-{seed}"
+        part = 2 * seed
+        trees = await self._search(base, f"search {seed}", part=part)
+        rft = base.playing(agent_q.reinforce(base, trees, folder / "rft", self.console))
+        policy = base
+        if self._from_rft:  # 6.2: the others begin from the RFT model
+            policy, part = rft, part + 1
+            trees = await self._search(policy, f"search rft {seed}", part=part)
+        unfed = fed_by(policy, "none")
+        alone = await self._search(unfed, f"search no feedback {seed}", part=part)
+        learned = {
+            DPO: (policy, list(agent_q.trajectory_pairs(policy, trees)), "dpo"),
+            UNFED: (unfed, list(agent_q.step_pairs(unfed, alone)), "no-feedback"),
+            AGENT_Q: (policy, list(agent_q.step_pairs(policy, trees)), "agent-q"),
+        }
+        policies = {RFT: rft}
+        for method, (begun, pairs, name) in learned.items():
+            agent_q.need_pairs(pairs, len(trees))
+            self.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
+            policies[method] = policy.playing(agent_q.tune(begun, pairs, folder / name, self.console))
+        return policies
+
+    @property
+    def _from_rft(self) -> bool:
+        return self.parts.settings.agent_q.reference == "rft"
+
+    async def _search(self, policy: Parts, run: str, *, part: int) -> list[SearchTree]:
+        return await agent_q.search_training(policy, self.world, self.store, run, self.console, part=part)
+
+    async def _values(self, seed: int, policy: Parts) -> ValueModel:
+        """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
+        run = f"{VALUES_RUN} {seed}"
+        await collect(
+            policy,
+            self.world,
+            self.store,
+            run,
+            "explore",
+            self.console,
+            repeats=policy.settings.seed_runs,
+        )
+        return train(policy, self.store, [run], self.out / f"seed-{seed}" / "q", self.console)
+
+
+async def compare_methods(
+    parts: Parts, store: Store, out: Path, console: Console, *, tasks: int, seeds: Sequence[int]
+) -> Mapping[str, list[Pass]]:
+    """Trees, models and episodes in `store` and `out`; the passes of each method."""
+    async with open_world(parts) as world:
+        return await Comparison(parts, world, store, out, console, tasks, seeds).run()
+
+
+def seeded(parts: Parts, seed: int) -> Parts:
+    """The same with another seed, of the draws and of the training."""
+    chosen = parts.settings.agent_q
+    dpo, rft = (part.model_copy(update={"seed": seed}) for part in (chosen.dpo, chosen.rft))
+    learning = chosen.model_copy(update={"dpo": dpo, "rft": rft})
+    return type(parts)(parts.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+
+
+def fed_by(parts: Parts, feedback: str) -> Parts:
+    """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
+    update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
+    return type(parts)(parts.settings.model_copy(update={"agent_q": parts.settings.agent_q.model_copy(update=update)}))

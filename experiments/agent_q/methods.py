@@ -1,0 +1,280 @@
+"""Methods side by side, each of several trained models (Agent Q, Figs. 3 and 6): success, steps, model calls, time."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import log10
+from pathlib import Path
+from typing import get_args
+
+from markupsafe import Markup
+
+from bestofq.core.decision import Role
+from bestofq.core.errors import DataError
+from bestofq.core.noun import Noun
+from bestofq.reports import stats
+from bestofq.reports.stats import Difference, Estimate, Interval, Measure
+from bestofq.reports.svg import Plot, axis, dot, line, svg, text
+from bestofq.reports.table import Column, Row, Table
+from bestofq.store.store import Store
+from experiments.agent_q import over_models
+
+Passes = Sequence[tuple[int, str, str]]
+"""(trained model, run, agent) of each pass over the tasks."""
+OVER = "tasks, and over trainings where there are several"
+"""What the intervals are over."""
+
+
+class MethodEpisode(Noun):
+    """One finished episode of a method, as its row needs it and as a file keeps it."""
+
+    method: str
+    model: int  # the seed of the training that made it
+    run: str
+    agent: str
+    task: str  # with its suite
+    success: bool
+    steps: int
+    seconds: float  # from its first look to its end, among others at once
+    tokens_out: int
+    calls: dict[Role, int]
+
+
+class MethodRow(Noun):
+    """One method. Rates lie in [0, 1]; steps, calls, tokens and seconds are means over its finished episodes, their
+    errors over its models, their intervals as that of success."""
+
+    agent: str  # the method's name
+    success: Estimate  # over its models
+    interval: Interval  # over other tasks, and other trainings where there are several
+    difference: Difference | None  # to the baseline, over the same; None for itself
+    tasks: int
+    steps: Measure
+    all_calls: Measure
+    calls: dict[Role, float]
+    tokens_out: Measure
+    seconds: Measure  # from an episode's first look to its end, among others at once
+    passes: tuple[tuple[int, str, str], ...]
+
+
+class Methods(Noun):
+    """All methods, in the order asked for."""
+
+    rows: tuple[MethodRow, ...]
+    baseline: str
+    at_once: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about these numbers, one sentence each."""
+        searching = [row.agent for row in self.rows if any(agent == "mcts" for _, _, agent in row.passes)]
+        embedding = [
+            f"{row.agent}: {' + '.join(f'{calls:.1f} {role}' for role, calls in row.calls.items())}"
+            for row in self.rows
+            if "embedder" in row.calls
+        ]
+        return (
+            "±: standard error over trained models. In brackets: 95 % over other tasks and, with two models or more, "
+            "other trainings: a bootstrap over tasks (differences paired by task) plus Student's t times that error. "
+            "A bootstrap over so few models would be too narrow. One model: over tasks alone.",
+            *(
+                (
+                    f"Searches of {'; '.join(searching)} see the environment's reward at the end of their own rollouts "
+                    "of the held-out tasks, as in the paper (5.1, 6.2); nothing else does.",
+                )
+                if searching
+                else ()
+            ),
+            "Steps, calls, tokens and seconds are means an episode, what a search did included.",
+            "A model call is one request of any role, the embedder's too, however many answers or texts it brings"
+            + "".join(f"; {of}" for of in embedding)
+            + ".",
+            f"Seconds are those an episode took among up to {self.at_once} at once: compare, do not quote.",
+        )
+
+
+def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodEpisode]:
+    """Those of each method's passes whose outcome tells how it did, in the order asked for. DataError where a method
+    has none."""
+    found: list[MethodEpisode] = []
+    for name, passes in methods.items():
+        of_method = [one for model, run, agent in passes for one in _pass_episodes(store, name, model, run, agent)]
+        if not of_method:
+            raise DataError(f"no episode of {name!r} is finished ({', '.join(run for _, run, _ in passes)})")
+        found += of_method
+    return found
+
+
+def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) -> Iterator[MethodEpisode]:
+    told = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.told}
+    for episode in store.episodes(run=run, agent=agent, status="finished"):
+        if (summary := told.get(episode.id)) is None:
+            continue
+        calls: Counter[Role] = Counter()
+        for used in episode.usage:
+            calls[used.role] += used.calls
+        yield MethodEpisode(
+            method=method,
+            model=model,
+            run=run,
+            agent=agent,
+            task=f"{episode.task.suite}/{episode.task.id}",
+            success=summary.success,
+            steps=summary.steps,
+            seconds=round(summary.seconds or 0.0, 2),
+            tokens_out=sum(used.tokens_out for used in episode.usage),
+            calls=calls,
+        )
+
+
+def method_results(
+    episodes: Sequence[MethodEpisode], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
+) -> Methods:
+    """A row for each method, the episodes of all its models taken together. DataError where the baseline has none."""
+    found: dict[str, list[MethodEpisode]] = {}
+    for episode in episodes:
+        found.setdefault(episode.method, []).append(episode)
+    if baseline not in found:
+        raise DataError(f"no episode of {baseline!r}, to which the others are compared")
+    against = _attempts(found[baseline])
+    return Methods(
+        rows=tuple(
+            _row(
+                name,
+                rows,
+                None if name == baseline else against,
+                resamples,
+            )
+            for name, rows in found.items()
+        ),
+        baseline=baseline,
+        at_once=at_once,
+    )
+
+
+def method_table(found: Methods) -> Table:
+    """A row a method."""
+    digits = {"tokens written": 0, "seconds": 0}
+    return Table(
+        name="methods",
+        title="Methods (Agent Q, Figs. 3 and 6)",
+        columns=(
+            Column(name="method"),
+            Column(name="success", percent=True),
+            Column(name=f"against {found.baseline}", percent=True, signed=True),
+            *(Column(name=name) for name in ("models", "tasks")),
+            *(
+                Column(name=name, digits=digits.get(name, 1))
+                for name in ("steps", "model calls", "of these to rank", "tokens written", "seconds")
+            ),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    row.agent,
+                    Measure(value=row.success.mean, interval=row.interval, error=row.success.error),
+                    *(row.difference, row.success.runs, row.tasks),
+                    *map(_without_error, (row.steps, row.all_calls)),
+                    row.calls.get("critic", 0.0),
+                    *map(_without_error, (row.tokens_out, row.seconds)),
+                )
+            )
+            for row in found.rows
+        ),
+        notes=found.notes,
+    )
+
+
+def _without_error(measure: Measure) -> Measure:
+    return measure.model_copy(update={"error": None})
+
+
+def _attempts(episodes: Sequence[MethodEpisode]) -> list[stats.Attempt]:
+    return [stats.Attempt(task=e.task, run=e.model, success=e.success, steps=e.steps) for e in episodes]
+
+
+def _row(
+    name: str, episodes: Sequence[MethodEpisode], against: Sequence[stats.Attempt] | None, resamples: int
+) -> MethodRow:
+    attempts = _attempts(episodes)
+    calls: Counter[Role] = Counter()
+    for episode in episodes:
+        calls.update(episode.calls)
+
+    def mean(values: Sequence[float]) -> Measure:
+        found = [(e.task, e.model, value) for e, value in zip(episodes, values, strict=True)]
+        return over_models.mean(found, resamples=resamples)
+
+    return MethodRow(
+        agent=name,
+        success=stats.success_rate(attempts),
+        interval=over_models.success_interval(attempts, resamples=resamples),
+        difference=None if against is None else over_models.paired_difference(attempts, against, resamples=resamples),
+        tasks=len({episode.task for episode in episodes}),
+        steps=mean([episode.steps for episode in episodes]),
+        all_calls=mean([sum(episode.calls.values()) for episode in episodes]),
+        calls={role: calls[role] / len(episodes) for role in get_args(Role) if calls[role]},
+        tokens_out=mean([episode.tokens_out for episode in episodes]),
+        seconds=mean([episode.seconds for episode in episodes]),
+        passes=tuple(sorted({(episode.model, episode.run, episode.agent) for episode in episodes})),
+    )
+
+
+# ---- a file of episodes, so that models trained apart, on other machines too, come into one table
+
+
+_FIELDS = tuple(name for name in MethodEpisode.model_fields if name != "calls")
+
+
+def write_method_episodes(path: Path, episodes: Iterable[MethodEpisode]) -> None:
+    """A CSV file, one line an episode; `calls_…` are model calls by role."""
+    roles: tuple[Role, ...] = get_args(Role)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*_FIELDS, *(f"calls_{role}" for role in roles)])
+        for episode in episodes:
+            fields = episode.model_dump()
+            writer.writerow([*(fields[name] for name in _FIELDS), *(episode.calls.get(role, 0) for role in roles)])
+
+
+def read_method_episodes(path: Path) -> list[MethodEpisode]:
+    """Inverse of `write_method_episodes`; none where there is no file. DataError where it is not one of these."""
+    if not path.exists():
+        return []
+    roles: tuple[Role, ...] = get_args(Role)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [
+                MethodEpisode.model_validate(
+                    {
+                        **{name: row[name] for name in _FIELDS},
+                        "calls": {role: count for role in roles if (count := int(row[f"calls_{role}"]))},
+                    }
+                )
+                for row in csv.DictReader(file)
+            ]
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{path} holds no episodes of methods: {str(error).partition(chr(10))[0]}") from error
+
+
+def calls_svg(table: Methods, *, standalone: bool = True) -> Markup:
+    """Success against model calls an episode, on a logarithmic axis, with whiskers as in brackets in the table."""
+    floor, ceiling, gap = axis([row.interval.high for row in table.rows])
+    calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]
+    plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=(floor, ceiling), height=340, top=14)
+    rates = [floor + tick * gap for tick in range(round((ceiling - floor) / gap) + 1)]
+    parts = plot.rows((rate, f"{100 * rate:.0f} %") for rate in rates)
+    counts = [n * 10**power for power in range(4) for n in (1, 2, 5)]
+    ticks = [(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]]
+    parts += plot.columns(ticks, "model calls per episode")
+    taken: list[tuple[float, float]] = []
+    for row, count in sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean):
+        at, up = plot.at_x(log10(count)), plot.at_y(row.success.mean)
+        parts.append(line(at, plot.at_y(row.interval.low), at, plot.at_y(row.interval.high), "whisker"))
+        parts.append(dot(at, up, "s0" if row.agent == table.baseline else "s1", f"{row.agent}: {count:.0f} calls"))
+        label = float(up + 4)
+        while any(abs(label - other) < 14 and abs(at - there) < 170 for there, other in taken):
+            label += 3
+        taken.append((at, label))
+        parts.append(text(at + 9, label, f"{row.agent} {100 * row.success.mean:.0f} %", "name"))
+    return svg(parts, plot.height, "Success against model calls", standalone)

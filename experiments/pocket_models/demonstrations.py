@@ -1,0 +1,177 @@
+"""Demonstrations: what the oracle does in states that a fallible visitor reaches, as prompts and replies.
+
+Only tasks of the train split are walked, in shops whose results are shuffled within each page, so that the place of a
+result tells nothing. With chance `noise` the visitor does something else than the oracle says; the oracle's advice is
+what is learned in every state, so the model sees how to recover. MiniWoB++'s: `miniwob/demonstrations.py`.
+
+Three prompts are taught: propose (a thought and an action), pick (the best of listed candidates) and review (what of
+the goal one candidate meets: `reviews.py`), several reviews in one text.
+"""
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, State
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Task
+from bestofq.envs.booking.restaurants import BookingConfig
+from bestofq.envs.booking.suite import Booking
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.webshop.pages import BUY, Shop, buy_name
+from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.envs.webshop.views import Item, Results, View, choose
+from experiments.oracles.webshop import Oracle
+from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
+from experiments.pocket_models.examples import Example, after, candidate, looking_up, picking, proposing, reviewing
+from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations, demonstrate_miniwob
+from experiments.pocket_models.reviews import review
+from experiments.pocket_models.visitors import stray
+
+
+class DemonstrationConfig(Noun):
+    """How demonstrations are made."""
+
+    catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
+    data: Path | None = Field(default=None, description="folder of WebShop's real files: its train goals instead")
+    data_seed: int = Field(default=2026, description="of the real files' price limits; the suite's own")
+    noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
+    pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
+    review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
+    reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
+    lookup_share: float = Field(default=0.0, ge=0, le=1, description="chance that it also teaches finding marks")
+    lookups: int = Field(default=16, ge=1, description="marks found after one state, at most")
+    easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
+    max_steps: int = 12
+    named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
+    miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
+    composite: CompositeDemonstrations = CompositeDemonstrations()
+
+
+async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: Path) -> Sequence[Example]:
+    """At least `count` examples, in random order; `config.miniwob.share` of `count` from MiniWoB++, or as many as there
+    are, and `config.composite.share` in Agent Q's format.
+
+    MiniWoB++'s are kept in the folder `kept` and taken from there the next time. Raises SetupError where they are
+    wanted and its package or Chromium is missing.
+    """
+    rng = random.Random(f"demonstrations-{seed}")
+    wanted = round(config.miniwob.share * count)
+    examples: list[Example] = []
+    if wanted:
+        found = await demonstrate_miniwob(config.miniwob, seed, kept)
+        examples = random.Random(f"mixture-{seed}").sample(found, min(wanted, len(found)))
+    if config.data is None:
+        suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+    else:
+        suites = [real_suite(config.data, seed=config.data_seed)]
+    composite = round(config.composite.share * count)
+    while len(examples) < count:
+        suite = rng.choice(suites)
+        shop = suite.shop("train", shuffle=rng)
+        for task in rng.sample(suite.tasks("train"), 200):
+            if composite and len(examples) >= count - composite:
+                walk = _composite(config.composite, suite, shop, task, rng)
+            else:
+                walk = _walk(config, suite, shop, task, rng)
+            examples.extend([example async for example in walk])
+    rng.shuffle(examples)
+    return examples
+
+
+def _composite(
+    config: CompositeDemonstrations, suite: WebShop, shop: Shop, task: Task, rng: random.Random
+) -> AsyncIterator[Example]:
+    if rng.random() >= config.booking:
+        return walk_shop(config, suite, shop, task, rng)
+    booking = _booking(rng.choice(config.booking_seeds))
+    return walk_booking(config, booking, rng.choice(booking.tasks("train")), rng)
+
+
+@cache
+def _booking(seed: int) -> Booking:
+    return Booking(BookingConfig(seed=seed))
+
+
+async def _walk(
+    config: DemonstrationConfig, suite: WebShop, shop: Shop, task: Task, rng: random.Random
+) -> AsyncIterator[Example]:
+    env = TextEnv(suite, server=shop)
+    oracle = Oracle(suite, suite.goal(task.id))
+    state = State(task=task, observation=await env.reset(task, seed=0))
+    for _ in range(config.max_steps):
+        advice = oracle.advise(shop, env.view, state.observation)
+        best = candidate(advice.action, state.observation, advice.thought)
+        if isinstance(env.view, Results | Item) or rng.random() < config.easy_share:
+            yield proposing(state, best, named=config.named)
+            if rng.random() < config.pick_share:
+                listed = _some_candidates(state, [best], shop, env.view, oracle, rng, count=3)
+                yield picking(state, listed, best)
+            if config.lookup_share and rng.random() < config.lookup_share:
+                marks = [element.mark for element in state.observation.elements]
+                if drill := looking_up(state, rng.sample(marks, min(config.lookups, len(marks)))):
+                    yield drill
+            if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
+                telling = _telling(shop, env.view, state, oracle, rng)
+                others = _some_candidates(
+                    state, [best], shop, env.view, oracle, rng, count=config.reviews - len(telling)
+                )
+                reviewed = [*telling, *((env.view, c) for c in others)]
+                rng.shuffle(reviewed)
+                yield reviewing(state, [(c, review(oracle, shop, view, state, c)) for view, c in reviewed])
+        action = stray(shop, env.view, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
+        result = await env.step(action)
+        if result.terminated:
+            return
+        state = after(state, candidate(action, state.observation), result.observation)
+
+
+def _some_candidates(
+    state: State,
+    known: Sequence[Candidate],
+    shop: Shop,
+    view: View | None,
+    oracle: Oracle,
+    rng: random.Random,
+    *,
+    count: int,
+) -> list[Candidate]:
+    """Those known, and others up to `count` in all, in random order."""
+    found = {c.label: c for c in known}
+    for _ in range(8):
+        if len(found) < count:
+            other = candidate(stray(shop, view, oracle, state.observation, rng, ending=True), state.observation)
+            found.setdefault(other.label, other)
+    return rng.sample(list(found.values()), len(found))
+
+
+def _telling(shop: Shop, view: View, state: State, oracle: Oracle, rng: random.Random) -> list[tuple[View, Candidate]]:
+    """Candidates that reviews go wrong on, each with the view it is of: what was clicked before; Buy Now, here and as
+    it would stand on the page of a like product with some options chosen."""
+    elements = state.observation.elements
+    if isinstance(view, Results):
+        seen = {decision.candidate.label for decision in state.decisions}
+        links = [candidate(Click(mark=e.mark), state.observation) for e in elements if e.role == "link"]
+        again = [(view, link) for link in links if link.label in seen and "$" in link.label]
+        return rng.sample(again, min(1, len(again)))
+    if isinstance(view, Item):
+        mark = next(e.mark for e in elements if e.name.startswith(BUY))
+        alike = [p for p in shop.shown(view.results) if p.query == oracle.type] or [shop.catalogue[view.product_id]]
+        product = rng.choice(alike)
+        wanted = dict(oracle.goal.options)
+        imagined = Item(product_id=product.id, results=view.results)
+        for option in product.options:
+            if rng.random() < 0.8:
+                right = option.name in wanted and wanted[option.name] in option.values and rng.random() < 0.5
+                imagined = choose(
+                    imagined, product, option.name, wanted[option.name] if right else rng.choice(option.values)
+                )
+        label = f"click button {buy_name(product, imagined)}"
+        there = Candidate(action=Click(mark=mark), label=label)
+        return [(view, candidate(Click(mark=mark), state.observation)), (imagined, there)]
+    return []

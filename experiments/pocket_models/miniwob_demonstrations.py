@@ -1,0 +1,247 @@
+"""Demonstrations of MiniWoB++: what the oracle does in states that a fallible visitor reaches, in a real Chromium.
+
+Only instances of the train split are played, none of the held-out families, and from seeds far behind those on which
+episodes are collected: what a Q-function learns from should not be what the model knows by heart. With chance `noise`
+the visitor does something else than advised; the advice is what is learned. After something else it is learned only
+where the episode went on to earn its reward, for some solvers count their own past actions.
+
+Each episode draws from its own random numbers, so that the examples do not depend on how many are played at once.
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+import random
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TextIO
+
+from pydantic import Field
+
+from bestofq.agents.parse import parse_action
+from bestofq.agents.prompting import prompt_hash
+from bestofq.browser.browser import Browser
+from bestofq.browser.session import Session
+from bestofq.core.actions import Action, Click, Goto, Targeted, Write, action_text
+from bestofq.core.decision import Candidate, State
+from bestofq.core.errors import BrowserError, InfraError, InputError, ReplyError
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Element, Task
+from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv
+from bestofq.envs.miniwob.episode import read
+from bestofq.envs.miniwob.pages import page_path
+from bestofq.envs.miniwob.suite import SEEDS, SUITE, VIEWPORT, MiniWob
+from experiments.oracles.miniwob.solvers import SOLVERS, Advice, Unsolved, advise
+from experiments.oracles.miniwob.view import FIELDS
+from experiments.pocket_models.examples import Example, Turn, after, candidate, picking, proposing, reviewing
+from experiments.pocket_models.miniwob_reviews import review
+
+FIRST_SEED = SEEDS["train"][len(SEEDS["train"]) // 2]
+AT_ONCE = 4
+
+log = logging.getLogger(__name__)
+
+
+class MiniWobDemonstrations(Noun):
+    """How MiniWoB++ is demonstrated."""
+
+    share: float = Field(default=0, ge=0, lt=1, description="of all examples; 0: none, as the model that ships")
+    instances: int = Field(default=200, ge=1, description="played of each task")
+    names: tuple[str, ...] = Field(default=(), description="tasks; none: all with a solver that are not held out")
+    noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
+    pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
+    review_share: float = Field(default=0.5, ge=0, le=1, description="chance that it also teaches reviewing")
+    reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
+    max_steps: int = Field(default=16, ge=1, description="steps of one episode")
+
+
+async def demonstrate_miniwob(
+    config: MiniWobDemonstrations, seed: int, kept: Path, *, at_once: int = AT_ONCE
+) -> list[Example]:
+    """All examples, by task. They are kept in the folder `kept`, episode by episode: what is there is not played again.
+
+    Raises SetupError when the package or Chromium is missing, InputError for a name that is not to be learned.
+    """
+    path = kept / f"miniwob-{_key(config, seed)}.jsonl"
+    await asyncio.to_thread(kept.mkdir, parents=True, exist_ok=True)
+    async with MiniWob.open() as suite:
+        wanted = list(_instances(config, suite))
+        known = _read(path)
+        left = iter([instance for instance in wanted if _id(instance) not in known])
+        if any(_id(instance) not in known for instance in wanted):
+            with path.open("a", encoding="utf-8") as file:
+                async with Browser.launch(VIEWPORT) as browser, asyncio.TaskGroup() as group:
+                    for _ in range(at_once):
+                        group.create_task(_play(config, seed, suite, browser, left, known, file))
+    return [example for instance in wanted for example in known.get(_id(instance), ())]
+
+
+Instance = tuple[str, int]
+"""A task's name and the seed of its problem."""
+
+
+def _id(instance: Instance) -> str:
+    return "/".join(map(str, instance))
+
+
+def _instances(config: MiniWobDemonstrations, suite: MiniWob) -> Iterator[Instance]:
+    """One of each task before the second of any."""
+    learned = [name for name in suite.names("train") if name in SOLVERS]
+    if unknown := sorted(set(config.names) - set(learned)):
+        raise InputError(f"{', '.join(unknown)}: no MiniWoB++ task with a solver that training may see")
+    for seed in range(FIRST_SEED, FIRST_SEED + config.instances):
+        for name in config.names or learned:
+            yield name, seed
+
+
+def _key(config: MiniWobDemonstrations, seed: int) -> str:
+    """16 hex digits over all that the examples depend on but the browser: settings, prompts, and the code here."""
+    asked = config.model_dump_json(exclude={"share"})
+    here = files("experiments")
+    solvers = [file for file in here.joinpath("oracles", "miniwob").iterdir() if file.name.endswith(".py")]
+    makers = [file for file in here.joinpath("pocket_models").iterdir() if file.name.startswith("miniwob_")]
+    code = [file.read_text("utf-8") for file in sorted((*solvers, *makers), key=str)]
+    return hashlib.sha256("\x1f".join((asked, str(seed), prompt_hash(), *code)).encode()).hexdigest()[:16]
+
+
+def _read(path: Path) -> dict[str, list[Example]]:
+    """Episodes by id. A last line cut short by an interruption is taken away."""
+    if not path.exists():
+        return {}
+    whole = path.read_bytes()
+    lines = whole[: whole.rfind(b"\n") + 1]
+    if len(lines) < len(whole):
+        path.write_bytes(lines)
+    rows = map(json.loads, lines.splitlines())
+    return {row["task"]: [tuple(Turn(*turn) for turn in turns) for turns in row["examples"]] for row in rows}
+
+
+async def _play(
+    config: MiniWobDemonstrations,
+    seed: int,
+    suite: MiniWob,
+    browser: Browser,
+    left: Iterator[Instance],
+    known: dict[str, list[Example]],
+    file: TextIO,
+) -> None:
+    """One page after another of those left. What the browser breaks is left for the next time."""
+    env, reader = MiniWobEnv(suite.root, browser), browser.page()
+    try:
+        for instance in left:
+            rng = random.Random(f"demonstrations-{seed}-{_id(instance)}")
+            try:
+                examples = await _walk(config, env, await _task(suite, reader, instance), rng)
+            except InfraError as error:
+                log.warning("%s is not demonstrated: %s", _id(instance), error)
+                continue
+            known[_id(instance)] = examples
+            file.write(json.dumps({"task": _id(instance), "examples": examples}, ensure_ascii=False) + "\n")
+            file.flush()
+    finally:
+        await env.close()
+        await reader.close()
+
+
+async def _task(suite: MiniWob, session: Session, instance: Instance) -> Task:
+    """What an instance asks, its page says."""
+    name, seed = instance
+    path = page_path(name)
+    if not session.start_url:
+        await session.reset(suite.root + path, HOSTS)
+    elif problem := await session.act(Goto(url=suite.root + path)):
+        raise BrowserError(problem)
+    goal = (await read(session, path, seed)).goal
+    return Task(id=_id(instance), suite=SUITE, goal=goal, start_url=f"{path}?seed={seed}", seed=seed, split="train")
+
+
+async def _walk(config: MiniWobDemonstrations, env: MiniWobEnv, task: Task, rng: random.Random) -> list[Example]:
+    """The examples of one episode."""
+    state = State(task=task, observation=await env.reset(task, seed=0))
+    sound: list[Example] = []  # in states that the oracle's own actions led to
+    others: list[Example] = []  # in states after something else
+    strayed, reward = False, 0.0
+    for _ in range(config.max_steps):
+        try:
+            advice = advise(state)
+        except Unsolved:
+            break
+        if _can_be_said(advice):
+            (others if strayed else sound).extend(_examples(config, state, advice, rng))
+        action = advice.action
+        if rng.random() < config.noise and (stray := _stray(state, advice.action, rng)) is not None:
+            action, strayed = stray, True
+        result = await env.step(action)
+        if result.terminated:
+            reward = result.reward or 0.0
+            break
+        state = after(state, candidate(action, state.observation), result.observation)
+    if reward == 1:
+        return sound + others
+    return sound if strayed else []
+
+
+def _can_be_said(advice: Advice) -> bool:
+    """Not where a text has several lines."""
+    try:
+        return parse_action(action_text(advice.action)) == advice.action and "\n" not in advice.thought
+    except ReplyError:
+        return False
+
+
+def _examples(config: MiniWobDemonstrations, state: State, advice: Advice, rng: random.Random) -> Iterator[Example]:
+    best = candidate(advice.action, state.observation, advice.thought)
+    yield proposing(state, best)
+    if rng.random() < config.pick_share:
+        listed = _some_candidates(state, [best], rng, count=3)
+        if len(listed) > 1:
+            yield picking(state, listed, best)
+    if rng.random() < config.review_share:
+        listed = _some_candidates(state, [best, *_telling(state, rng)], rng, count=config.reviews)
+        yield reviewing(state, [(c, review(state, c)) for c in listed[: config.reviews]])
+
+
+def _some_candidates(state: State, known: Sequence[Candidate], rng: random.Random, *, count: int) -> list[Candidate]:
+    """Those known, and others up to `count` in all, in random order."""
+    best, found = known[0].action, {c.label: c for c in known}
+    for _ in range(8):
+        if len(found) < count and (stray := _stray(state, best, rng, ending=True)) is not None:
+            other = candidate(stray, state.observation)
+            found.setdefault(other.label, other)
+    return rng.sample(list(found.values()), len(found))
+
+
+def _telling(state: State, rng: random.Random) -> list[Candidate]:
+    """Candidates that reviews go wrong on: Submit before all is done, and what was done before."""
+    done = {decision.candidate.label for decision in state.decisions}
+    clicks = [candidate(Click(mark=e.mark), state.observation) for e in state.observation.elements]
+    ends = [c for c in clicks if c.label == "click button Submit"]
+    again = [c for c in clicks if c.label in done]
+    return ends[:1] + rng.sample(again, min(1, len(again)))
+
+
+def _stray(state: State, advised: Action, rng: random.Random, *, ending: bool = False) -> Action | None:
+    """Something plausible but unadvised: another element of the same role, a wrong text, a field's neighbour; with
+    `ending`, Submit too. None where the page has nothing else."""
+    marked = advised.mark if isinstance(advised, Targeted) else None
+    others = [e for e in state.observation.elements if e.mark != marked and (ending or e.name != "Submit")]
+    own = next((e for e in state.observation.elements if e.mark == marked), None)
+    if isinstance(advised, Write):
+        return _other_writing(state, advised, others, rng)
+    alike = [e for e in others if own is not None and e.role == own.role]
+    chosen = alike if alike and rng.random() < 0.8 else others
+    return Click(mark=rng.choice(chosen).mark) if chosen else None
+
+
+def _other_writing(state: State, advised: Write, others: Sequence[Element], rng: random.Random) -> Action | None:
+    """Another word of the goal, the text in another field, or a click elsewhere."""
+    fields = [e for e in others if e.role in FIELDS]
+    words = [w for w in (w.strip('".,:;?') for w in state.task.goal.split()) if w and w != advised.text]
+    actions: list[Action] = [advised.model_copy(update={"text": rng.choice(words)})]
+    if fields:
+        actions.append(advised.model_copy(update={"mark": rng.choice(fields).mark}))
+    if others:
+        actions.append(Click(mark=rng.choice(others).mark))
+    return rng.choice(actions)

@@ -1,0 +1,174 @@
+"""How well candidates are ranked, counted against an oracle: the paper's split of failures (4.5, Fig. 3), exactly.
+
+For each stored step: was a right action among the candidates, and was it taken? A diagnostic: no agent reads it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+from bestofq.core.actions import identity
+from bestofq.core.decision import Decision, Episode
+from bestofq.core.errors import DataError, InputError
+from bestofq.envs.local_site.suite import LocalSuite
+from bestofq.envs.miniwob.suite import MiniWobSuite
+from bestofq.envs.webshop.suite import WebShop
+from bestofq.envs.webshop.views import from_url
+from bestofq.recipes.parts import Parts
+from bestofq.reports.diagnosis import Options
+from bestofq.reports.folder import write_folder
+from bestofq.reports.origin import origins
+from bestofq.reports.recall import rated_counts, recall, recall_table
+from bestofq.reports.report import gather
+from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.table import Column, Row, Table
+from bestofq.rollouts.episode import state_at
+from bestofq.store.store import Store
+from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
+from experiments.oracles.webshop import Oracle, is_right
+
+
+class OracleStep(NamedTuple):
+    """`Rated` by an oracle."""
+
+    kind: str  # of page or task
+    task: tuple[str, str]  # suite and id
+    good: tuple[bool, ...]
+    chosen: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """Steps of one kind of page. The shares are of the steps that held a right action, None where there is none."""
+
+    steps: int
+    proposed: float  # share of all steps with a right action among the candidates
+    chosen: float | None  # the agent's choice was right
+    first: float | None  # the proposer's first was right
+    chance: float | None  # a uniform choice would have been right
+    contested: int  # steps that held right and wrong actions
+    contested_chosen: float | None
+    contested_first: float | None
+    contested_chance: float | None
+
+
+def by_kind(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
+    """A `Ranking` of each kind of page or task, and of `all`."""
+    kinds: dict[str, list[OracleStep]] = defaultdict(list)
+    for step in steps:
+        kinds[step.kind].append(step)
+        kinds["all"].append(step)
+    return {kind: _ranking(kinds[kind]) for kind in sorted(kinds)}
+
+
+def _ranking(rated: Sequence[OracleStep]) -> Ranking:
+    """What `recall` counts. Only at contested steps is anything lost: where all are right, any choice is."""
+    steps, held, _, contested, *lost = np.sum([*rated_counts(rated).values()], axis=0).tolist()
+    chosen, first, chance = (1 - part / held if held else None for part in lost)
+    contested_chosen, contested_first, contested_chance = (1 - part / contested if contested else None for part in lost)
+    return Ranking(
+        steps=int(steps),
+        proposed=held / steps,
+        chosen=chosen,
+        first=first,
+        chance=chance,
+        contested=int(contested),
+        contested_chosen=contested_chosen,
+        contested_first=contested_first,
+        contested_chance=contested_chance,
+    )
+
+
+def oracle_steps(parts: Parts, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
+    """The steps of the settings' suite that its oracle can rate; none where no oracle knows it."""
+    suite = parts.suite
+    if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
+        return _webshop(episodes, suite.rules)
+    return _miniwob(episodes) if isinstance(suite, MiniWobSuite) else iter(())
+
+
+def _webshop(episodes: Iterable[Episode], suite: WebShop) -> Iterator[OracleStep]:
+    for episode in episodes:
+        shop = suite.shop(episode.task.split)
+        oracle = Oracle(suite, suite.goal(episode.task.id))
+        for step in episode.steps:
+            view = from_url(step.observation.url, shop.catalogue)
+            if view is None:
+                raise DataError(f"{step.observation.url} of episode {episode.id} is no page of this suite's shop")
+            right = [is_right(oracle, shop, view, step.observation, c.action) for c in step.decision.candidates]
+            yield _rated(type(view).__name__.lower(), episode, step.decision, right)
+
+
+def _miniwob(episodes: Iterable[Episode]) -> Iterator[OracleStep]:
+    """Right is the action that the solver advises. Left out are tasks without a solver and states in which it
+    knows nothing to do. Some solvers count past actions, so that after a needless one what they advise can be wrong;
+    another right action is counted as wrong."""
+    for episode in episodes:
+        name = episode.task.id.partition("/")[0]
+        if name not in SOLVERS:
+            continue
+        for index, step in enumerate(episode.steps):
+            try:
+                advice = advise(state_at(episode.task, episode.steps[:index], step.observation))
+            except Unsolved:
+                continue
+            right = [identity(c.action) == identity(advice.action) for c in step.decision.candidates]
+            yield _rated(name, episode, step.decision, right)
+
+
+def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:
+    task = (episode.task.suite, episode.task.id)
+    return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
+
+
+def print_ranking(parts: Parts, console: Console, *, store: Path, selection: Selection, html: Path | None) -> None:
+    """Each agent's table by kind of page, then recall and regret of all; in `html` every table and figure.
+
+    InputError where no oracle knows what is right in any step.
+    """
+    with Store.open(store, read_only=True) as opened:
+        rows, finished = read_rows(opened, selection)
+        asked = selection.agents
+        rated = {
+            name: list(oracle_steps(parts, (opened.episode(e.id) for e in finished if e.agent == name)))
+            for name in dict.fromkeys(e.agent for e in finished)
+            if asked is None or any(name in rows.of(one) for one in asked)
+        }
+        if not any(rated.values()):
+            raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")
+        for name, steps in rated.items():
+            console.print(ranking_table(f"{name}: shares of steps", by_kind(steps)))
+        made = origins(opened, finished)
+        console.print(recall_table([recall(*row) for row in rated.items()], made, rater="the suite's oracle"))
+        if html is not None:
+            found = gather(opened, replace(selection, baseline=rows.baseline()), Options(rated=rated))
+            console.print(f"written: {write_folder(opened, found, html, title='Best-of-Q')}")
+
+
+def ranking_table(title: str, rows: Mapping[str, Ranking]) -> Table:
+    """A row a kind of page or task."""
+    shares = ("right proposed", "right chosen", "first right", "chance")
+    contested = tuple(f"contested: {name}" for name in ("steps", "right chosen", "first right", "chance"))
+    return Table(
+        name="ranking",
+        title=title,
+        columns=(
+            *(Column(name=name) for name in ("page", "steps")),
+            *(Column(name=name, percent=True) for name in shares),
+            *(Column(name=name, percent=name != "contested: steps") for name in contested),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    *(kind, row.steps, row.proposed, row.chosen, row.first, row.chance),
+                    *(row.contested, row.contested_chosen, row.contested_first, row.contested_chance),
+                )
+            )
+            for kind, row in rows.items()
+        ),
+    )

@@ -1,0 +1,77 @@
+"""`bestofq ablation`: a question about Best-of-Q answered by arms that differ in a few settings, as files to commit."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bestofq.cli.config import config_of, merged, read_tree
+from bestofq.cli.writing import write_json
+from bestofq.core.errors import ConfigError
+from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker
+from bestofq.recipes.ablation_config import Ablation, Arm, ArmConfig, Data
+from bestofq.recipes.provenance import made_by
+from bestofq.recipes.settings import BestOfQSettings
+from bestofq.reports.ablation import ablation_pictures, ablation_table, results_of
+
+File = Annotated[Path, typer.Argument(help="TOML file of an ablation.")]
+Out = Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")]
+Results = Annotated[Path | None, typer.Option(help="Folder of the results; none: the file's own.")]
+OUT = Path("runs/studies")
+
+
+def ablation(file: File, out: Out = OUT, results: Results = None) -> None:
+    """Learn and play with settings that differ in one thing, and compare. Resumable."""
+    run_ablation(file, out, results)
+
+
+def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | None = None) -> None:
+    """Measure a file's arms; `rank` rates what their Q-functions choose at dev steps, if the file asks for that."""
+    console = Console()
+    asked, configs = read_ablation(file)
+
+    async def measure() -> list[ArmResult]:
+        with AblationRunner(asked, out, console, rank) as runner:
+            return [await runner.measure(config) for config in configs]
+
+    console.print(f"{asked.title}: about {asked.minutes} minutes on two cores")
+    found = results_of(asyncio.run(measure()))
+    table = ablation_table(asked.title, found)
+    folder = results or file.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    result = {
+        **made_by(configs[0].learning),
+        "study": asked.model_dump(mode="json"),
+        "arms": [row.model_dump(mode="json") for row in found],
+    }
+    write_json(folder / "result.json", result)
+    (folder / "table.md").write_text(table.to_markdown(), "utf-8")
+    for name, picture in ablation_pictures(asked.title, found).items():
+        (folder / name).write_text(picture, "utf-8")
+    console.print(table)
+    console.print(f"written: {folder / 'result.json'}")
+
+
+def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:
+    """An ablation with the settings of its arms. ConfigError on what is not understood, or cannot be compared."""
+    tree = read_tree(file)
+    try:
+        asked = config_of(Ablation, tree)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+    base = merged(read_tree(file.parent / asked.config), asked.set)
+    return asked, [_arm_config(asked, arm, base) for arm in asked.arm]
+
+
+def _arm_config(asked: Ablation, arm: Arm, base: dict[str, object]) -> ArmConfig:
+    try:
+        collecting = merged(base, arm.collect)
+        learning = merged(collecting, arm.learn)
+        data = config_of(Data, merged(asked.data.model_dump(), arm.data))
+        own = config_of(BestOfQSettings, collecting) if arm.collect else None
+        learned, acting = (config_of(BestOfQSettings, tree) for tree in (learning, merged(learning, arm.act)))
+    except ConfigError as error:
+        raise ConfigError(f"The arm {arm.name!r}: {error}") from error
+    return ArmConfig(arm=arm, data=data, collecting=own, learning=learned, acting=acting)

@@ -1,0 +1,164 @@
+"""Ablations: arms that differ in a few settings, each with Q-functions of its own, measured side by side (Best-of-Q, 5,
+E and G).
+
+Whatever is equal is done once: the names of runs and of Q-functions are hashes of all that they depend on, so that
+arms, and ablations in one folder, share them, and the same call again goes on.
+"""
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+from rich.console import Console
+
+from bestofq.core.errors import ConfigError
+from bestofq.core.observation import Split
+from bestofq.core.protocols import Rated
+from bestofq.core.transitions import Transitions
+from bestofq.learning.checkpoint import load_value
+from bestofq.learning.value import ValueModel
+from bestofq.recipes.ablation_config import Ablation, ArmConfig
+from bestofq.recipes.ablation_data import Sources, choose
+from bestofq.recipes.best_of_q import collect, transitions_of
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn
+from bestofq.recipes.run_config import run_config, search_settings
+from bestofq.recipes.worlds import open_world
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+Ranker = Callable[["AblationRunner", Parts, ValueModel], Awaitable[Sequence[Rated]]]
+"""Rates what a Q-function would choose at stored dev steps. It needs one who knows what is right, so it is given in."""
+
+
+@dataclass(kw_only=True)
+class ArmResult:
+    """What became of an arm, one entry a seed where there are several."""
+
+    name: str
+    learned: list[EpisodeSummary] = field(default_factory=list)  # the episodes that Q learned from
+    values: list[str] = field(default_factory=list)  # names of Q-functions, folders in `out/q`
+    ranked: list[Sequence[Rated]] = field(default_factory=list)  # dev steps, as Q would have chosen there
+    played: list[list[EpisodeSummary]] = field(default_factory=list)  # on test tasks
+
+
+class AblationRunner:
+    """Does what an ablation asks for, in the folder `out`: a store and Q-functions.
+
+    ConfigError where it asks for ranked dev steps and there is no `rank`.
+    """
+
+    def __init__(self, ablation: Ablation, out: Path, console: Console, rank: Ranker | None = None) -> None:
+        if ablation.dev_tasks and rank is None:
+            raise ConfigError(
+                f"dev_tasks = {ablation.dev_tasks} asks an oracle what is right, which the library does not have: set "
+                "dev_tasks = 0, or run `python -m experiments ablation FILE` in a checkout of the repository"
+            )
+        self.ablation, self.out, self.console, self._rank = ablation, out, console, rank
+        self._last: tuple[str, Transitions] | None = None  # the data of the arm before: arms often share it
+
+    def __enter__(self) -> "AblationRunner":
+        self.store = Store.open(self.out)
+        self.sources = Sources(self.store)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.sources.close()
+        self.store.close()
+
+    async def measure(self, config: ArmConfig) -> ArmResult:
+        """Collect, learn, rank and play, each where it is asked for and not done yet."""
+        found = ArmResult(name=config.arm.name)
+        self.console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
+        if config.acting.reads_q(config.arm.agent):
+            source, found.learned = await self._episodes(config)
+            learning = Parts(config.learning)
+            ranking = Parts(config.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
+            if ranking.embedder.spec != learning.embedder.spec:
+                raise ConfigError(
+                    f"the arm {config.arm.name!r} learns and acts with other embeddings: name one model.embedder"
+                )
+        for seed in self.ablation.seeds:
+            values, key = None, str(config.arm.agent)
+            if config.acting.reads_q(config.arm.agent):
+                values, key = self._learn(learning, source, found.learned, seed)
+                found.values.append(key)
+                if self._rank and self.ablation.dev_tasks:
+                    found.ranked.append(await self._rank(self, ranking, values))
+            if self.ablation.test_tasks:
+                found.played.append(await self._play(config, key, values, seed))
+        return found
+
+    async def _episodes(self, config: ArmConfig) -> tuple[Store, list[EpisodeSummary]]:
+        """What the arm learns from, and where it is stored."""
+        if config.collecting is None:
+            source = self.sources.of(config)
+            passes = [source.summaries(run=run) for run in config.data.runs]
+        else:
+            parts, source = Parts(config.collecting), self.store
+            run, repeats = f"data-{key_of(facts_of(parts, 'train'))}", config.collecting.seed_runs
+            async with open_world(parts) as world:
+                passes = [await collect(parts, world, source, run, "explore", self.console, repeats=repeats)]
+        return source, choose(passes, config)
+
+    def _learn(
+        self, parts: Parts, source: Store, learned: Sequence[EpisodeSummary], seed: int
+    ) -> tuple[ValueModel, str]:
+        """The Q-function of a seed, and the name of its folder."""
+        config, spec = parts.settings.iql.model_copy(update={"seed": seed}), parts.embedder.spec
+        origin = Origin.of(parts, learned, config)
+        key = key_of(origin.identity)
+        out = self.out / "q" / key
+
+        def read() -> TrainingSet | None:
+            if is_learned(out, origin, self.console):
+                return None
+            data = key_of({"episodes": origin.identity["episodes"], "embed": spec.hash})
+            if self._last is None or self._last[0] != data:
+                wanted = {episode.id for episode in learned}
+                runs = dict.fromkeys(episode.run for episode in learned)
+                episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
+                self._last = data, transitions_of(parts, episodes, source, self.sources.vectors(spec), self.console)
+            return TrainingSet(origin, self._last[1])
+
+        learn(read, config, out, self.console)
+        return load_value(out, embed=spec), key
+
+    async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
+        """Held-out test tasks, with draws of the seed's own."""
+        parts = Parts(config.acting.model_copy(update={"seed": seed}))
+        facts = {
+            **facts_of(parts, "test"),
+            "q": key,
+            "beta": parts.settings.beta,
+            "beams": parts.settings.model.beams,
+            "search": search_settings(parts, "mcts"),
+        }
+        async with open_world(parts) as world:
+            return await collect(
+                parts,
+                world,
+                self.store,
+                f"test-{key_of(facts)}",
+                config.arm.agent,
+                self.console,
+                repeats=self.ablation.passes,
+                values=values,
+                split="test",
+                limit=self.ablation.test_tasks,
+            )
+
+
+def facts_of(parts: Parts, split: Split) -> dict[str, JsonValue]:
+    """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
+    suite = parts.settings.suite.selection()
+    weights = parts.model.revision if parts.settings.chat is None else None
+    return {**run_config(parts, split), "tasks": suite, "prompts": parts.prompts, "weights": weights}
+
+
+def key_of(facts: Mapping[str, JsonValue | Sequence[str]]) -> str:
+    """A name that is equal where all facts are, 12 hex digits."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]

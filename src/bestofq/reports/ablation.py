@@ -1,0 +1,225 @@
+"""An ablation's arms side by side: right choices on stored steps, success on held-out tasks, differences to the first
+arm (Best-of-Q, Tables 4 and 10 to 12, Figs. 4 and 8)."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from bestofq.core.noun import Noun
+from bestofq.core.protocols import Rated
+from bestofq.reports import stats
+from bestofq.reports.charts import bars_svg
+from bestofq.reports.figures import CurvePoint, learning_curve_svg
+from bestofq.reports.recall import recall, right_tally
+from bestofq.reports.stats import Difference, Estimate, Interval, Measure
+from bestofq.reports.success import attempts_of
+from bestofq.reports.table import Column, Row, Table
+from bestofq.store.records import EpisodeSummary
+
+
+class ArmResult(Protocol):
+    """What became of an arm; what there is a seed of, in the seeds' order."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def learned(self) -> Sequence[EpisodeSummary]:
+        """The episodes that Q learned from."""
+        ...
+
+    @property
+    def values(self) -> Sequence[str]:
+        """Names of its Q-functions; none: its agent has none."""
+        ...
+
+    @property
+    def ranked(self) -> Sequence[Sequence[Rated]]:
+        """Dev steps, rated, with what Q would have chosen there."""
+        ...
+
+    @property
+    def played(self) -> Sequence[Sequence[EpisodeSummary]]:
+        """Episodes on test tasks."""
+        ...
+
+
+class ArmRow(Noun):
+    """One arm, measured. Shares lie in [0, 1], intervals are over tasks; None where it was not measured."""
+
+    name: str
+    episodes: int | None  # that Q learned from
+    successes: int | None
+    transitions: int | None
+    values: tuple[str, ...]  # Q-functions, one a seed
+    right: Measure | None  # a right candidate ranked first, of the contested dev steps: right ones and others
+    right_by_seed: tuple[float | None, ...]
+    right_difference: Difference | None
+    first: float | None  # the proposer's first is right there
+    chance: float | None  # a uniform choice is
+    contested: int | None
+    success: Estimate | None  # over passes
+    interval: Interval | None
+    steps_for_success: Estimate | None
+    difference: Difference | None
+    tasks: int | None
+    passes: int | None
+    runs: tuple[str, ...]  # of the test episodes
+
+    @property
+    def rate(self) -> Measure | None:
+        """Success with its interval."""
+        return Measure(value=self.success.mean, interval=self.interval) if self.success else None
+
+    @property
+    def by_seed(self) -> str | None:
+        """The right choices of each Q-function, in %."""
+        return ", ".join("–" if right is None else f"{100 * right:.1f}" for right in self.right_by_seed) or None
+
+    @property
+    def played(self) -> str | None:
+        """Its test episodes in words."""
+        return f"{self.tasks} × {self.passes}" if self.tasks else None
+
+
+def results_of(measured: Sequence[ArmResult]) -> list[ArmRow]:
+    """The arms' numbers; differences are to the first."""
+    first = measured[0]
+    return [_result(arm, None if arm is first else first) for arm in measured]
+
+
+def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
+    learned = bool(arm.values)
+    steps = [step for seed in arm.ranked for step in seed]
+    counted = recall(arm.name, steps) if steps else None
+    contested = bool(counted and counted.contested)
+    attempts = attempts_of(episode for some in arm.played for episode in some)
+    theirs = attempts_of(episode for some in first.played for episode in some) if first else []
+    success = stats.success_rate(attempts) if attempts else None
+    return ArmRow(
+        name=arm.name,
+        episodes=len(arm.learned) if learned else None,
+        successes=sum(e.success for e in arm.learned) if learned else None,
+        transitions=sum(e.steps for e in arm.learned) if learned else None,
+        values=tuple(arm.values),
+        right=stats.ratio(right_tally(steps), span=stats.UNIT) if contested else None,
+        right_by_seed=tuple(stats.ratio(right_tally(seed), resamples=1).value for seed in arm.ranked)
+        if contested
+        else (),
+        right_difference=(
+            stats.paired_ratio(
+                right_tally(steps), right_tally([step for seed in first.ranked for step in seed]), span=stats.SIGNED
+            )
+            if contested and first and first.ranked
+            else None
+        ),
+        first=_kept(counted.regret_first) if counted else None,
+        chance=_kept(counted.regret_chance) if counted else None,
+        contested=counted.contested // len(arm.ranked) if counted else None,
+        success=success,
+        interval=stats.success_interval(attempts) if attempts else None,
+        steps_for_success=stats.steps_for_success(attempts) if attempts else None,
+        difference=stats.paired_difference(attempts, theirs) if attempts and theirs else None,
+        tasks=len({attempt.task for attempt in attempts}) if attempts else None,
+        passes=success.runs if success else None,
+        runs=tuple(dict.fromkeys(episode.run for some in arm.played for episode in some)),
+    )
+
+
+def _kept(regret: Measure) -> float | None:
+    return None if regret.value is None else 1 - regret.value
+
+
+def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:
+    """A row an arm. What no arm has, or all have alike, is no column; the latter is said in the notes."""
+    columns = (
+        Column(name="arm"),
+        Column(name="learned from"),
+        Column(name="right choice", percent=True),
+        Column(name="by seed"),
+        Column(name="difference", percent=True, signed=True),
+        Column(name="proposer's first", percent=True),
+        Column(name="chance", percent=True),
+        Column(name="success", percent=True),
+        Column(name="± over passes", percent=True),
+        Column(name="steps for success"),
+        Column(name="difference of success", percent=True, signed=True),
+        Column(name="tasks × passes"),
+    )
+    cells = [
+        (
+            *(row.name, row.episodes, row.right, row.by_seed, row.right_difference, row.first, row.chance),
+            *(row.rate, row.success.error if row.success else None),
+            *(row.steps_for_success.mean if row.steps_for_success else None, row.difference),
+            row.played,
+        )
+        for row in rows
+    ]
+    alike = {"proposer's first", "chance", "tasks × passes"} if _same_steps(rows) and _same_tasks(rows) else set()
+    shown = [
+        i for i, column in enumerate(columns) if column.name not in alike and any(row[i] is not None for row in cells)
+    ]
+    return Table(
+        name="ablation",
+        title=title,
+        columns=tuple(columns[i] for i in shown),
+        rows=tuple(Row(cells=tuple(row[i] for i in shown)) for row in cells),
+        notes=tuple(_notes(rows)),
+    )
+
+
+def _same_steps(rows: Sequence[ArmRow]) -> bool:
+    return len({(row.first, row.chance, row.contested) for row in rows if row.contested}) < 2
+
+
+def _same_tasks(rows: Sequence[ArmRow]) -> bool:
+    return len({row.played for row in rows}) == 1
+
+
+def _notes(rows: Sequence[ArmRow]) -> list[str]:
+    notes = [
+        "In brackets the 95 % bootstrap interval over tasks, which says nothing about other seeds; differences are to "
+        "the first arm, paired by task."
+    ]
+    ranked = [row for row in rows if row.contested]
+    if ranked:
+        counts = sorted({row.contested for row in ranked if row.contested})
+        said = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+        notes.append(
+            f"Right choice: of {said} stored dev steps that held right and wrong candidates, those at which Q ranks a "
+            f"right one first, by the suite's oracle; over the Q-functions of all seeds."
+        )
+        first, chance = ranked[0].first, ranked[0].chance
+        if _same_steps(rows) and _same_tasks(rows) and first is not None and chance is not None:
+            notes.append(
+                f"At these the proposer's first is right in {100 * first:.1f} %, a uniform choice in "
+                f"{100 * chance:.1f} %."
+            )
+    if rows[0].played:
+        each = f": {rows[0].played}" if _same_tasks(rows) else ""
+        notes.append(f"Success on held-out test tasks (tasks × passes{each}).")
+    return notes
+
+
+def ablation_pictures(title: str, rows: Sequence[ArmRow]) -> dict[str, str]:
+    """By file name: bars of what was measured; a curve where arms learned from three numbers of episodes or more."""
+    found: dict[str, str] = {}
+    ranked = [(row.name, row.right) for row in rows if row.right]
+    if ranked:
+        first = next(row.first for row in rows if row.right)
+        references = [("the proposer's first:", first)] if _same_steps(rows) and first is not None else []
+        found["ranking.svg"] = bars_svg(ranked, title=f"{title}: right choices", references=references)
+    played = [(row.name, row.rate) for row in rows if row.rate]
+    if played:
+        found["success.svg"] = bars_svg(played, title=f"{title}: success")
+    points = [_point(row, row.success, row.interval) for row in rows if row.episodes and row.success and row.interval]
+    if len({point.episodes for point in points}) > 2:
+        base = next((row for row in rows if not row.values and row.success), None)
+        level, name = (base.success.mean, base.name) if base and base.success else (None, "")
+        found["curve.svg"] = learning_curve_svg(points, baseline=level, baseline_name=name)
+    return found
+
+
+def _point(row: ArmRow, success: Estimate, bounds: Interval) -> CurvePoint:
+    return CurvePoint(
+        episodes=row.episodes or 0, success=success.mean, low=bounds.low, high=bounds.high, successes=row.successes
+    )

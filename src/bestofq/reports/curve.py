@@ -1,0 +1,43 @@
+"""The learning curve of Best-of-Q's recipe (Best-of-Q, Figs. 4 and 8) from its runs in a store."""
+
+from collections.abc import Sequence
+
+from bestofq.reports import stats
+from bestofq.reports.figures import CurvePoint
+from bestofq.reports.q_functions import BASELINE
+from bestofq.reports.success import attempts_of
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
+from bestofq.store.store import Store
+
+
+def dev_curve(store: Store) -> list[CurvePoint]:
+    """Success of each Q-function on dev tasks against the episodes it learned from (Fig. 4); where no dev pass was
+    made, on the training tasks of the next cycle. Empty for a store without the recipe's runs."""
+    names = {run.name for run in store.runs()}
+    points: list[CurvePoint] = []
+    seen = won = 0
+    for cycle in range(len(names)):
+        learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
+        seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
+        measured = next((name for name in (dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
+        episodes = store.summaries(run=measured, agent="best-of-q") if measured else []
+        if not episodes:
+            break
+        bounds = stats.success_interval(attempts_of(episodes))
+        points.append(
+            CurvePoint(episodes=seen, successes=won, success=success_rate(episodes), low=bounds.low, high=bounds.high)
+        )
+    return points
+
+
+def dev_base(store: Store) -> tuple[str, float] | None:
+    """Prompting on the curve's dev tasks, and its success; None where no such pass was made."""
+    episodes = store.summaries(run=DEV_BASE, agent=BASELINE)
+    return (BASELINE, success_rate(episodes)) if episodes else None
+
+
+def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
+    """Share of successful episodes among those whose outcome tells, in [0, 1]."""
+    told = [episode for episode in episodes if episode.told]
+    return sum(episode.success for episode in told) / len(told)

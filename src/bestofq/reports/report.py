@@ -1,0 +1,95 @@
+"""Every table and figure of some runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bestofq.reports.costs import agent_costs, price_table
+from bestofq.reports.diagnosis import DEFAULTS, Figure, Options, diagnose
+from bestofq.reports.domains import domain_results, domain_table
+from bestofq.reports.figures import CurvePoint, learning_curve_svg, pareto_svg, success_bars_svg
+from bestofq.reports.origin import Origin, origins, search_origin
+from bestofq.reports.rows import EVERYTHING, Selection, read_rows
+from bestofq.reports.searches import search_rows, search_table, telling_trees
+from bestofq.reports.success import Source, agent_results, success_table
+from bestofq.reports.table import Table
+from bestofq.reports.trees import search_tree_svg
+from bestofq.store.store import Store
+
+DOMAINS = 200  # with more the table of domains is left out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Every table and figure of some episodes, the headline first, of a `selection` and made with `options`."""
+
+    tables: Sequence[Table]
+    figures: Sequence[Figure]
+    made: Mapping[str, Origin]  # by row
+    sources: Sequence[Source]  # the runs that were read
+    selection: Selection
+    options: Options
+
+
+def gather(store: Store, selection: Selection = EVERYTHING, options: Options = DEFAULTS) -> Report:
+    """Every table and figure of the selection. DataError as `agent_results`, InputError as `diagnose`."""
+    of_runs = {run.name: run for run in store.runs() if selection.runs is None or run.name in selection.runs}
+    searches = search_rows(store, list(of_runs), alpha=options.alpha, threshold=options.threshold)
+    searched = {row.run: search_origin(of_runs[row.run]) for row in searches}
+    search_tables = [search_table(searches, searched)] if searched else []
+    trees = _trees(store, list(searched), options)
+    by_search = {f"searches of {run}": one for run, one in searched.items()}
+    if searched and not any(store.summaries(run=run) for run in of_runs):
+        return Report(
+            tables=search_tables, figures=trees, made=by_search, sources=(), selection=selection, options=options
+        )
+    results = agent_results(store, selection)
+    names = [row.agent for row in results.rows]
+    rows, finished = read_rows(store, selection)
+    episodes = [episode for episode in finished if episode.agent in names]
+    known = origins(store, episodes)
+    made = {name: known[name] for name in names}
+    shown = replace(selection, agents=names)
+    read = replace(selection, runs=[source.run for source in results.sources], agents=rows.agents(names))
+    costs = agent_costs(store, read, prices=options.prices)
+    domains = domain_results(store, shown)
+    more = diagnose(store, episodes, made, results.baseline, options)
+    tables = [success_table(results, made)]
+    tables += [domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []
+    figures = [
+        Figure(name="success", caption="Success of each agent", svg=success_bars_svg(results)),
+        Figure(name="pareto", caption="Success against cost (Fig. 2)", svg=pareto_svg(costs)),
+    ]
+    if options.curve:
+        figures += _curves(options.curve, options.curve_baseline)
+    prices_of = [price_table(options.prices)] if options.prices else []
+    return Report(
+        tables=[*tables, *more.tables, *prices_of, *search_tables],
+        figures=[*figures, *more.figures, *trees],
+        made=made | by_search,
+        sources=results.sources,
+        selection=selection,
+        options=options,
+    )
+
+
+def _trees(store: Store, runs: Sequence[str], options: Options) -> list[Figure]:
+    told = telling_trees(store, runs, options.max_trees, alpha=options.alpha, threshold=options.threshold)
+    return [
+        Figure(
+            name=f"tree-{run}-{tree.task.id}",
+            caption=f"Search tree (Agent Q, 5.1): {tree.task.id}, {tree.visits[0]} rollouts, run {run}",
+            svg=search_tree_svg(tree, alpha=options.alpha, threshold=options.threshold),
+            wide=True,
+        )
+        for run, tree in told
+    ]
+
+
+def _curves(curve: Sequence[CurvePoint], baseline: tuple[str, float] | None) -> list[Figure]:
+    name, level = baseline or ("", None)
+    drawn = learning_curve_svg(curve, baseline=level, baseline_name=name)
+    found = [Figure(name="curve", caption="Success by episodes learned from (Fig. 4)", svg=drawn)]
+    if all(point.successes is not None for point in curve):
+        drawn = learning_curve_svg(curve, baseline=level, baseline_name=name, by="successes")
+        found.append(Figure(name="curve-successes", caption="Success by successful episodes (Fig. 8)", svg=drawn))
+    return found

@@ -1,0 +1,262 @@
+"""Getting back to a page of the tree (Agent Q, 5.1.2) in the cheapest way the environment allows, and what rollouts
+that are under way at once in one tree must know of each other."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import get_args
+
+from bestofq.core.actions import Action, Targeted, action_text
+from bestofq.core.decision import StepResult
+from bestofq.core.errors import BestOfQError
+from bestofq.core.irreversible import element_of
+from bestofq.core.observation import Element, Observation, Point, Task
+from bestofq.core.protocols import Checkpointable, Env
+from bestofq.core.tree import BacktrackCost, Way
+from bestofq.search.config import SearchConfig
+from bestofq.search.tree import Move, MutableTree
+
+WAYS: tuple[Way, ...] = get_args(Way)
+ALIKE = 0.9  # share of elements that two looks at one page have in common, at least
+Irreversible = Callable[[Observation, Action], bool]
+
+
+class DivergedError(BestOfQError):
+    """A page, or an element of it, was not found again where its actions led before."""
+
+
+def same_page(before: Observation, now: Observation) -> bool:
+    """Whether two observations are of one page: the same address, and nearly the same elements (a clock, an
+    advertisement may differ)."""
+    if before.url != now.url:
+        return False
+    a, b = ({(e.role, e.name, e.value, e.states) for e in o.elements} for o in (before, now))
+    return len(a & b) >= ALIKE * len(a | b)
+
+
+def find_again(action: Action, before: Observation, now: Observation) -> Action:
+    """`action`, chosen on the page `before`, for the same element of the page `now`, whatever its number there: the
+    one of the same role and name, and of several such the one in the same position among them.
+
+    DivergedError where the page has no such element, or another number of them.
+    """
+    if not isinstance(action, Targeted) or action.target is not None:
+        return action
+    element = element_of(action, before)
+    if element is None:
+        if element_of(action, now) is not None:
+            raise DivergedError(f"nothing was there on {before.url}, and now something is")
+        return action
+    alike, found = _alike(element, before), _alike(element, now)
+    if len(found) != len(alike):
+        named = f"{element.role} {element.name!r}"
+        raise DivergedError(f"{before.url} had {len(alike)} of {named}, and now has {len(found)}")
+    again = found[alike.index(element)]
+    if action.mark is not None:
+        return action.model_copy(update={"mark": again.mark})
+    assert action.point is not None
+    if element.box is None or again.box is None:
+        raise DivergedError(f"the position of {again.role} {again.name!r} on {now.url} is not known")
+    x, y = again.box.x - element.box.x + action.point.x, again.box.y - element.box.y + action.point.y
+    moved = action.model_copy(update={"point": Point(x, y)})
+    if element_of(moved, now) != again:
+        raise DivergedError(f"{again.role} {again.name!r} on {now.url} is under something else")
+    return moved
+
+
+def _alike(element: Element, page: Observation) -> list[Element]:
+    return [other for other in page.elements if (other.role, other.name) == (element.role, element.name)]
+
+
+@dataclass
+class Costs:
+    """Ways back so far: how many, and the seconds they took."""
+
+    count: dict[Way, int] = field(default_factory=lambda: dict.fromkeys(WAYS, 0))
+    seconds: dict[Way, float] = field(default_factory=lambda: dict.fromkeys(WAYS, 0.0))
+    diverged: int = 0
+
+    def add(self, way: Way, count: int, seconds: float) -> None:
+        self.count[way] += count
+        self.seconds[way] += seconds
+
+    def to_tuple(self) -> tuple[BacktrackCost, ...]:
+        """As a tree keeps them."""
+        return tuple(BacktrackCost(way=w, count=self.count[w], seconds=round(self.seconds[w], 4)) for w in WAYS)
+
+
+@dataclass
+class Slot:
+    """An environment, the node it stands at (None: unknown), and what it shows there."""
+
+    env: Env
+    at: int | None = None
+    page: Observation | None = None
+
+
+class EnvPool:
+    """The environments of one tree: as many as rollouts run at once, made when first needed.
+
+    Where an environment is `Checkpointable`, what it saved is good in each of them. Elsewhere the actions from the
+    start are carried out again. Each page on the way is compared with the one before, each element found again by what
+    it is, and what is `irreversible` on the page as it is now is not carried out.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[[], Awaitable[Env]],
+        task: Task,
+        config: SearchConfig,
+        irreversible: Irreversible = lambda observation, action: False,
+    ) -> None:
+        self._make_env = make_env
+        self._task = task
+        self._sandboxed = config.sandboxed
+        self._irreversible = irreversible
+        self._free: list[Slot] = []
+        self._room = asyncio.Semaphore(config.parallel)
+        self._saved: dict[int, object] = {}
+        self.costs = Costs()
+
+    @asynccontextmanager
+    async def borrow(self) -> AsyncIterator[Slot]:
+        async with self._room:
+            slot = self._free.pop() if self._free else Slot(await self._make_env())
+            try:
+                yield slot
+            except BaseException:
+                slot.at = None
+                raise
+            finally:
+                self._free.append(slot)
+
+    async def start(self) -> Observation:
+        """What is seen where the episode starts, which is the root unless the agent has acted before."""
+        async with self.borrow() as slot:
+            started = time.perf_counter()
+            page = slot.page = await slot.env.reset(self._task, seed=self._task.seed)
+            await self.save(slot, 0)
+            self.costs.add("replayed", 1, time.perf_counter() - started)
+            return page
+
+    async def save(self, slot: Slot, node: int) -> None:
+        """Note that the environment stands at `node` now, and how to come back where it can."""
+        slot.at = node
+        if isinstance(slot.env, Checkpointable):
+            self._saved[node] = await slot.env.save()
+
+    async def reach(self, slot: Slot, tree: MutableTree, node: int) -> None:
+        """Put the environment at a node that was seen.
+
+        DivergedError, and the node is pruned, where a page on the way, or this one, is another now. The environment's
+        own errors otherwise.
+        """
+        started = time.perf_counter()
+        way: Way = "stayed"
+        try:
+            if slot.at == node:
+                pass
+            elif isinstance(slot.env, Checkpointable) and node in self._saved:
+                way = "restored"
+                slot.page = await slot.env.restore(self._saved[node])
+            else:
+                way = "replayed"
+                await self._replay(slot, tree.moves(node))
+            self.costs.add(way, 1, time.perf_counter() - started)
+            before = tree.seen[node]
+            if before is None or slot.page is None or not same_page(before, slot.page):
+                raise DivergedError(f"{before and before.url} shows {slot.page and slot.page.url} now")
+        except DivergedError:
+            self.costs.diverged += 1
+            tree.ending[node] = "pruned"
+            raise
+        if way == "replayed":
+            await self.save(slot, node)
+        slot.at = node
+
+    async def _replay(self, slot: Slot, moves: list[Move]) -> None:
+        slot.page = await slot.env.reset(self._task, seed=self._task.seed)
+        for number, move in enumerate(moves, 1):
+            result = await self._step(slot, move)
+            if (result.terminated or result.truncated) and number < len(moves):
+                raise DivergedError(f"the episode ended after {number} of {len(moves)} actions that did not end it")
+
+    async def carry_out(self, slot: Slot, tree: MutableTree, node: int) -> StepResult:
+        """Carry out the action that leads to `node`, from its parent. DivergedError, and the node is pruned, where that
+        page is another now."""
+        try:
+            return await self._step(slot, tree.move(node))
+        except DivergedError:
+            tree.ending[node] = "pruned"
+            raise
+
+    async def _step(self, slot: Slot, move: Move) -> StepResult:
+        """Carry out an action on the page as it is now. DivergedError, and nothing is done, where it is another page
+        than the one that the action was chosen on, has no such element, or the action seems irreversible there."""
+        page, slot.at = slot.page, None
+        if move.page is None or page is None or not same_page(move.page, page):
+            raise DivergedError(f"{page and page.url} is not the page that {move.action.kind} was chosen on")
+        action = find_again(move.action, move.page, page)
+        if self.unsafe(page, action):
+            raise DivergedError(f"{action_text(action, page.elements)} on {page.url} seems irreversible")
+        result = await slot.env.step(action)
+        slot.page = result.observation
+        return result
+
+    def unsafe(self, page: Observation, action: Action) -> bool:
+        """Whether the action must not be carried out on the page: it seems irreversible, and this is no sandbox."""
+        return not self._sandboxed and self._irreversible(page, action)
+
+    async def close(self) -> None:
+        """Once no rollout is under way."""
+        while self._free:
+            await self._free.pop().env.close()
+        self._saved.clear()
+
+
+class Path(list[int]):
+    """The nodes of a rollout, from its start. While it is under way each has one more visit that brought nothing
+    (virtual loss)."""
+
+    def __init__(self, tree: MutableTree) -> None:
+        self._tree = tree
+
+    def __enter__(self) -> "Path":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self:
+            self._tree.remove_virtual_loss(node)
+
+    def append(self, node: int) -> None:
+        self._tree.add_virtual_loss(node)
+        super().append(node)
+
+
+class InFlight:
+    """The rollouts under way in one tree: none carries out an action that another is carrying out."""
+
+    def __init__(self) -> None:
+        self._reached: dict[int, asyncio.Event] = {}
+        self.expanding: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def wait(self, node: int) -> None:
+        """Until nobody is on the way to the node."""
+        while node in self._reached:
+            await self._reached[node].wait()
+
+    @contextmanager
+    def on_the_way(self, node: int) -> Iterator[None]:
+        """Others wait until the node was `reached`, or could not be."""
+        self._reached[node] = asyncio.Event()
+        try:
+            yield
+        finally:
+            self.reached(node)
+
+    def reached(self, node: int) -> None:
+        if event := self._reached.pop(node, None):
+            event.set()

@@ -1,0 +1,146 @@
+"""Search at inference as a scorer (Agent Q, 5.1 and 6.2): candidates are worth what rollouts through them brought."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+
+from bestofq.core.actions import identity
+from bestofq.core.decision import Candidate, Proposal, Scores, State
+from bestofq.core.observation import Observation
+from bestofq.core.protocols import Env, Judge, Proposer, Scorer
+from bestofq.search.backtracking import EnvPool, Irreversible, same_page
+from bestofq.search.config import SearchConfig
+from bestofq.search.mcts import Search
+from bestofq.search.tree import Move, MutableTree
+
+TREES = 256  # episodes in flight whose trees are kept
+_Key = tuple[str, int]  # of an episode: its task and seed
+
+
+class TreeScorer:
+    """Q̃ of each candidate after the configured rollouts in environments of its own, never in the agent's.
+
+    An episode keeps its tree from step to step: what was found below the action taken is not searched again, and a
+    step's rollouts are those that are missing. The agent's own environment is only ever compared with the tree: where
+    its page is not the one that the tree has there, a new tree begins.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[[], Awaitable[Env]],
+        *,
+        proposer: Proposer,
+        ranker: Scorer | None,
+        config: SearchConfig,
+        irreversible: Irreversible = lambda observation, action: False,
+        judge: Judge | None = None,
+    ) -> None:
+        self._make_env = make_env
+        self._proposer = proposer
+        self._ranker = ranker
+        self._config = config
+        self._irreversible = irreversible
+        self._judge = judge
+        self._searches: OrderedDict[_Key, Search] = OrderedDict()
+        self._pages: OrderedDict[_Key, list[Observation]] = OrderedDict()  # that each episode has been on
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
+        search, node = await self._search_at(state)
+        tree = search.tree
+        search.usage.clear()
+        search.start = node
+        if not search.enough(node):
+            if not tree.expanded[node]:
+                await search.offer(node, state, candidates)
+            await search.run(self._config.iterations - tree.visits[node])
+        children = [tree.child(node, candidate) for candidate in candidates]
+        values = tuple(tree.value[child] + 1e-6 * (tree.prior[child] or 0.0) for child in children)
+        return Scores(
+            values=values,
+            state_value=tree.value[node],
+            checkpoint=search.checkpoint,
+            visits=tuple(tree.visits[child] for child in children),
+            feedback=None if self._ranker is None else tuple(tree.prior[child] for child in children),
+            usage=tuple(search.usage),
+        )
+
+    def found(self, state: State) -> tuple[Candidate, ...]:
+        """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
+        search = self._searches.get(_key(state))
+        node = None if search is None else _node_of(search, state)
+        if search is None or node is None or not search.enough(node):
+            return ()
+        tree = search.tree
+        return tuple(c for n in tree.children[node] if tree.visits[n] and (c := tree.candidate[n]) is not None)
+
+    async def close(self) -> None:
+        """Close the environments of all trees."""
+        self._pages.clear()
+        while self._searches:
+            await self._searches.popitem()[1].envs.close()
+
+    async def _search_at(self, state: State) -> tuple[Search, int]:
+        """The search of the state's episode, and the node at which the agent is now."""
+        key = _key(state)
+        pages = self._pages.pop(key, [])[: len(state.decisions)]
+        search = self._searches.pop(key, None)
+        node = None if search is None else _node_of(search, state)
+        if search is None or node is None:
+            if search is not None:
+                await search.envs.close()
+            search, node = self._begin(state, pages), 0
+        self._searches[key] = search
+        self._pages[key] = [*pages, state.observation.model_copy(update={"screenshot": None})]
+        while len(self._searches) > TREES:
+            self._pages.popitem(last=False)
+            await self._searches.popitem(last=False)[1].envs.close()
+        return search, node
+
+    def _begin(self, state: State, pages: Sequence[Observation]) -> Search:
+        known = pages if len(pages) == len(state.decisions) else [None] * len(state.decisions)
+        before = [Move(page, of.candidate.action) for page, of in zip(known, state.decisions, strict=True)]
+        return Search(
+            MutableTree(state.task, state.observation, before=before),
+            state,
+            EnvPool(self._make_env, state.task, self._config, self._irreversible),
+            proposer=self._proposer,
+            ranker=self._ranker,
+            config=self._config,
+            judge=self._judge,
+        )
+
+
+class FoundProposer:
+    """Offers what a search has found, where that is enough; elsewhere asks another proposer, the model."""
+
+    def __init__(self, scorer: TreeScorer, proposer: Proposer) -> None:
+        self._scorer = scorer
+        self._proposer = proposer
+
+    async def propose(self, state: State, n: int) -> Proposal:
+        if found := self._scorer.found(state):
+            return Proposal(candidates=found, usage=())
+        return await self._proposer.propose(state, n)
+
+
+def _key(state: State) -> _Key:
+    return state.task.id, state.seed
+
+
+def _node_of(search: Search, state: State) -> int | None:
+    """The node at which the agent is now, None where the tree does not know it."""
+    tree, before = search.tree, len(search.state.decisions)
+    if state.decisions[:before] != search.state.decisions:
+        return None
+    node = 0
+    for decision in state.decisions[before:]:
+        action = identity(decision.candidate.action)
+        follows = (n for n in tree.children[node] if (c := tree.candidate[n]) and identity(c.action) == action)
+        found = next(follows, None)
+        if found is None:
+            return None
+        node = found
+    seen = tree.seen[node]
+    if seen is None or tree.ending[node] != "open" or not same_page(seen, state.observation):
+        return None
+    return node

@@ -1,0 +1,232 @@
+"""`bestofq ablation`, small, with the shipped pocket model: what it measures, shares, goes on with and refuses."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from bestofq.cli.ablation import read_ablation
+from bestofq.cli.commands import app
+from bestofq.core.errors import ConfigError, DataError
+from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.models.local import SHIPPED
+from bestofq.recipes.best_of_q import collect
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import BestOfQSettings
+from bestofq.recipes.worlds import open_world
+from bestofq.store.store import Store
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENTS, HOW_TO = ROOT / "experiments", ROOT / "docs" / "how-to.md"
+HEAD = """
+title = "Expectile"
+question = "How high?"
+minutes = 1
+config = "config.toml"
+set = { iql.steps = 5, iql.network.hidden = [16] }
+seeds = [0, 1]
+test_tasks = 2
+
+[data]
+store = "STORE"
+made_by = "make experiment"
+"""
+BASE = '[[arm]]\nname = "0.7"\n'
+HIGH = '[[arm]]\nname = "0.9"\nlearn = { iql.expectile = 0.9 }\n'
+OWN = """[[arm]]
+name = "own episodes, fewer candidates"
+collect = { epsilon = 0.25, seed_runs = 1, suite.train_tasks = 7 }
+act = { n_candidates = 2 }
+"""
+PROMPTING = '[[arm]]\nname = "prompting"\nagent = "prompting"\n'
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a pass over 8 training tasks, and one over a test task."""
+    folder = tmp_path_factory.mktemp("collected")
+
+    async def fill() -> None:
+        parts = Parts(BestOfQSettings(suite=WebShopSettings(train_tasks=8)))
+        async with open_world(parts) as world:
+            with Store.open(folder) as store:
+                await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)
+                await collect(
+                    parts, world, store, "eval", "prompting", Console(quiet=True), repeats=1, split="test", limit=1
+                )
+
+    asyncio.run(fill())
+    return folder
+
+
+def write(folder: Path, stored: Path, *arms: str, head: str = HEAD) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.toml").write_text("[iql]\nbatch_size = 8\nprecision = 'fp32'\n[iql.network]\nproject = 'none'\n")
+    file = folder / "study.toml"
+    file.write_text(head.replace("STORE", str(stored)) + "".join(arms), "utf-8")
+    return file
+
+
+def run(file: Path, out: Path) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["ablation", str(file), "--out", str(out)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    result: dict[str, Any] = json.loads((file.parent / "result.json").read_text("utf-8"))
+    return result
+
+
+def kept(out: Path) -> tuple[set[str], dict[str, int]]:
+    """Episodes and Q-functions, by what changes when they are made again."""
+    with Store.open(out, read_only=True) as store:
+        return {e.id for e in store.summaries()}, {q.name: q.stat().st_mtime_ns for q in (out / "q").iterdir()}
+
+
+def test_an_ablation_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path: Path, stored: Path) -> None:
+    first = run(write(tmp_path / "small", stored, BASE, HIGH), tmp_path / "out")
+    before = kept(tmp_path / "out")
+    with Store.open(stored, read_only=True) as store:
+        assert {r.name for r in store.runs()} == {"seed", "eval"}  # only read
+        seen = store.summaries(run="seed")
+    file = write(tmp_path / "all", stored, BASE, HIGH, OWN, PROMPTING)
+    result = run(file, tmp_path / "out")
+    assert result["arms"][:2] == first["arms"]
+    episodes, values = kept(tmp_path / "out")
+    assert before[0] < episodes
+    assert {name: values[name] for name in before[1]} == before[1]
+    run(file, tmp_path / "out")
+    assert kept(tmp_path / "out") == (episodes, values)
+
+    base, high, own, prompting = result["arms"]
+    assert (base["episodes"], base["successes"]) == (8, sum(e.success for e in seen))
+    assert base["transitions"] == sum(e.steps for e in seen)
+    assert len(set(base["values"]) | set(high["values"]) | set(own["values"])) == 6
+    assert (own["episodes"], prompting["episodes"]) == (7, None)
+    assert base["difference"] is None
+    assert high["difference"]["tasks"] == 2
+    assert [arm["tasks"] * arm["passes"] for arm in result["arms"]] == [4] * 4
+    with Store.open(tmp_path / "out", read_only=True) as store:
+        candidates = [
+            len(step.decision.candidates)
+            for run in own["runs"]
+            for episode in store.episodes(run=run)
+            for step in episode.steps
+        ]
+        assert {e.split for run in own["runs"] for e in store.summaries(run=run)} == {"test"}
+    assert max(candidates) == 2
+    table = (tmp_path / "all" / "table.md").read_text("utf-8")
+    assert "own episodes, fewer candidates | 7 |" in table
+    assert (tmp_path / "all" / "success.svg").read_text("utf-8").count("<rect") == 8
+    assert result["study"]["question"] == "How high?"
+    assert result["settings"]["iql"]["steps"] == 5
+
+
+def test_an_arm_learns_from_the_tasks_and_as_many_episodes_as_it_says(tmp_path: Path, stored: Path) -> None:
+    with Store.open(stored, read_only=True) as store:
+        won = next(e.slot.task for e in store.summaries(run="seed") if e.success)
+    most, one = "data = { episodes = 7 }", f'data = {{ tasks = "{won}, none*" }}'
+    arms = f'[[arm]]\nname = "most"\n{most}\n[[arm]]\nname = "one"\n{one}\n'
+    head = HEAD.replace("test_tasks = 2", "test_tasks = 0")
+    found = run(write(tmp_path, stored, arms, head=head), tmp_path / "out")["arms"]
+    assert [arm["episodes"] for arm in found] == [7, 1]
+    assert found[1]["successes"] == 1
+    assert found[0]["right"] is found[0]["success"] is None
+
+
+def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(tmp_path: Path, stored: Path) -> None:
+    model = tmp_path / "model"
+    model.symlink_to(SHIPPED["pocket"])
+    head = HEAD.replace("test_tasks = 2", "test_tasks = 1")
+    head = head.replace("seeds = [0, 1]", "seeds = [0]").replace("[16]", f"[16], model.path = '{model}'")
+    beams = (f'[[arm]]\nname = "{n}"\nagent = "beam"\nact = {{ model.beams = {n} }}\n' for n in (2, 3))
+    file = write(tmp_path / "study", stored, *beams, head=head)
+    before = [run for arm in run(file, tmp_path / "out")["arms"] for run in arm["runs"]]
+    model.unlink()
+    model.symlink_to(SHIPPED["pocket-web"])
+    after = [run for arm in run(file, tmp_path / "out")["arms"] for run in arm["runs"]]
+    assert len({*before, *after}) == 4
+    with Store.open(tmp_path / "out", read_only=True) as store:
+        assert {episode.run for episode in store.summaries()} == {*before, *after}
+
+
+@pytest.mark.parametrize(
+    ("arms", "error", "said"),
+    [
+        ('[[arm]]\nname = "a"\nlearn = { iql.expectil = 0.9 }\n', ConfigError, "'a'.*iql.expectil.*iql.expectile"),
+        ('[[arm]]\nname = "a"\nlern = { }\n', ConfigError, "no setting arm.0.lern"),
+        (BASE + BASE, ConfigError, "two arms are called '0.7'"),
+        ('[[arm]]\nname = "a"\ndata = { episodes = 9 }\n', DataError, "learn from 9 episodes .* there are 8"),
+        ('[[arm]]\nname = "a"\ndata = { runs = ["sed"] }\n', DataError, "no run 'sed'.*seed"),
+        ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
+        ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),
+        ('[[arm]]\nname = "a"\nlearn = { n_candidates = 5 }\n', DataError, "collected with n_candidates 3"),
+        ('[[arm]]\nname = "a"\nlearn = { chat.model = "m" }\n', DataError, "collected with chat None"),
+        ('[[arm]]\nname = "a"\ndata = { runs = ["eval"] }\n', DataError, "'eval', which is of the split test"),
+        ('[[arm]]\nname = "a"\nact = { model.embed_layer = 2 }\n', ConfigError, "other embeddings"),
+    ],
+    ids=[
+        *("setting", "field", "twice", "too few", "run", "store", "no store", "other policy", "other endpoint"),
+        *("test tasks", "other embedding"),
+    ],
+)
+def test_a_bad_ablation_is_told_in_a_sentence(
+    arms: str, error: type[Exception], said: str, tmp_path: Path, stored: Path
+) -> None:
+    with pytest.raises(error, match=said) as told:
+        run(write(tmp_path, stored, arms), tmp_path / "out")
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ("act = { suite.seed = 7 }", "'a' learns with suite.seed = 2026 and acts with 7: tasks and splits must be"),
+        ('agent = "random"\nact = { suite.data = "x" }', "'a' learns with suite.data = none and acts with x"),
+        (
+            "collect = { suite.seed = 7 }\nlearn = { suite.seed = 8 }",
+            "'a' collects with suite.seed = 7 and acts with 8",
+        ),
+    ],
+)
+def test_an_arm_acts_on_the_tasks_and_splits_it_learned_from(arm: str, said: str, tmp_path: Path, stored: Path) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"the arm {said}")):
+        read_ablation(write(tmp_path, stored, f'[[arm]]\nname = "a"\n{arm}\n'))
+    same = '[[arm]]\nname = "a"\ncollect = { suite.seed = 7 }\nact = { suite.only = "P1*", suite.env = "browser" }\n'
+    read_ablation(write(tmp_path, stored, same))
+
+
+def test_dev_tasks_need_an_oracle_which_the_library_has_not(tmp_path: Path, stored: Path) -> None:
+    file = write(tmp_path, stored, BASE, head=HEAD.replace("test_tasks = 2", "dev_tasks = 2"))
+    with pytest.raises(ConfigError, match=r"dev_tasks = 2 .*experiments ablation"):
+        run(file, tmp_path / "out")
+
+
+def test_a_seed_is_given_once(tmp_path: Path, stored: Path) -> None:
+    file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[1, 1]"))
+    with pytest.raises(ConfigError, match=r"a seed comes twice in \[1, 1\]"):
+        read_ablation(file)
+
+
+@pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*/study.toml")), ids=lambda file: file.parent.name)
+def test_the_studies_of_the_repository_are_understood(file: Path) -> None:
+    asked, configs = read_ablation(file)
+    assert len(configs) >= 3
+    said = f"About {asked.minutes} minutes on two cores"
+    readme = (file.parent / "README.md").read_text("utf-8")
+    assert said in " ".join(readme.split())
+    assert said in " ".join(file.read_text("utf-8").replace("\n# ", " ").split())
+    assert f"python -m experiments ablation experiments/{file.parent.name}/study.toml" in readme
+
+
+def test_the_ablation_in_the_how_to_is_understood(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```toml\n(title = .*?)^```$", HOW_TO.read_text("utf-8"), re.M | re.S)
+    (tmp_path / "webshop-pocket").mkdir()
+    (tmp_path / "webshop-pocket" / "config.toml").write_text("", "utf-8")
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.toml").write_text(text, "utf-8")
+    _, (base, higher, own) = read_ablation(tmp_path / "study" / "study.toml")
+    assert [arm.learning.iql.expectile for arm in (base, higher, own)] == [0.7, 0.9, 0.9]
+    assert (base.collecting, own.acting.n_candidates, own.learning.iql.steps) == (None, 5, 600)

@@ -1,0 +1,111 @@
+"""`bestofq train` as a process: killed, it continues bit for bit; by torchrun, two processes learn what one does."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.cli.config import load_config
+from bestofq.learning.checkpoint import CARD, load_networks, read_card
+from bestofq.recipes.best_of_q import collect
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.q_training import TRAINING
+from bestofq.recipes.settings import BestOfQSettings
+from bestofq.recipes.worlds import open_world
+from bestofq.store.store import Store
+
+STEPS = 600
+SETTINGS = (
+    f"iql.steps={STEPS}",
+    "iql.batch_size=8",
+    "iql.network.hidden=[16, 8]",
+    "iql.network.dropout=0",  # whose masks are each process's own
+    "iql.precision=fp32",
+)
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+Arguments = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("train")
+
+
+@pytest.fixture
+async def arguments(folder: Path) -> Arguments:
+    """The command's words, on a store with four episodes."""
+    if not (folder / "store").exists():
+        parts = Parts(load_config(BestOfQSettings, None, ["suite.train_tasks=4"]))
+        async with open_world(parts) as world:
+            with Store.open(folder / "store") as store:
+                await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)
+
+    def words(out: str, *more: str) -> list[str]:
+        settings = [word for setting in (*SETTINGS, *more) for word in ("--set", setting)]
+        return ["train", "--store", str(folder / "store"), "--out", str(folder / out), *settings]
+
+    return words
+
+
+def alone(words: list[str]) -> str:
+    done = CliRunner().invoke(app, words, catch_exceptions=False, env={"COLUMNS": "500"})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def started(words: list[str], *launcher: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *launcher, "-m", "bestofq.cli.main", *words],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture
+def killed(folder: Path, arguments: Arguments) -> Path:
+    """A training killed after some steps; beside it lies `through`, one that never stopped."""
+    out = folder / "killed"
+    if not out.exists():
+        alone(arguments("through"))
+        process = started(arguments("killed", "iql.checkpoint_seconds=0"))
+        try:
+            while not ((out / TRAINING / CARD).exists() and read_card(out / TRAINING).step >= 20):
+                assert process.poll() is None, process.communicate()[0]
+                time.sleep(0.002)
+        finally:
+            process.kill()
+            process.communicate()
+        assert not (out / CARD).exists()
+    return out
+
+
+def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path, arguments: Arguments) -> None:
+    out = shutil.copytree(killed, folder / "alone")
+    step = read_card(out / TRAINING).step
+    done = alone(arguments("alone"))
+    assert f"after step {step}" in done
+    assert not (out / TRAINING).exists()
+    assert read_card(out).weights == read_card(folder / "through").weights  # named by their hash
+
+
+def test_two_processes_continue_it_and_learn_what_one_does(folder: Path, killed: Path, arguments: Arguments) -> None:
+    out = shutil.copytree(killed, folder / "two")
+    launched = started(arguments("two"), *TORCHRUN)
+    said, _ = launched.communicate(timeout=300)
+    assert launched.returncode == 0, said
+    assert said.count("Q and V learned from") == 1
+    card = read_card(out)
+    for one, two in zip(*(load_networks(f, embed=card.embed) for f in (folder / "through", out)), strict=True):
+        for name, weight in one.state_dict().items():
+            torch.testing.assert_close(two.state_dict()[name], weight, rtol=2e-3, atol=1e-4)  # of float16

@@ -1,0 +1,42 @@
+"""The Best-of-Q experiment, small, with the shipped pocket model: from the first episode to the committed files."""
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.learning.iql import IQLConfig
+from bestofq.learning.networks import NetworkConfig
+from bestofq.recipes.benchmark import AGENTS
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import BestOfQSettings
+from bestofq.store.store import Store
+from experiments.best_of_q import run_best_of_q
+
+SMALL = BestOfQSettings(
+    suite=WebShopSettings(train_tasks=4),
+    iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
+    seed_runs=1,
+    cycles=1,
+    runs_per_cycle=1,
+)
+
+
+async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) -> None:
+    out, results = tmp_path / "out", tmp_path / "results"
+    await run_best_of_q(Parts(SMALL), Console(quiet=True), out=out, results=results, tasks=2, runs=1, dev_tasks=2)
+    with Store.open(out, read_only=True) as store:
+        episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
+    found = json.loads((results / "result.json").read_text("utf-8"))
+    assert episodes == 2 * 4 + 3 * 2 + len(AGENTS) * 2  # seed and cycle; dev passes of q0, q1 and prompting; test
+    assert set(found) >= {"command", "commit", "settings", "collected", "dev_curve", "dev_prompting", "test"}
+    assert list(found["collected"]) == ["seed", "cycle-1"]
+    assert [point["episodes"] for point in found["dev_curve"]] == [4, 8]
+    assert [row["agent"] for row in found["test"]["rows"]] == [*AGENTS]
+    ranked = found["ranking_on_test"]
+    assert set(ranked) == {*AGENTS} - {"prompting"}
+    assert ranked["best-of-q"]["all"]["steps"] > 0
+    for name in ("table.md", "success.svg", "curve.svg"):
+        assert (results / name).stat().st_size
+    assert "Where steps go wrong" in (out / "report.html").read_text("utf-8")

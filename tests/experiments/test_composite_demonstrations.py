@@ -1,0 +1,91 @@
+"""What the pocket model is taught in Agent Q's format can be read back, and leads to the goal."""
+
+import random
+import re
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import pytest
+
+from bestofq.agents.composite import parse_composite
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Element, Observation
+from bestofq.envs.booking.restaurants import BookingConfig
+from bestofq.envs.booking.suite import Booking
+from bestofq.envs.webshop.suite import synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
+from experiments.pocket_models.examples import Example
+
+ANY = Observation(
+    url="u", title="t", text="", elements=tuple(Element(mark=m, role="link", name=str(m)) for m in range(1, 60))
+)
+
+
+async def walks(suite: str, skill: float, count: int = 12, **more: float) -> list[list[Example]]:
+    config = CompositeDemonstrations(noise=0.0, skill=skill, **more)
+    rng = random.Random(0)
+    found: list[AsyncIterator[Example]] = []
+    if suite == "booking":
+        booking = Booking(BookingConfig(seed=1))
+        found = [walk_booking(config, booking, task, rng) for task in booking.tasks("train", count)]
+    else:
+        shop = synthetic_suite(SyntheticConfig(seed=1))
+        found = [walk_shop(config, shop, shop.shop("train"), task, rng) for task in shop.tasks("train", count)]
+    return [[example async for example in walk] for walk in found]
+
+
+@pytest.mark.parametrize("suite", ["booking", "webshop"])
+async def test_each_reply_follows_its_prompt_and_is_read_back(suite: str) -> None:
+    for walk in await walks(suite, 1.0):
+        for number, ((prompt, reply),) in enumerate(walk):
+            assert prompt.endswith("PLAN:" if number == 0 else "THOUGHT:")
+            candidate = parse_composite(reply, ANY)
+            assert bool(candidate.plan) == (number == 0)
+            assert candidate.thought
+            assert candidate.explanation
+            if number:
+                assert f"plan: {parse_composite(walk[0][0].reply, ANY).plan}" in prompt
+
+
+@pytest.mark.parametrize(("suite", "last"), [("booking", "Complete reservation"), ("webshop", "Buy Now")])
+async def test_the_expert_ends_where_the_goal_is_and_the_novice_gets_there_sooner(suite: str, last: str) -> None:
+    expert, novice = await walks(suite, 1.0), await walks(suite, 0.0)
+    assert all(last in walk[-1][0].prompt for walk in expert)
+    assert sum(map(len, novice)) < sum(map(len, expert))
+
+
+@pytest.mark.parametrize("suite", ["booking", "webshop"])
+async def test_everybody_is_an_expert_with_what_is_familiar(suite: str) -> None:
+    assert await walks(suite, 0.0, familiar=1.0) == await walks(suite, 1.0)
+    lengths = [sum(map(len, await walks(suite, 0.0, familiar=share))) for share in (0.0, 0.4, 1.0)]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) == 3
+
+
+@pytest.mark.parametrize("suite", ["booking", "webshop"])
+async def test_what_is_picked_is_what_the_expert_would_do(suite: str) -> None:
+    """Of a novice's walk: where the prompt before a choice shows haste, the choice is another."""
+    corrected = 0
+    for walk in await walks(suite, 0.0, pick_share=1.0):
+        for (acted,), (picked,) in pairwise(walk):
+            if not picked.prompt.endswith("best:") or acted.prompt.endswith("best:"):
+                continue
+            listed = re.findall(r"^\d+\. (.*)$", picked.prompt.rpartition("candidates:\n")[2], re.MULTILINE)
+            best = listed[int(picked.reply) - 1]
+            if "will do" in acted.reply and "CLICK Find a table" in acted.reply:
+                corrected += "Find a table" not in best
+            assert len(set(listed)) == len(listed) > 1
+    assert suite != "booking" or corrected > 0
+
+
+async def test_clicks_say_the_words_before_their_mark() -> None:
+    for walk in await walks("booking", 1.0, count=4):
+        for ((prompt, reply),) in walk:
+            if named := re.search(r"COMMANDS: CLICK (.+) (\[\d+\])", reply):
+                assert f"{named[1]} {named[2]}" in prompt
+
+
+def test_a_command_cut_off_is_none() -> None:
+    with pytest.raises(ReplyError):
+        parse_composite(" so\nCOMMANDS: CLICK [3", ANY)

@@ -1,0 +1,85 @@
+"""Induction heads laid by hand copy before any training; the drill asks for nothing else."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+from rich.console import Console
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from bestofq.models.local import LocalModel
+from experiments.pocket_models.demonstrations import DemonstrationConfig
+from experiments.pocket_models.induction import InductionConfig, drill, lay_heads
+from experiments.pocket_models.making import PocketConfig, make_pocket_model
+from experiments.pocket_models.sft import SFTConfig, TokenizedExample
+
+VOCABULARY = 2048
+
+
+def copied(model: LlamaForCausalLM, rows: list[TokenizedExample]) -> float:
+    """Share of the tokens to be copied that the model thinks likeliest."""
+    right: list[bool] = []
+    for row in rows:
+        with torch.no_grad():
+            likeliest = model(torch.tensor([row.tokens])).logits[0].argmax(-1).tolist()
+        right += [likeliest[i - 1] == row.tokens[i] for start, end in row.replies for i in range(start, end)]
+    return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("width", [192, 400])
+def test_heads_laid_by_hand_copy_without_training(width: int) -> None:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=256,
+        intermediate_size=704,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        tie_word_embeddings=True,
+        attention_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e6},
+    )
+    model = LlamaForCausalLM(config).eval()
+    rows = list(drill(InductionConfig(width=width), VOCABULARY, 4, seed=0))
+    assert copied(model, rows) < 0.01
+    lay_heads(model)
+    assert copied(model, rows) > 0.1  # of 2,048 tokens
+
+
+def test_the_drill_shows_every_phrase_before_it_asks_for_it() -> None:
+    config = InductionConfig(width=64)
+    rows = list(drill(config, 100, 20, seed=0))
+    assert rows == list(drill(config, 100, 20, seed=0))
+    assert rows != list(drill(config, 100, 20, seed=1))
+    for row in rows:
+        assert len(row.tokens) <= config.width
+        shown = row.tokens[: row.replies[0][0] - 1]
+        for start, end in row.replies:
+            phrase = list(row.tokens[start - 1 : end])
+            assert any(list(shown[i : i + len(phrase)]) == phrase for i in range(len(shown)))
+
+
+def test_a_model_with_induction_heads_is_an_ordinary_checkpoint(tmp_path: Path) -> None:
+    config = PocketConfig(
+        examples=200,
+        vocabulary=400,
+        width=64,
+        layers=2,
+        heads=4,
+        feed_forward=64,
+        induction=InductionConfig(steps=2, width=32, batch_tokens=64),
+        demonstrations=DemonstrationConfig(catalogue_seeds=(1,)),
+        training=SFTConfig(steps=2, batch_tokens=1024, compile=False),
+    )
+    make_pocket_model(config, tmp_path, Console(quiet=True))
+    model = LocalModel.load(tmp_path, device="cpu").model
+    assert model.config.rope_parameters["rope_theta"] == 1e6
+    sharp = model.model.layers[0].self_attn.k_proj.bias[:8]
+    assert (sharp > 5).all()  # loaded again, two steps away from what was laid
+
+
+@pytest.mark.parametrize("sizes", [{"layers": 1}, {"heads": 1}, {"width": 24}])
+def test_a_model_without_room_for_them_is_refused(sizes: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match="induction heads need 2 layers"):
+        PocketConfig(induction=InductionConfig(steps=1), **sizes)

@@ -1,0 +1,163 @@
+"""MiniWoB++ as the pocket model is taught it: played in a real Chromium, kept in a file, mixed with WebShop's."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from bestofq.agents.parse import parse_action
+from bestofq.browser.browser import Browser
+from bestofq.core.actions import Click, Write, action_text
+from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Verdict
+from bestofq.core.errors import InputError
+from bestofq.core.observation import Element, Observation, Task
+from bestofq.envs.miniwob.env import MiniWobEnv
+from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
+from bestofq.envs.miniwob.suite import SEEDS, VIEWPORT, MiniWob
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import BestOfQSettings
+from experiments.oracles.miniwob.solvers import advise
+from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
+from experiments.pocket_models.examples import Example, after, candidate
+from experiments.pocket_models.miniwob_demonstrations import FIRST_SEED, MiniWobDemonstrations, demonstrate_miniwob
+from experiments.pocket_models.miniwob_reviews import review
+from experiments.ranking import by_kind, oracle_steps
+
+NAMES = ("click-button", "click-checkboxes", "enter-text")
+CONFIG = MiniWobDemonstrations(instances=2, max_steps=8, names=NAMES, noise=0.5, pick_share=1, review_share=1)
+installed = pytest.mark.skipif(find_spec("miniwob") is None, reason="MiniWoB++'s pages are not installed")
+
+
+def proposals(examples: list[Example]) -> dict[str, str]:
+    return {turns[0].prompt: turns[0].reply for turns in examples if turns[0].prompt.endswith("\nnext:")}
+
+
+@installed
+async def test_examples_are_the_same_however_many_pages_play_and_are_kept(tmp_path: Path) -> None:
+    one = await demonstrate_miniwob(CONFIG, 0, tmp_path / "one", at_once=1)
+    three = await demonstrate_miniwob(CONFIG, 0, tmp_path / "three", at_once=3)
+    assert one == three
+    assert {turns[0].prompt.rpartition("\n")[2] for turns in one} == {"next:", "best:", "so:"}
+    for turns in one:
+        if turns[0].prompt.endswith("\nbest:"):
+            assert 1 <= int(turns[0].reply) <= 3
+    for reply in proposals(one).values():
+        thought, command = reply.strip().split("\n")
+        assert thought
+        assert action_text(parse_action(command)) == command
+
+    (kept,) = (tmp_path / "one").iterdir()
+    rows = kept.read_text("utf-8").splitlines(keepends=True)
+    assert len(rows) == len(NAMES) * CONFIG.instances
+    kept.write_text("".join(rows[:-1]) + rows[-1][:50], "utf-8")  # interrupted in the last episode
+    assert await demonstrate_miniwob(CONFIG, 0, tmp_path / "one", at_once=1) == one
+    assert kept.read_text("utf-8") == "".join(rows)
+
+
+@installed
+async def test_what_is_kept_needs_no_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = CONFIG.model_copy(update={"names": ("click-button",), "instances": 1, "share": 0.25})
+    made = await demonstrate_miniwob(config, 0, tmp_path)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "none"))
+    assert await demonstrate_miniwob(config, 0, tmp_path) == made
+    mixture = DemonstrationConfig(catalogue_seeds=(1,), miniwob=config)
+    examples = await demonstrate(mixture, 4 * len(made), 0, tmp_path)
+    assert set(made) <= set(examples)
+
+
+@installed
+async def test_noise_changes_the_states_and_never_the_advice(tmp_path: Path) -> None:
+    """What is taught in a state of a noisy walk is what the oracle says there; a plain walk has other states."""
+    noisy = proposals(await demonstrate_miniwob(CONFIG, 1, tmp_path))
+    plain = CONFIG.model_copy(update={"noise": 0.0})
+    calm = proposals(await demonstrate_miniwob(plain, 1, tmp_path))
+    assert set(noisy) - set(calm)
+    assert all(noisy[prompt] == calm[prompt] for prompt in set(noisy) & set(calm))
+    async with MiniWob.open() as suite, Browser.launch(VIEWPORT) as browser:
+        env = MiniWobEnv(suite.root, browser)
+        (task,) = await suite.tasks(browser, "train", "click-checkboxes", per_task=1)
+        state = State(task=task, observation=await env.reset(task, seed=0))
+        for element in state.observation.elements:
+            if element.role == "checkbox":
+                taken = candidate(Click(mark=element.mark), state.observation)
+                state = after(state, taken, (await env.step(taken.action)).observation)
+        assert "checked" in state.observation.elements[0].states
+        label = action_text(advise(state).action, state.observation.elements)
+        assert label.endswith("(checked)") or label == "click button Submit"
+        await env.close()
+
+
+@installed
+async def test_only_train_seeds_of_tasks_not_held_out(tmp_path: Path) -> None:
+    assert FIRST_SEED in SEEDS["train"]
+    for family in HELD_OUT.values():
+        with pytest.raises(InputError, match=family[0]):
+            await demonstrate_miniwob(MiniWobDemonstrations(names=family), 0, tmp_path)
+
+
+FORM = Observation(
+    url="/",
+    title="",
+    text="",
+    elements=(
+        Element(mark=1, role="textbox", name=""),
+        Element(mark=2, role="button", name="Submit"),
+        Element(mark=3, role="checkbox", name="kiwi"),
+        Element(mark=4, role="checkbox", name="plum"),
+        Element(mark=5, role="checkbox", name="fig", states=("checked",)),
+        Element(mark=6, role="link", name="Tab #2"),
+        Element(mark=7, role="button", name="TWO"),
+        Element(mark=8, role="button", name="ONE"),
+    ),
+)
+BOXES = "Select kiwi, plum and click Submit."
+TEXT = 'Enter "Ann" into the text field and press Submit.'
+TURN = "Click button ONE, then click button TWO."
+
+
+@pytest.mark.parametrize(
+    ("goal", "past", "action", "said"),
+    [
+        (BOXES, (), Click(mark=3), "kiwi fits, new fits: right"),
+        (BOXES, (), Click(mark=5), "fig not, new not: right"),
+        (BOXES, (Click(mark=3),), Click(mark=2), "kiwi fits, plum not: wrong"),
+        (BOXES, (Click(mark=3), Click(mark=4)), Click(mark=2), "kiwi fits, plum fits, Submit fits, new fits: right"),
+        ("Select nothing and click Submit.", (), Click(mark=2), "Submit fits, new fits: right"),
+        ("Select nothing and click Submit.", (), Click(mark=3), "kiwi not, new fits: wrong"),
+        (TEXT, (), Write(mark=1, text="Ann"), "Ann fits, new fits: right"),
+        (TEXT, (), Write(mark=1, text="press"), "press not, new fits: wrong"),
+        (TEXT, (Write(mark=1, text="Ann"),), Click(mark=2), "Ann fits, Submit fits, new fits: right"),
+        (TEXT, (Write(mark=1, text="Ann"), Write(mark=1, text="Bo")), Click(mark=2), "Ann not: wrong"),
+        ('Type "Ann" in all upper case', (), Write(mark=1, text="ANN"), "ANN fits, new fits: right"),
+        (TURN, (), Click(mark=7), "ONE not: wrong"),
+        (TURN, (Click(mark=8),), Click(mark=7), "ONE fits, TWO fits, new fits: right"),
+        ("Solve the problem and press submit.", (), Click(mark=2), "moves on"),
+        ('Click on the link "Sed."', (Click(mark=6),), Click(mark=6), "moves on again"),
+    ],
+)
+def test_a_review_is_told_by_goal_history_and_label(
+    goal: str, past: tuple[Click | Write, ...], action: Click | Write, said: str
+) -> None:
+    state = State(task=Task(id="t/1", suite="miniwob", goal=goal, start_url="/"), observation=FORM)
+    for done in past:
+        state = after(state, candidate(done, FORM), FORM)
+    assert review(state, candidate(action, FORM)) == said
+
+
+def test_ranking_counts_what_the_oracle_advises() -> None:
+    task = Task(id="enter-text/1", suite="miniwob", goal=TEXT, start_url="/")
+    right = candidate(Write(mark=1, text="Ann"), FORM)
+    wrong = candidate(Write(mark=3, text="Ann"), FORM).model_copy(update={"label": right.label})  # another field
+    step = Step(index=0, observation=FORM, decision=Decision(candidates=(wrong, right), scores=(0.0, 1.0), chosen=1))
+    episode = Episode(
+        id="e",
+        run="r",
+        agent="a",
+        task=task,
+        steps=(step,),
+        verdict=Verdict(reward=0, outcome="failure"),
+        provenance=Provenance(version="0"),
+    )
+    counted = by_kind(oracle_steps(Parts(BestOfQSettings(suite=MiniWobSettings())), [episode]))["enter-text"]
+    assert (counted.steps, counted.proposed, counted.chosen, counted.first, counted.chance) == (1, 1, 1, 0, 0.5)

@@ -1,0 +1,145 @@
+"""Agent Q's comparison of models trained apart: each call adds its own to the files of the results."""
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bestofq.core.decision import Role
+from bestofq.core.errors import DataError, InputError
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import BestOfQSettings
+from experiments.agent_q import results as results_module
+from experiments.agent_q.comparison import AGENT_Q, ZERO
+from experiments.agent_q.methods import (
+    MethodEpisode,
+    method_results,
+    method_table,
+    read_method_episodes,
+    write_method_episodes,
+)
+
+CALLS: dict[Role, int] = {"proposer": 6, "embedder": 12}
+
+
+def _episode(method: str, model: int, task: int, *, success: bool) -> MethodEpisode:
+    return MethodEpisode(
+        method=method,
+        model=model,
+        run=f"{method} {model}",
+        agent="prompting",
+        task=f"booking/{task}",
+        success=success,
+        steps=12 + task,
+        seconds=1.25,
+        tokens_out=300,
+        calls={"proposer": 12, "critic": model} if model else {"proposer": 12},
+    )
+
+
+def _played(model: int) -> list[MethodEpisode]:
+    """Four tasks; the model with seed 1 solves one more than that with seed 0."""
+    tasks = range(4)
+    zero = [_episode(ZERO, 0, task, success=task == 0) for task in tasks] if model == 0 else []
+    return [*zero, *(_episode(AGENT_Q, model, task, success=task < 2 + model) for task in tasks)]
+
+
+async def _call(
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seeds: range,
+    *,
+    tasks: int = 4,
+    temperature: float = 0.8,
+    trained: Callable[..., Awaitable[range]] | None = None,
+) -> None:
+    """As the command does it, with `_played` for the hours of training and play."""
+
+    async def at_once(*_: object, seeds: range, **__: object) -> range:
+        return seeds
+
+    monkeypatch.setattr(results_module, "compare_methods", trained or at_once)
+    monkeypatch.setattr(
+        results_module, "method_episodes", lambda _, passes: [e for seed in passes for e in _played(seed)]
+    )
+    settings = BestOfQSettings()
+    parts = Parts(settings.model_copy(update={"model": settings.model.model_copy(update={"temperature": temperature})}))
+    await results_module.run_agent_q(
+        parts,
+        Console(quiet=True),
+        out=results / f"store-{seeds.start}",
+        results=results,
+        tasks=tasks,
+        seeds=seeds,
+    )
+
+
+def _row(results: Path, method: str) -> dict[str, object]:
+    rows = json.loads((results / "result.json").read_text("utf-8"))["test"]["rows"]
+    return next(row for row in rows if row["agent"] == method)
+
+
+async def test_a_second_call_adds_its_model_to_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _call(tmp_path, monkeypatch, range(1))
+    assert _row(tmp_path, AGENT_Q)["success"] == {"mean": 0.5, "error": None, "runs": 1}
+    await _call(tmp_path, monkeypatch, range(1, 2))
+    assert _row(tmp_path, AGENT_Q)["success"] == pytest.approx({"mean": 0.625, "error": 0.125, "runs": 2})
+    # two models: t of one degree of freedom is 12.7, so over other trainings success is anywhere
+    assert _row(tmp_path, AGENT_Q)["interval"] == {"low": 0.0, "high": 1.0}
+    assert _row(tmp_path, ZERO)["success"] == {"mean": 0.25, "error": None, "runs": 1}
+    made = json.loads((tmp_path / "result.json").read_text("utf-8"))
+    assert made["models"] == [1]
+    assert [call["models"] for call in made["earlier"]] == [[0]]
+    assert "62.5" in (tmp_path / "table.md").read_text("utf-8")
+    await _call(tmp_path, monkeypatch, range(1, 2))  # again: takes its own place
+    assert len(read_method_episodes(tmp_path / "episodes.csv")) == 12
+
+
+@pytest.mark.parametrize(("change", "named"), [({"tasks": 3}, "tasks"), ({"temperature": 0.5}, "settings")])
+async def test_models_made_otherwise_do_not_come_into_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, float], named: str
+) -> None:
+    await _call(tmp_path, monkeypatch, range(1))
+    with pytest.raises(InputError, match=rf"other seeds \(0\) that were made with another {named}: give --results"):
+        await _call(tmp_path, monkeypatch, range(1, 2), **change)  # type: ignore[arg-type]
+    await _call(tmp_path, monkeypatch, range(1), **change)  # type: ignore[arg-type]  # replaces all there is
+
+
+async def test_a_table_without_its_baseline_is_refused_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=r"holds no episode of zero-shot.+--first 0"):
+        await _call(tmp_path, monkeypatch, range(1, 2))
+    assert not (tmp_path / "store-1").exists()
+
+
+async def test_models_that_another_call_adds_meanwhile_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await _call(tmp_path, monkeypatch, range(1))
+
+    async def trained(*_: object, **__: object) -> range:
+        await _call(tmp_path, monkeypatch, range(2, 3))
+        return range(1, 2)
+
+    await _call(tmp_path, monkeypatch, range(1, 2), trained=trained)
+    assert {episode.model for episode in read_method_episodes(tmp_path / "episodes.csv")} == {0, 1, 2}
+
+
+def test_a_table_says_whose_calls_are_counted() -> None:
+    zero = [_episode(ZERO, 0, task, success=True) for task in range(4)]
+    learned = [_episode(AGENT_Q, 0, task, success=True).model_copy(update={"calls": CALLS}) for task in range(4)]
+    table = method_results(zero + learned, baseline=ZERO, at_once=1)
+    shown = method_table(table)
+    assert shown.texts()[1][shown.heads.index("model calls")] == "18.0"
+    assert any(f"; {AGENT_Q}: 6.0 proposer + 12.0 embedder." in note for note in table.notes)
+
+
+def test_episodes_come_back_from_their_file_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.csv"
+    assert read_method_episodes(path) == []
+    write_method_episodes(path, _played(0) + _played(1))
+    assert read_method_episodes(path) == _played(0) + _played(1)
+    path.write_text("method,model\nRFT,0\n", "utf-8")
+    with pytest.raises(DataError, match=r"episodes\.csv holds no episodes of methods"):
+        read_method_episodes(path)

@@ -1,0 +1,267 @@
+"""Oracle, demonstrations, tokenizer, and the model they make."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from bestofq.agents.composite import composite_prompt
+from bestofq.agents.parse import parse_reply
+from bestofq.agents.prompting import propose_prompt, review_prompt
+from bestofq.cli.config import load_config
+from bestofq.core.actions import Click, Goto
+from bestofq.core.decision import State
+from bestofq.core.errors import CheckpointError
+from bestofq.core.observation import Element, Observation, Task
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.webshop.pages import BUY
+from bestofq.envs.webshop.products import Goal, Product
+from bestofq.envs.webshop.suite import WebShop, synthetic_suite
+from bestofq.envs.webshop.synthetic import SyntheticConfig
+from bestofq.envs.webshop.views import Item, Results, to_url
+from bestofq.models.local import SHIPPED, LocalModel, Request
+from experiments.oracles.webshop import Oracle
+from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
+from experiments.pocket_models.examples import candidate
+from experiments.pocket_models.making import LOG, PocketConfig, make_pocket_model
+from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations
+from experiments.pocket_models.reviews import review
+from experiments.pocket_models.sft import SFTConfig, TokenizedExample, train_language_model
+from experiments.pocket_models.tokenizer import train_tokenizer
+
+COMMANDED = ' search for it\nwrite [1] "silent computer mouse" enter'
+COMPOSED = (
+    ' search; open one that fits; buy it\nTHOUGHT: search for it\nCOMMANDS: TYPE [1] "silent computer mouse"\n'
+    "EXPLANATION: type silent computer mouse\nSTATUS: CONTINUE"
+)
+DEMONSTRATIONS = DemonstrationConfig(catalogue_seeds=(1,), miniwob=MiniWobDemonstrations(share=0))
+
+
+@pytest.fixture(scope="module")
+def suite() -> WebShop:
+    return synthetic_suite(SyntheticConfig(products_per_category=20))
+
+
+async def test_the_oracle_earns_everything(suite: WebShop) -> None:
+    for task in suite.tasks("dev")[:60]:
+        env, oracle = TextEnv(suite), Oracle(suite, suite.goal(task.id))
+        seen = await env.reset(task, seed=0)
+        for _ in range(15):
+            result = await env.step(oracle.advise(suite.shop(task.split), env.view, seen).action)
+            seen = result.observation
+            if result.terminated:
+                break
+        assert result.reward == 1.0, task.goal
+
+
+async def test_the_oracle_leaves_a_product_that_cannot_win(suite: WebShop) -> None:
+    task = suite.tasks("dev")[0]
+    oracle = Oracle(suite, suite.goal(task.id))
+    shop = suite.shop(task.split)
+    env = TextEnv(suite)
+    await env.reset(task, seed=0)
+    other = next(p for p in shop.catalogue if p.query != oracle.type)
+    result = await env.step(Goto(url=f"/item/{other.id}?q=x&page=1"))
+    advice = oracle.advise(shop, env.view, result.observation)
+    assert isinstance(env.view, Item)
+    assert advice.thought == f"not {oracle.type}"
+    assert isinstance(advice.action, Click)
+    assert result.observation.elements[advice.action.mark - 1].name == "< Prev"  # type: ignore[operator]
+
+
+async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) -> None:
+    examples = await demonstrate(DEMONSTRATIONS, 300, 0, tmp_path)
+    again = await demonstrate(DEMONSTRATIONS, 300, 0, tmp_path)
+    assert examples == again
+    kinds: Counter[str] = Counter()
+    for example in examples:
+        prompt, reply = example[0]
+        kind = prompt.rpartition("\n")[2]
+        kinds[kind] += 1
+        if kind == "best:":
+            assert 1 <= int(reply) <= prompt.count("\n") + 1
+        elif kind == "so:":
+            assert all(turn.prompt.rpartition("\n")[2] == "so:" and turn.reply.strip() for turn in example)
+        else:
+            marks = range(1, prompt.count(" [") + 1)
+            page = Observation(
+                url="/",
+                title="",
+                text="",
+                elements=tuple(Element(mark=m, role="link", name=str(m)) for m in marks),
+            )
+            assert parse_reply(reply, page).thought
+    assert min(kinds["next:"], kinds["best:"], kinds["so:"]) / len(examples) > 0.05
+
+
+async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
+    """On the wanted product's page, then on that of another kind."""
+    split = "dev"
+    task = next(t for t in suite.tasks(split) if _plain(suite, suite.goal(t.id)))
+    goal = suite.goal(task.id)
+    shop, oracle, env = suite.shop(split), Oracle(suite, goal), TextEnv(suite)
+    (name, value), (other_name, other) = goal.options
+    met = {f"{what} fits" for what in (*goal.attributes, oracle.type, f"under {goal.price_limit:.0f}")}
+
+    async def reviews(product: Product, chosen: tuple[tuple[str, str], ...]) -> dict[str, str]:
+        await env.reset(task, seed=0)
+        item = Item(product_id=product.id, results=Results(query="x"), chosen=chosen)
+        seen = (await env.step(Goto(url=to_url(item)))).observation
+        state = State(task=task, observation=seen)
+        found = [candidate(Click(mark=e.mark), seen) for e in seen.elements]
+        return {
+            BUY if BUY in c.label else c.label.split(" ", 2)[2]: review(oracle, shop, env.view, state, c) for c in found
+        }
+
+    wanted = shop.catalogue[goal.product_id]
+    said = await reviews(wanted, ((name, value),))
+    assert said[f"{value} (checked)"] == f"{value} fits, new not: wrong"
+    assert said[other] == f"{other} fits, new fits: right"
+    checks, verdict = said[BUY].split(": ")
+    assert set(checks.split(", ")) == met | {f"{name} {value} fits", f"{other_name} {other} not"}
+    assert verdict == "wrong"
+    assert said["< Prev"] == "moves on"
+    said = await reviews(wanted, goal.options)
+    checks, verdict = said[BUY].split(": ")
+    assert set(checks.split(", ")) == met | {f"{name} {value} fits", f"{other_name} {other} fits"}
+    assert verdict == "right"
+    said = await reviews(next(p for p in shop.catalogue if p.query != oracle.type), ())
+    assert said[BUY].endswith(": wrong")
+    assert f"{oracle.type} not" in said[BUY]
+
+
+def _plain(suite: WebShop, goal: Goal) -> bool:
+    """Two options, and every attribute to be seen in the product's name."""
+    name = suite.catalogue[goal.product_id].name.lower()
+    return len(goal.options) == 2 and all(attribute in name for attribute in goal.attributes)
+
+
+def test_any_text_survives_the_tokenizer_and_a_mark_is_one_token() -> None:
+    tokenizer = train_tokenizer(["Buy Now [7] $24.99 Acme\n" * 40, "click [12] under 40"], 400)
+    for text in ("Buy Now [7]", "naïve 東京 \t[x]  $1,234.50\n\n", ""):
+        assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
+    assert len(tokenizer.encode(" [7]", add_special_tokens=False)) == 1
+
+
+def tiny() -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=16,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            tie_word_embeddings=True,
+        )
+    )
+
+
+def test_training_lowers_the_loss_of_replies() -> None:
+    examples = [TokenizedExample([1, n, 3, n, 2], [(3, 5)]) for n in range(4, 16)] * 8
+    rows = []
+    config = SFTConfig(steps=150, batch_tokens=16 * 8, widths=(8,), compile=False, warmup_steps=5)
+    train_language_model(tiny(), examples, config, rows.append, report_every=10)
+    assert rows[-1].loss_reply < 0.2 * rows[0].loss_reply
+
+
+def test_a_step_without_any_reply_is_learned_from_all_the_same() -> None:
+    model, rows = tiny(), []
+    config = SFTConfig(steps=2, batch_tokens=16, widths=(8,), compile=False)
+    train_language_model(model, [TokenizedExample([1, 4, 3, 4, 2], [])] * 2, config, rows.append)
+    assert (rows[0].loss_reply, rows[0].loss_all > 0) == (0, True)
+    assert all(weight.isfinite().all() for weight in model.parameters())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) -> None:
+    config = PocketConfig(
+        examples=300,
+        vocabulary=500,
+        width=32,
+        layers=1,
+        heads=2,
+        feed_forward=64,
+        demonstrations=DEMONSTRATIONS,
+        training=SFTConfig(steps=3, batch_tokens=1024, compile=False),
+    )
+    make_pocket_model(config, tmp_path, Console(quiet=True))
+    log = json.loads((tmp_path / LOG).read_text())
+    assert log["rows"][-1]["step"] == 3
+    assert log["command"] == (
+        "python -m experiments pocket --out FOLDER --set examples=300 --set vocabulary=500 --set width=32 "
+        "--set layers=1 --set heads=2 --set feed_forward=64 --set demonstrations.catalogue_seeds=[1] "
+        "--set training.steps=3 --set training.batch_tokens=1024 --set training.compile=False"
+    )
+    assert load_config(PocketConfig, None, log["command"].split(" --set ")[1:]) == config  # the command repeats it
+    model = LocalModel.load(tmp_path, device="cpu")
+    assert len(model.generate_batch([Request(prompt="goal: a", draws=2, max_new_tokens=4)])[0].replies) == 2
+
+    further = config.model_copy(update={"base": tmp_path, "vocabulary": 400, "layers": 2})
+    make_pocket_model(further, tmp_path / "further", Console(quiet=True))
+    taught = LocalModel.load(tmp_path / "further", device="cpu")
+    assert taught.tokenizer.get_vocab() == model.tokenizer.get_vocab()
+    before, after = model.model.get_input_embeddings().weight, taught.model.get_input_embeddings().weight
+    assert 0 < (before - after).abs().max() < 0.1  # three steps away, not drawn anew
+    with pytest.raises(CheckpointError, match="is no checkpoint to go on from"):
+        make_pocket_model(config.model_copy(update={"base": tmp_path / "none"}), tmp_path / "no", Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt_of", "says"),
+    [
+        ("pocket", propose_prompt, COMMANDED),
+        ("pocket-web", propose_prompt, COMMANDED),
+        ("pocket-agentq", composite_prompt, COMPOSED),
+    ],
+)
+def test_the_shipped_models_are_small_and_know_their_shop(
+    name: str, prompt_of: Callable[[State], str], says: str
+) -> None:
+    model = LocalModel.load(SHIPPED[name], device="cpu")
+    parameters = sum(p.numel() for p in model.model.parameters())
+    assert 3_000_000 <= parameters <= 10_000_000
+    goal = "i need a silent computer mouse, and price lower than 40 dollars"
+    task = Task(id="t", suite="s", goal=goal, start_url="shop:/")
+    page = Observation(url="shop:/", title="WebShop", text='WebShop\nSearch: "" [1] Search [2]', elements=())
+    prompt = prompt_of(State(task=task, observation=page))
+    reply = model.generate_batch([Request(prompt=prompt)])[0].replies[0]
+    assert reply.text == says
+
+
+@pytest.mark.parametrize("name", ["Ana", "Keli", "Truman"])
+def test_the_model_taught_miniwob_fills_in_a_field(name: str) -> None:
+    model = LocalModel.load(SHIPPED["pocket-web"], device="cpu")
+    goal = f'Enter "{name}" into the text field and press Submit.'
+    task = Task(id="t", suite="s", goal=goal, start_url="/")
+    page = Observation(url="/", title="", text=f'{goal}\ntextbox: "" [1] Submit [2]', elements=())
+    reply = model.generate_batch([Request(prompt=propose_prompt(State(task=task, observation=page)))])[0].replies[0]
+    assert reply.text.endswith(f'\nwrite [1] "{name}"')
+
+
+async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:
+    """Buy Now with all that is asked for, and with one option wrong, on dev tasks of a shop it has not seen."""
+    model = LocalModel.load(device="cpu")
+    suite = synthetic_suite(SyntheticConfig(seed=77))
+    env, shop, asked, true = TextEnv(suite), suite.shop("dev"), [], []
+    for task in [t for t in suite.tasks("dev") if _plain(suite, suite.goal(t.id))][:24]:
+        goal = suite.goal(task.id)
+        product = shop.catalogue[goal.product_id]
+        *same, (name, value) = goal.options
+        other = next(v for option in product.options if option.name == name for v in option.values if v != value)
+        for chosen in (goal.options, (*same, (name, other))):
+            await env.reset(task, seed=0)
+            item = Item(product_id=product.id, results=Results(query="x"), chosen=chosen)
+            seen = (await env.step(Goto(url=to_url(item)))).observation
+            buy = candidate(Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY))), seen)
+            state = State(task=task, observation=seen)
+            asked.append(Request(prompt=review_prompt(state, buy), max_new_tokens=64, one_line=True))
+            true.append(review(Oracle(suite, goal), shop, env.view, state, buy).rpartition(": ")[2])
+    said = [g.replies[0].text.strip().rpartition(": ")[2] for g in model.generate_batch(asked)]
+    assert true == ["right", "wrong"] * 24
+    assert sum(a == b for a, b in zip(said, true, strict=True)) >= 0.85 * len(true)

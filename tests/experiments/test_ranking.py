@@ -1,0 +1,91 @@
+"""How well candidates are ranked, by an oracle: counted by hand, and of stored episodes of the shop."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from bestofq.core.errors import InputError
+from bestofq.recipes.benchmark import compare
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import BestOfQSettings
+from bestofq.recipes.worlds import open_world
+from bestofq.store.store import Store
+from experiments.__main__ import app, console
+from experiments.ranking import OracleStep, by_kind
+
+T, U = ("shop", "t"), ("shop", "u")
+
+
+def test_shares_of_right_choices_by_hand() -> None:
+    rows = by_kind(
+        [
+            OracleStep("item", T, (True, False, False), 0),  # the first right, a third by chance
+            OracleStep("item", T, (False, True), 0),  # lost, half by chance
+            OracleStep("item", U, (True, True), 1),  # nothing to lose
+            OracleStep("item", U, (False,), 0),  # none proposed
+            OracleStep("start", U, (False, False), 0),
+        ]
+    )
+    item = rows["item"]
+    assert list(rows) == ["all", "item", "start"]
+    assert (item.steps, item.proposed, item.contested) == (4, 3 / 4, 2)
+    assert (item.chosen, item.first, item.chance) == pytest.approx((2 / 3, 2 / 3, (1 / 3 + 1 / 2 + 1) / 3))
+    assert (item.contested_chosen, item.contested_first) == (1 / 2, 1 / 2)
+    assert item.contested_chance == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert (rows["start"].proposed, rows["start"].chosen, rows["start"].contested_chosen) == (0, None, None)
+    assert (rows["all"].steps, rows["all"].proposed) == (5, 3 / 5)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two agents on two test tasks of the shop, with the shipped pocket model."""
+    folder = tmp_path_factory.mktemp("evaluated")
+
+    async def play() -> None:
+        parts = Parts(BestOfQSettings())
+        async with open_world(parts) as world:
+            with Store.open(folder) as opened:
+                await compare(
+                    parts,
+                    world,
+                    opened,
+                    "eval",
+                    Console(quiet=True),
+                    agents=["prompting", "random"],
+                    values=None,
+                    split="test",
+                    tasks=2,
+                    runs=1,
+                )
+
+    asyncio.run(play())
+    return folder
+
+
+def test_the_command_counts_every_step_of_each_agent_and_writes_the_folder(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "_width", 250)
+    words = ["rank", "--store", str(store), "--html", str(tmp_path / "page")]
+    said = CliRunner().invoke(app, words, catch_exceptions=False).output
+    with Store.open(store, read_only=True) as opened:
+        for agent in ("prompting", "random"):
+            steps = sum(episode.steps for episode in opened.summaries(run="eval", agent=agent))
+            (line,) = (
+                line for line in said.partition(f"{agent}: shares of steps")[2].splitlines()[:9] if " all " in line
+            )
+            assert f" {steps} " in line
+    assert "Rated by the suite's oracle" in said
+    assert "Rated by an oracle" in (tmp_path / "page" / "tables" / "recall.md").read_text("utf-8")
+    one = CliRunner().invoke(app, [*words[:3], "--agent", "random"], catch_exceptions=False).output
+    assert "random: shares of steps" in one
+    assert "prompting" not in one
+
+
+def test_a_suite_without_an_oracle_is_refused(store: Path) -> None:
+    words = ["rank", "--store", str(store), "--set", "suite.name=booking"]
+    with pytest.raises(InputError, match="booking"):
+        CliRunner().invoke(app, words, catch_exceptions=False)

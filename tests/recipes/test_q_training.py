@@ -1,0 +1,188 @@
+"""A Q-function is used again only where settings and episodes are the same; else it is refused or trained again."""
+
+import shutil
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from bestofq.cli.config import load_config
+from bestofq.core.decision import Verdict
+from bestofq.core.errors import DataError
+from bestofq.core.transitions import Transitions
+from bestofq.learning.checkpoint import CARD, read_card
+from bestofq.learning.iql import IQLConfig
+from bestofq.recipes.best_of_q import best_of_q, collect, train
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.q_training import TRAINING, TrainingProgress
+from bestofq.recipes.settings import BestOfQSettings
+from bestofq.recipes.worlds import open_world
+from bestofq.store.store import Store
+
+SMALL = (
+    "suite.train_tasks=4",
+    "seed_runs=1",
+    "cycles=1",
+    "runs_per_cycle=1",
+    "iql.steps=6",
+    "iql.batch_size=4",
+    "iql.network.hidden=[8]",
+    "iql.precision=fp32",
+)
+
+
+def parts_with(*settings: str) -> Parts:
+    return Parts(load_config(BestOfQSettings, None, (*SMALL, *settings)))
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with four episodes of the run seed, and the Q-function that they teach in `q`."""
+    return tmp_path_factory.mktemp("collected")
+
+
+@pytest.fixture
+async def folder(collected: Path, tmp_path: Path) -> Path:
+    if not (collected / "q").exists():
+        parts = parts_with()
+        async with open_world(parts) as world:
+            with Store.open(collected) as store:
+                await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)
+                train(parts, store, ["seed"], collected / "q", Console(quiet=True))
+    return Path(shutil.copytree(collected, tmp_path / "store"))
+
+
+def trained(folder: Path, settings: Sequence[str] = (), *, again: bool = False) -> str:
+    """What is said; `q` is the Q-function's folder."""
+    said = StringIO()
+    with Store.open(folder) as store:
+        train(parts_with(*settings), store, ["seed"], folder / "q", Console(file=said, width=500), again=again)
+    return said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now"),
+    [
+        ("iql.steps", "6", "7"),
+        ("iql.expectile", "0.7", "0.9"),
+        ("iql.seed", "0", "1"),
+        ("iql.network.hidden", "[8]", "[9]"),
+        ("n_candidates", "3", "2"),
+        ("model.embed_pooling", "mean", "last"),
+    ],
+)
+async def test_another_setting_is_refused_by_name_with_both_values_and_trained_with_again(
+    folder: Path, name: str, before: str, now: str
+) -> None:
+    kept = (folder / "q" / CARD).read_bytes()
+    with pytest.raises(DataError) as caught:
+        trained(folder, [f"{name}={now}"])
+    for said in (name, before, now, "--out", "--again"):
+        assert said in str(caught.value)
+    assert (folder / "q" / CARD).read_bytes() == kept
+    trained(folder, [f"{name}={now}"], again=True)
+    assert (folder / "q" / CARD).read_bytes() != kept
+    with pytest.raises(DataError, match=name):
+        trained(folder)
+
+
+async def test_the_same_settings_and_episodes_use_it_and_say_so(folder: Path) -> None:
+    kept = (folder / "q" / CARD).read_bytes()
+    said = trained(folder, ["iql.device=cpu", "iql.log_every=7", "iql.checkpoint_seconds=0", "epsilon=0.1"])
+    assert str(folder / "q") in said
+    assert (folder / "q" / CARD).read_bytes() == kept
+
+
+async def test_new_episodes_and_new_verdicts_are_noticed(folder: Path) -> None:
+    with Store.open(folder) as store:
+        one = next(store.episodes(run="seed"))
+        new = await store.begin_episode("seed", "explore", one.task, 1, one.provenance)
+        for step in one.steps:
+            await store.append_step(new, step)
+        await store.finish_episode(new, Verdict(outcome="unjudged", reward=0.0), None)
+    trained(folder)  # an episode without a verdict teaches nothing
+
+    async def judged(outcome: str) -> None:
+        verdict = Verdict.model_validate({"outcome": outcome, "reward": float(outcome == "success"), "judge": "j"})
+        with Store.open(folder) as store:
+            await store.add_verdict(new, verdict, adopt=True)
+
+    await judged("success")
+    with pytest.raises(DataError, match=r"4 episodes .*5"):
+        trained(folder)
+    trained(folder, again=True)
+    before = read_card(folder / "q").episodes
+    await judged("failure")
+    assert before is not None
+    with pytest.raises(DataError, match=before.fingerprint):
+        trained(folder)
+
+
+async def test_improve_trains_what_has_not_played_again_and_keeps_or_refuses_what_has(folder: Path) -> None:
+    said = StringIO()
+
+    async def improve(*settings: str) -> None:
+        parts = parts_with(*settings)
+        async with open_world(parts) as world:
+            with Store.open(folder) as store:
+                await best_of_q(parts, world, store, folder, Console(file=said, width=500))
+
+    def weights() -> list[str]:
+        return [read_card(folder / f"q{cycle}").weights for cycle in (0, 1)]
+
+    await improve("cycles=0")
+    first = read_card(folder / "q0")
+    await improve("cycles=0", "iql.steps=7")
+    assert "iql.steps=6 (now 7)" in said.getvalue()
+    assert read_card(folder / "q0").step == 7
+
+    await improve()  # q0 is trained again, as it was first; q1 comes
+    assert weights()[0] == first.weights
+    kept = weights()
+    with pytest.raises(DataError, match=r"q0 .*iql\.expectile=0\.7 \(now 0\.9\).* cycle-1 .*--store"):
+        await improve("iql.expectile=0.9")
+    with pytest.raises(DataError, match=r"iql\.expectile=0\.7 \(now 0\.9\)"):
+        await improve("iql.expectile=0.9", "cycles=0")
+    assert weights() == kept
+
+    await improve("suite.train_tasks=5")  # another episode: q0 stays as it played cycle-1, q1 learns from it
+    assert weights()[0] == kept[0]
+    assert weights()[1] != kept[1]
+    assert "q0 holds a Q-function trained with 4 episodes (now 5): it stays" in said.getvalue()
+
+
+async def test_an_unfinished_training_of_other_settings_is_refused_too(folder: Path) -> None:
+    (folder / "q" / TRAINING).mkdir()
+    for file in (folder / "q").glob("*.*"):
+        if file.is_file():
+            file.rename(folder / "q" / TRAINING / file.name)
+    with pytest.raises(DataError, match=r"iql\.steps=6 \(now 7\)"):
+        trained(folder, ["iql.steps=7"])
+    trained(folder, ["iql.steps=7"], again=True)
+    assert not (folder / "q" / TRAINING).exists()
+
+
+def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:
+    now, said = 0.0, StringIO()
+    rows = np.zeros(10, dtype=np.int64)
+    data = Transitions(
+        vectors=np.zeros((1, 256), dtype=np.float32),
+        state=rows,
+        action=rows,
+        task=rows,
+        next_state=rows,
+        reward=np.zeros(10, dtype=np.float32),
+        terminal=np.zeros(10, dtype=np.bool_),
+    )
+    config = IQLConfig(steps=6000, device="cpu")
+    with TrainingProgress(config, data, Console(file=said, width=500), clock=lambda: now) as progress:
+        for part in ("parameters", "10 transitions", "6,000 steps", "128-128-64-32-16-16"):
+            assert part in said.getvalue()
+        for step in range(1, 8):
+            now += 2.0 if step == 1 else 0.5
+            assert ("ms a step" in said.getvalue()) == (step > 7)
+            progress(step)
+    assert "500 ms a step: about 50 min left" in said.getvalue()

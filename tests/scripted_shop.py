@@ -1,0 +1,58 @@
+"""A model that is a script and shops in Agent Q's format."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from bestofq.models.local import Request, TextModel
+from bestofq.models.scripted import ScriptedModel
+from bestofq.recipes.parts import Parts
+from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
+from bestofq.search.config import SearchConfig
+
+
+def shopper(request: Request) -> Sequence[str]:
+    """Searches for the goal's words, opens results in their order, buys what it opened, or chooses an option; picks the
+    first listed."""
+    if request.prompt.endswith("best:"):
+        return [" 1"]
+    page = request.prompt.rpartition("page: ")[2].rpartition("user: ")[0]
+    goal = request.prompt.rpartition("user: ")[2].partition("\n")[0]
+    if "Buy Now" in page:
+        buy = re.findall(r"Buy Now.*\[(\d+)\]", page)[0]
+        options = re.findall(r"\[(\d+)\]", "\n".join(line for line in page.splitlines() if re.match(r"\w+: ", line)))
+        return [said(f"CLICK [{mark}]") for mark in (buy, *options)]
+    if "$" in page:
+        return [said(f"CLICK [{mark}]") for mark in re.findall(r"\$[^\n]*\[(\d+)\]", page)]
+    if 'Search: ""' in page:
+        words = re.sub(r"[^a-z ]", "", goal.lower()).split()
+        return ["search" + "\nTHOUGHT:" + said(f'TYPE [1] "{" ".join(words[3:9])}"')]
+    return [said("CLICK [2]")]
+
+
+def said(command: str) -> str:
+    return f" so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: CONTINUE"
+
+
+def answering(reply: Callable[[Request], Sequence[str]]) -> type[Parts]:
+    """Parts whose model replies so."""
+
+    class Answering(Parts):
+        @cached_property
+        def prompted(self) -> TextModel:
+            return ScriptedModel(reply)
+
+    return Answering
+
+
+Scripted = answering(shopper)
+
+
+def parts_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> Parts:
+    search = SearchConfig(iterations=rollouts, candidates=candidates)
+    return Scripted(
+        BestOfQSettings(
+            model=ModelSettings(path=model, dialect="composite", draws=1),
+            agent_q=AgentQSettings(search=search, threshold=0.1),
+        )
+    )
