@@ -8,6 +8,7 @@ from rich.console import Console
 
 from bestofq.cli.writing import write_json
 from bestofq.core.observation import Split
+from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.benchmark import AGENTS, compare
@@ -92,8 +93,8 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
         },
     }
     tables = success_table(of_test).to_markdown()
-    if parts.settings.suite.families_apart:
-        families, by_task = domain_results(store, test, by=parts.settings.suite.family_of), domain_results(store, test)
+    if isinstance(parts.settings.suite, MiniWobSettings):
+        families, by_task = domain_results(store, test, by=family_of), domain_results(store, test)
         result["families"] = families.model_dump(mode="json")
         result["by_task"] = by_task.model_dump(mode="json")
         tables += f"\n{domain_grid(families).to_markdown()}\n{domain_grid(by_task).to_markdown()}"
@@ -107,6 +108,11 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
     console.print(success_table(of_test).titled("Held-out test tasks"))
     console.print(cost_table(costs))
     console.print(f"written: {results / 'result.json'}, {written}")
+
+
+def family_of(task: str) -> str:
+    """Whether the families that a MiniWoB++ task belongs to were kept out of all training."""
+    return "held-out families" if domain_of(task) in APART else "families seen"
 
 
 def _collected(store: Store, run: str) -> dict[str, float]:

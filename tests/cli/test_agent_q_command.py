@@ -18,7 +18,7 @@ COMPOSITE = ("--set", "model.dialect=composite")
             [*COMPOSITE, "--set", "agent_q.feedback=q"],
             "ranks by a Q-function of one model, and each round makes another",
         ),
-        (["nowhere"], "setting suite.name is 'nowhere'"),
+        (["nowhere"], "no suite 'nowhere'"),
         ([*COMPOSITE, "--model", "no/such/folder"], "no/such/folder"),
         (["--model", "pocket-agentq"], "learns from the tokens of composite actions: give a local model"),
         ([*COMPOSITE, "--set", "chat.model=m"], "give a local model that writes them, .* and no endpoint"),

@@ -30,8 +30,6 @@ class SuiteSettings(Noun):
     """Tasks of an evaluation by default; None: all."""
     groups: ClassVar[str | None] = None
     """What the part of a task's id before `/` or `--` is called, where a table by it says something."""
-    families_apart: ClassVar[bool] = False
-    """Whether kinds of task are kept out of all training (`family_of`)."""
 
     @property
     def in_browser(self) -> bool:
@@ -48,10 +46,6 @@ class SuiteSettings(Noun):
     def selection(self) -> dict[str, JsonValue]:
         """Which tasks are played."""
         return self.model_dump(mode="json", include=self._selecting())
-
-    def family_of(self, task: str) -> str:
-        """Of a task's id: whether its kind was kept out of all training."""
-        return ""
 
     @classmethod
     def _selecting(cls) -> set[str]:

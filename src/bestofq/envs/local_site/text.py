@@ -1,6 +1,7 @@
 """A local site without a browser: the same observations, rewards and ends as in Chromium, in microseconds.
 
-`tests/envs/test_same_as_chromium.py` walks both at random and finds no difference.
+`tests/envs/webshop/test_contract.py` and `tests/envs/booking/test_same_as_chromium.py` walk both at random and find no
+difference.
 """
 
 from dataclasses import dataclass, replace

@@ -31,7 +31,3 @@ class MiniWobSettings(SuiteSettings):
     families: Annotated[Families, SELECTS] = Field(default="all", description="all, seen in training, or held-out")
 
     groups: ClassVar[str | None] = "task"
-    families_apart: ClassVar[bool] = True
-
-    def family_of(self, task: str) -> str:
-        return "held-out families" if task.partition("/")[0] in APART else "families seen"
