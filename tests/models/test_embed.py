@@ -61,7 +61,7 @@ def test_a_vector_is_the_mean_of_the_last_hidden_state_over_the_text_s_own_token
     """Neither the start token nor a chat's frame is pooled (A.3)."""
     own = model.encode_plain(LONG.text)
     vector = LocalEmbedder(with_tokenizer(model, chat_template=template)).embed_all([LONG])[0]
-    np.testing.assert_allclose(vector, last_layer(model, [*model.start, *own])[1:].mean(0), atol=1e-5)
+    np.testing.assert_allclose(vector, last_layer(model, [model.tokenizer.bos_token_id, *own])[1:].mean(0), atol=1e-5)
 
 
 def test_a_tokenizer_with_neither_start_token_nor_chat_template(model: LocalModel) -> None:
