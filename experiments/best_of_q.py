@@ -20,7 +20,7 @@ from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.curve import dev_base, dev_curve, success_rate
 from bestofq.reports.diagnosis import Options
-from bestofq.reports.domains import domain_grid, domain_results
+from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.q_functions import BASELINE
 from bestofq.reports.report import gather
