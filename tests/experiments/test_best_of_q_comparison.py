@@ -39,4 +39,5 @@ async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) 
     assert ranked["best-of-q"]["all"]["steps"] > 0
     for name in ("table.md", "success.svg", "curve.svg"):
         assert (results / name).stat().st_size
-    assert "Where steps go wrong" in (out / "report.html").read_text("utf-8")
+    pages = "".join(page.read_text("utf-8") for page in (out / "report").glob("*.html"))
+    assert "Where steps go wrong" in pages

@@ -113,8 +113,8 @@ def test_replayed_pairs_are_held_against_the_policy_that_drew_them(tmp_path: Pat
         }
     )
     _, rows = trained(tmp_path, [earlier, own], epochs=1, beta=0.1)
-    assert rows[0].pairs.loss == pytest.approx((math.log1p(math.exp(-0.3)) + math.log(2)) / 2, abs=1e-5)
-    assert rows[0].pairs.margin == pytest.approx(0.3 / 2, abs=1e-5)
+    assert rows[0].means.loss == pytest.approx((math.log1p(math.exp(-0.3)) + math.log(2)) / 2, abs=1e-5)
+    assert rows[0].means.margin == pytest.approx(0.3 / 2, abs=1e-5)
 
 
 def test_adapters_are_merged_into_a_model_that_loads(tmp_path: Path) -> None:

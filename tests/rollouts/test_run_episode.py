@@ -9,7 +9,7 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, State, StepResult, Verdict
 from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, ModelError
 from bestofq.core.seeds import episode_seed
-from bestofq.reports.costs import cost_table
+from bestofq.reports.costs import agent_costs
 from bestofq.rollouts.episode import run_episode
 from bestofq.store.store import Store
 
@@ -100,7 +100,7 @@ async def test_a_proposal_without_a_valid_action_is_kept_and_paid_for(store: Sto
         episode = await run(store, LineEnv(), never, repeat=repeat)
         assert episode.verdict.replies == ("fly", "click [9]")
         assert [(used.role, used.calls) for used in episode.usage] == [("proposer", 1)]
-    (row,) = cost_table(store).rows
+    (row,) = agent_costs(store).rows
     assert (row.tasks, row.roles["proposer"].calls) == (5, 5)
     summary = store.summaries()[0]
     assert (summary.steps, summary.replies, summary.judging) == (0, ("fly", "click [9]"), ())

@@ -109,7 +109,7 @@ async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browse
         await store.begin_run(HOSTILE, {}, PROVENANCE)
         agent = shop_agent(HOSTILE, HOSTILE)
         await run_episode(ShopEnv(HOSTILE), agent, task, store=store, run=HOSTILE, provenance=PROVENANCE)
-        await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).frozen())
+        await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).to_tree())
         index = export(store, gather(store), tmp_path / "out", title=HOSTILE)
     async with opened(chromium, index) as it:
         assert await it.text("h1") == HOSTILE

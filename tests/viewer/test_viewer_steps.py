@@ -134,7 +134,7 @@ def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
 
 
 def test_the_sides_of_a_preference_pair_name_each_other() -> None:
-    tree = shop_tree(shop_task()).frozen()
+    tree = shop_tree(shop_task()).to_tree()
     drawn = branches(tree, alpha=1.0, threshold=0.2)
     assert drawn.pairs == 1
     chosen, rejected = drawn.children
@@ -143,7 +143,7 @@ def test_the_sides_of_a_preference_pair_name_each_other() -> None:
 
 
 def test_the_way_leads_to_full_reward_where_a_rollout_came_to_it() -> None:
-    tree = shop_tree(shop_task()).frozen()
+    tree = shop_tree(shop_task()).to_tree()
     won = tree.model_copy(update={"reward": (0.0, 0.0, 1.0, 0.0), "ending": ("open", "open", "ended", "ended")})
     assert most_taken(won) == [0, 2]
 
