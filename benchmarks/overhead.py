@@ -26,8 +26,8 @@ import numpy as np
 import torch
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.dialects.commands import parse_reply
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.agents.parse import parse_reply
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.scripted import ScriptedProposer

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable
 
 from pydantic import Field
 
-from bestofq.agents.composite import composite_prompt, composite_reply
-from bestofq.agents.parse import words_before
+from bestofq.agents.dialects.commands import words_before
+from bestofq.agents.dialects.composite import composite_prompt, composite_reply
 from bestofq.core.actions import Action, Click, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.noun import Noun

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bestofq.agents.parse import words_before
-from bestofq.agents.prompting import pick_prompt, propose_prompt, review_prompt, review_question, state_text
+from bestofq.agents.dialects.commands import propose_prompt, words_before
+from bestofq.agents.prompting import pick_prompt, review_prompt, review_question, state_text
 from bestofq.core.actions import Action, Click, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Observation

@@ -20,7 +20,7 @@ from typing import TextIO
 
 from pydantic import Field
 
-from bestofq.agents.parse import parse_action
+from bestofq.agents.dialects.commands import parse_action
 from bestofq.agents.prompting import prompt_hash
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session

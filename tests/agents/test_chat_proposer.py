@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.candidates import candidates_schema, parse_candidates
+from bestofq.agents.dialects.json import JsonDialect, candidates_schema, parse_candidates
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer
@@ -93,7 +93,7 @@ async def test_the_candidates_of_a_list_have_no_log_probability() -> None:
 async def test_words_instead_of_marks() -> None:
     reply = said({**CLICK, "action": {"type": "click", "element": "the mug"}})
     async with FaultServer(lambda _: reply) as server, endpoint(server) as model:
-        offered = await ChatProposer(model, by="words").propose(STATE, 1)
+        offered = await ChatProposer(model, dialect=JsonDialect(by="words")).propose(STATE, 1)
     assert offered.candidates[0].action == Click(target="the mug")
     assert "described in words" in server.requests[0]["messages"][0]["content"]
 
@@ -204,7 +204,7 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
         return said({"action": outside}, {"action": middle})
 
     async with FaultServer(reply, script=["overflow", "overflow"]) as server, endpoint(server) as model:
-        offered = await ChatProposer(model, by="point").propose(state, 2)
+        offered = await ChatProposer(model, dialect=JsonDialect(by="point")).propose(state, 2)
     (found,) = offered.candidates
     assert isinstance(found.action, Click)
     assert found.action.point == pytest.approx((640, 310), abs=1)
@@ -213,11 +213,11 @@ async def test_points_are_on_the_picture_as_it_was_sent_even_when_it_shrank() ->
     assert f"{width} wide and {height} high" in server.requests[2]["messages"][0]["content"]
     async with FaultServer(reply, takes=0) as server, endpoint(server) as model:
         with pytest.raises(ContextError):
-            await ChatProposer(model, by="point").propose(state, 1)
+            await ChatProposer(model, dialect=JsonDialect(by="point")).propose(state, 1)
         assert sizes(server.requests[-1])  # a point needs its picture to the end
         blind = STATE.model_copy(update={"observation": PAGE.model_copy(update={"screenshot": None})})
         with pytest.raises(ConfigError, match=r"suite\.screenshots=true"):
-            await ChatProposer(model, by="point").propose(blind, 1)
+            await ChatProposer(model, dialect=JsonDialect(by="point")).propose(blind, 1)
 
 
 @pytest.mark.parametrize(

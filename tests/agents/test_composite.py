@@ -2,7 +2,7 @@
 
 import pytest
 
-from bestofq.agents.composite import composite_prompt, composite_reply, parse_command, parse_composite
+from bestofq.agents.dialects.composite import composite_prompt, composite_reply, parse_command, parse_composite
 from bestofq.core.actions import Answer, AskUser, Clear, Click, GoBack, Goto, Scroll, Submit, Write
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import ReplyError

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.composite_chat import CompositeChatProposer
-from bestofq.agents.proposers.sampling import COMPOSITE, SamplingProposer
+from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.actions import Answer, Click, Write
 from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError, ContextError
@@ -49,7 +49,7 @@ def endpoint(server: FaultServer) -> ChatModel:
 async def test_k_replies_the_first_greedy_are_the_distinct_candidates() -> None:
     replies = iter([said('TYPE [1] "Rome"', plan=True), said("CLICK [2]"), said("CLICK [9]"), said("CLICK [2]")])
     async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
-        offered = await CompositeChatProposer(model).propose(STATE, 4)
+        offered = await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 4)
     first, second = offered.candidates
     assert (first.action, second.action) == (Write(mark=1, text="Rome"), Click(mark=2))
     assert (first.plan, first.thought, first.explanation) == ("1. the city 2. the table", "it is so", "then")
@@ -65,7 +65,7 @@ async def test_k_replies_the_first_greedy_are_the_distinct_candidates() -> None:
 
 async def test_a_sample_is_drawn_at_the_temperature_of_the_model() -> None:
     async with FaultServer(lambda _: said("CLICK [2]", plan=True)) as server, endpoint(server) as model:
-        sampled = await CompositeChatProposer(model).sample(STATE)
+        sampled = await ChatProposer(model, dialect=COMPOSITE).sample(STATE)
     assert [candidate.action for candidate in sampled.candidates] == [Click(mark=2)]
     assert [request["temperature"] for request in server.requests] == [0.9]
 
@@ -84,8 +84,8 @@ async def test_a_prompted_endpoint_draws_all_replies_where_none_is_to_be_greedy(
 async def test_a_candidate_has_the_log_probability_of_its_reply_where_that_is_wanted() -> None:
     reply = said("CLICK [2]", plan=True)
     async with FaultServer(lambda _: reply, log_prob=-0.25) as server, endpoint(server) as model:
-        [one] = (await CompositeChatProposer(model, log_probs=True).propose(STATE, 1)).candidates
-        [other] = (await CompositeChatProposer(model).propose(STATE, 1)).candidates
+        [one] = (await ChatProposer(model, dialect=COMPOSITE, log_probs=True).propose(STATE, 1)).candidates
+        [other] = (await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 1)).candidates
     assert (one.log_prob, other.log_prob) == (-0.25 * len(reply.split()), None)
 
 
@@ -93,7 +93,7 @@ async def test_later_steps_show_plan_and_composite_history_and_ask_for_no_plan()
     replies = iter([said("CLICK [2]", plan=True), f"```\n\n{said('NONE', status='DONE')}\n```"])
     shot = Screenshot(sha256="0" * 64, media_type="image/jpeg", width=8, height=8, data=b"jpeg")
     async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
-        proposer = CompositeChatProposer(model)
+        proposer = ChatProposer(model, dialect=COMPOSITE)
         taken = (await proposer.propose(STATE, 1)).candidates
         after = STATE.model_copy(
             update={
@@ -113,25 +113,25 @@ async def test_later_steps_show_plan_and_composite_history_and_ask_for_no_plan()
 async def test_replies_without_an_action_get_a_repair_turn_then_a_fresh_one_then_a_no_op() -> None:
     replies = iter(["Sure!", said("CLICK [9]"), said("CLICK [2]")])
     async with FaultServer(lambda _: next(replies)) as server, endpoint(server) as model:
-        offered = await CompositeChatProposer(model).propose(STATE, 1)
+        offered = await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 1)
     assert offered.candidates[0].action == Click(mark=2)
     assert [len(request["messages"]) for request in server.requests] == [2, 4, 2]
     assert "is not thought, COMMANDS" in server.requests[1]["messages"][-1]["content"]
     assert "JSON" not in server.requests[1]["messages"][-1]["content"]
     async with FaultServer(lambda _: "Sure!") as server, endpoint(server) as model:
-        proposer = CompositeChatProposer(model)
+        proposer = ChatProposer(model, dialect=COMPOSITE)
         offered = await proposer.propose(STATE, 2)
     assert (offered.candidates[0].label, proposer.no_ops, offered.usage[0].calls) == ("wait 1", 1, 4)
 
 
 async def test_too_long_a_history_is_shown_in_part_and_never_sent_again() -> None:
     async with FaultServer(lambda _: said("CLICK [2]")) as server, endpoint(server) as model:
-        taken = (await CompositeChatProposer(model).propose(STATE, 1)).candidates
+        taken = (await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 1)).candidates
     done = Decision(candidates=taken, scores=(0.0,), chosen=0)
     state = STATE.model_copy(update={"decisions": (done,) * 16})
     async with FaultServer(lambda _: said("CLICK [2]"), takes=0) as server, endpoint(server) as model:
         with pytest.raises(ContextError):
-            await CompositeChatProposer(model).propose(state, 1)
+            await ChatProposer(model, dialect=COMPOSITE).propose(state, 1)
     shown = [request["messages"][1]["content"].count(taken[0].label) for request in server.requests]
     assert shown == [16, 8, 4, 2, 1, 0]
 
@@ -157,7 +157,7 @@ async def test_the_setting_chooses_it_and_a_search_through_the_endpoint_buys(tmp
             agent_q=AgentQSettings(search=SearchConfig(iterations=3, candidates=2)),
         )
         parts = Parts(settings)
-        assert isinstance(parts.proposer(), CompositeChatProposer)
+        assert parts.proposer().dialect is COMPOSITE
         plain = Parts(settings.model_copy(update={"model": ModelSettings()}))
         assert isinstance(plain.proposer(), ChatProposer)
         assert parts.prompts != plain.prompts

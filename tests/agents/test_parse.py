@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bestofq.agents.parse import parse_action, parse_reply
+from bestofq.agents.dialects.commands import parse_action, parse_reply
 from bestofq.core.actions import (
     Action,
     Answer,

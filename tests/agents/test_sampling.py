@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 from test_composite_chat import endpoint, said
 
-from bestofq.agents.proposers.composite_chat import CompositeChatProposer
+from bestofq.agents.dialects.composite import COMPOSITE
+from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.actions import Click
 from bestofq.core.decision import State
@@ -35,7 +36,7 @@ async def test_two_buttons_with_the_same_words_are_two_candidates() -> None:
     assert drawn.candidates[0].label == drawn.candidates[1].label == "click button Add to cart"
     marks = iter([1, 2, 1])
     async with FaultServer(lambda _: said(f"CLICK [{next(marks)}]")) as server, endpoint(server) as model:
-        chosen = await CompositeChatProposer(model).propose(STATE, 3)
+        chosen = await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 3)
     assert [candidate.action for candidate in chosen.candidates] == BOTH
 
 
@@ -58,5 +59,5 @@ async def test_draws_come_from_the_step_s_seed_and_not_from_the_task_s() -> None
 
     await SamplingProposer(ScriptedModel(noting)).propose(STATE, 1)
     async with FaultServer(lambda _: said("CLICK [1]")) as server, endpoint(server) as model:
-        await CompositeChatProposer(model).propose(STATE, 1)
+        await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 1)
     assert [asked[0].seed, server.requests[0]["seed"]] == [step_seed(9, 0)] * 2

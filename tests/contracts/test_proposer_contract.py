@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from contract_state import PAGE, STATE, commands, composite, endpoint, reply
 
+from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.composite_chat import CompositeChatProposer
-from bestofq.agents.proposers.sampling import COMPOSITE, SamplingProposer
+from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.core.actions import Click
 from bestofq.core.protocols import Proposer
@@ -30,7 +30,7 @@ async def proposer(request: pytest.FixtureRequest) -> AsyncIterator[Proposer]:
                 yield ChatProposer(model)
         case "composite chat":
             async with endpoint(f"PLAN: look\n{reply(2)}") as model:
-                yield CompositeChatProposer(model)
+                yield ChatProposer(model, dialect=COMPOSITE)
         case "scripted":
             yield ScriptedProposer(lambda state, n: [" so\nclick [1]", " so\nclick [2]", " so\nclick [3]"])
 

@@ -15,6 +15,7 @@ import pytest_asyncio
 from PIL import Image
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
@@ -190,10 +191,10 @@ async def test_points_from_the_proposer_and_words_refused_by_the_localizer(task:
             assert not result.terminated
             return result.observation, used, decision.candidate.label
 
-        seen, used, label = await turn(seen, ChatProposer(model, by="point"))
+        seen, used, label = await turn(seen, ChatProposer(model, dialect=JsonDialect(by="point")))
         assert (seen.title, seen.error, used) == ("golf", None, [("proposer", 1)])
         assert label == "click button golf"
-        seen, used, _ = await turn(seen, ChatProposer(model, by="words"))
+        seen, used, _ = await turn(seen, ChatProposer(model, dialect=JsonDialect(by="words")))
         assert used == [("proposer", 1), ("localizer", 2)]
         assert seen.error is not None
         assert seen.error.startswith('"the moon" was not found on the screenshot: the point (99999, 1) is outside')

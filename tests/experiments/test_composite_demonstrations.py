@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from bestofq.agents.composite import parse_composite
+from bestofq.agents.dialects.composite import parse_composite
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
 from bestofq.envs.booking.restaurants import BookingConfig

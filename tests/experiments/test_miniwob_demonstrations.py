@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bestofq.agents.parse import parse_action
+from bestofq.agents.dialects.commands import parse_action
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Click, Write, action_text
 from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Verdict

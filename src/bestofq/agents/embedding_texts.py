@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from bestofq.agents.prompting import candidate_text, propose_prompt, review_prompt, state_text, task_text
+from bestofq.agents.dialects.commands import propose_prompt
+from bestofq.agents.prompting import candidate_text, review_prompt, state_text, task_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import DataError

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Literal
 
 import jinja2
 
@@ -23,7 +22,6 @@ CHAT = ("candidates_system", "candidates_user", "picker_system", "localizer")  #
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
 GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
 TASKS = ("tasks_system", "tasks_user")  # what a writer of tasks reads
-By = Literal["mark", "words", "point"]  # how a chat model names an element
 
 
 @cache
@@ -51,20 +49,16 @@ def state_text(state: State) -> str:
     """Goal, past actions with what they named, current page; ends with a newline."""
     seen = state.observation
     return _template("state").render(
-        goal=state.task.goal, history=_history(state), page=seen.text, notices=seen.notices, error=seen.error
+        goal=state.task.goal, history=history_lines(state), page=seen.text, notices=seen.notices, error=seen.error
     )
 
 
-def _history(state: State, most: int = HISTORY) -> list[str]:
+def history_lines(state: State, most: int = HISTORY) -> list[str]:
+    """The last past actions, each with its note."""
     return [
         f"{d.candidate.label} ({d.candidate.note})" if d.candidate.note else d.candidate.label
         for d in state.decisions[max(0, len(state.decisions) - most) :]
     ]
-
-
-def propose_prompt(state: State) -> str:
-    """Asks for the next action. The goal stands again at the end: a causal model's page cannot look ahead to it."""
-    return _template("propose").render(state=state_text(state), goal=state.task.goal)
 
 
 def pick_prompt(state: State, candidates: Sequence[Candidate]) -> str:
@@ -74,7 +68,7 @@ def pick_prompt(state: State, candidates: Sequence[Candidate]) -> str:
 
 def review_prompt(state: State, candidate: Candidate) -> str:
     """Asks what of the goal one candidate meets. The page is left out: a candidate's label says what it would do."""
-    return _template("review").render(history=_history(state), goal=state.task.goal, label=candidate.label)
+    return _template("review").render(history=history_lines(state), goal=state.task.goal, label=candidate.label)
 
 
 def review_question(state: State, candidate: Candidate) -> str:
@@ -82,50 +76,16 @@ def review_question(state: State, candidate: Candidate) -> str:
     return _template("review").render(history=(), goal=state.task.goal, label=candidate.label)
 
 
-def candidates_system(n: int, by: By, picture: Picture | None = None) -> str:
-    """The system prompt for n candidates of a chat model: what Fig. 7 asks for, in our words. Points are on
-    `picture`."""
-    element, rule = '"element": 7', "An element is the number in [brackets] that stands after it on the page."
-    if by == "words":
-        element = '"element": "Add to cart button of the blue mug"'
-        rule = "An element is described in words that fit no other element."
-    elif by == "point" and picture is not None:
-        across, down = picture.span
-        element = f'"x": {across // 2}, "y": {down // 2}'
-        rule = (
-            "An element is the middle of its visible part on the picture of the current page: x from the left edge, y "
-            f"from the top edge, whole numbers, {_unit(picture)}."
-        )
-    return _template("candidates_system").render(n=n, element=element, element_rule=rule)
-
-
 def localizer_prompt(target: str, picture: Picture) -> str:
     """Asks where an element described in words is on a picture (Best-of-Q, A.1)."""
-    return _template("localizer").render(target=target, unit=_unit(picture))
+    return _template("localizer").render(target=target, unit=picture_unit(picture))
 
 
-def _unit(picture: Picture) -> str:
+def picture_unit(picture: Picture) -> str:
+    """What a point on the picture is counted in, as a model is told."""
     if picture.limits.coordinates == "thousandths":
         return "from 0 to 1000 on both axes"
     return f"in pixels of the picture, which is {picture.width} wide and {picture.height} high"
-
-
-def candidates_user(state: State, history: int, pictures: int = 1) -> str:
-    """Task, the last `history` actions with their notes, and the page; `pictures` stand after it."""
-    seen = state.observation
-    lines = _history(state, history)
-    return _template("candidates_user").render(
-        goal=state.task.goal,
-        history=lines,
-        skipped=len(state.decisions) - len(lines),
-        title=seen.title,
-        url=seen.url,
-        tabs=seen.tabs,
-        page=seen.text,
-        notices=seen.notices,
-        error=seen.error,
-        pictures=pictures,
-    )
 
 
 def picker_system(state: State, candidates: Sequence[Candidate]) -> str:

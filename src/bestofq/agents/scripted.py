@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bestofq.agents.parse import parse_reply
+from bestofq.agents.dialects.commands import parse_reply
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Usage, Verdict, distinct
 from bestofq.core.errors import ReplyError
 

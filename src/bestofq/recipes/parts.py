@@ -8,7 +8,10 @@ from functools import cached_property
 from pathlib import Path
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.composite import CHAT_TEMPLATES, TEMPLATES
+from bestofq.agents.dialects.commands import COMMANDS
+from bestofq.agents.dialects.composite import CHAT_TEMPLATES, COMPOSITE, TEMPLATES
+from bestofq.agents.dialects.dialect import Dialect
+from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.localizers.fallback import FallbackLocalizer
@@ -16,8 +19,7 @@ from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
 from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.proposers.composite_chat import CompositeChatProposer
-from bestofq.agents.proposers.sampling import COMMANDS, COMPOSITE, Dialect, SamplingProposer
+from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
@@ -252,10 +254,10 @@ class Parts:
             assert self.endpoint is not None
             by, shots = self.settings.by, self.settings.chat_screenshots
             if self.settings.model.dialect == "commands":
-                return ChatProposer(self.endpoint, by=by, screenshots=shots, log_probs=log_probs)
+                return ChatProposer(self.endpoint, JsonDialect(by=by), screenshots=shots, log_probs=log_probs)
             if by != "mark":
                 raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
-            return CompositeChatProposer(self.endpoint, screenshots=shots, log_probs=log_probs)
+            return ChatProposer(self.endpoint, COMPOSITE, screenshots=shots, log_probs=log_probs)
         chosen = self.settings.model
         return SamplingProposer(
             self.prompted,

@@ -5,8 +5,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from bestofq.agents.dialects.json import By
 from bestofq.agents.judges.chat import SCREENSHOTS
-from bestofq.agents.prompting import By
 from bestofq.core.embedding import Context, Pooling
 from bestofq.core.noun import Noun
 from bestofq.envs.suites import AnySuiteSettings

@@ -1,17 +1,18 @@
 """A chat model as the judge, in WebVoyager's setting: task, answer and last screenshots (He et al. 2024); or in Agent
 Q's: the last screenshot alone, with what was done (Fig. 5)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bestofq.agents.prompting import JUDGE, judge_system, judge_user, prompt_hash
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.actions import Answer, AskUser
-from bestofq.core.decision import TOLD, Episode, Outcome, Usage, Verdict
-from bestofq.core.errors import ContextError, ReplyError
-from bestofq.core.observation import Observation, Screenshot
-from bestofq.core.usage import merge_usage
+from bestofq.core.decision import TOLD, Episode, Outcome, Verdict
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Screenshot
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
+from bestofq.models.images import Picture
 
 SCREENSHOTS = 15  # `max_attached_imgs` in the run_eval.sh of WebVoyager
 SHORTEST = 500  # characters of a page below which a judge is not asked
@@ -43,82 +44,38 @@ class ChatJudge:
 
     async def judge(self, episode: Episode) -> Verdict:
         """ModelError when the endpoint gives no reply, ContextError when not even a short text fits."""
-        usage: list[Usage] = []
-        ask = _Ask(episode=episode, pictures=_pictures(episode, self.screenshots), characters=None)
-        reply, ask = await self._fitting(ask, (), usage)
         try:
-            outcome, reason = _read(reply)
+            (outcome, reason), usage = await ask(self.model, self._prompts(episode), _read, "judge")
         except ReplyError as error:
-            tail = (
-                Message(role="assistant", text=reply.text or "(nothing)"),
-                Message(role="user", text=f"That cannot be used: {error}. Reply again, with JSON only."),
-            )
-            reply, ask = await self._fitting(ask, tail, usage)
-            try:
-                outcome, reason = _read(reply)
-            except ReplyError as again:
-                outcome, reason = "unparseable", str(again)
-        return Verdict(
-            reward=float(outcome == "success"),
-            outcome=outcome,
-            reason=reason,
-            judge=self.name,
-            usage=merge_usage(usage),
-        )
+            outcome, reason, usage = "unparseable", str(error), error.usage
+        return Verdict(reward=float(outcome == "success"), outcome=outcome, reason=reason, judge=self.name, usage=usage)
 
-    async def _fitting(self, ask: "_Ask", tail: tuple[Message, ...], usage: list[Usage]) -> tuple[ChatReply, "_Ask"]:
-        """A reply, and the request in the length that fitted."""
-        while True:
-            try:
-                reply = await self.model.reply(ask.request(tail))
-            except ContextError:
-                shorter = ask.shorter()
-                if shorter is None:
-                    raise
-                ask = shorter
-            else:
-                usage.append(reply.usage("judge"))
-                return reply, ask
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Ask:
-    """What is asked of an episode, and how much of it is shown."""
-
-    episode: Episode
-    pictures: tuple[Screenshot, ...]
-    characters: int | None  # of the page's text; None: all
-
-    def request(self, tail: tuple[Message, ...]) -> ChatRequest:
-        steps, final = self.episode.steps, self._final()
+    async def _prompts(self, episode: Episode) -> Prompts:
+        steps, final = episode.steps, episode.final or episode.steps[-1].observation
         last = steps[-1].decision.candidate.action if steps else None
-        text = judge_user(
-            self.episode.task.goal,
-            last.text if isinstance(last, Answer) else None,
-            _done(self.episode) if len(self.pictures) < 2 else (),
-            final.model_copy(update={"text": final.text[: self.characters]}),
-            len(self.pictures),
-        )
-        return ChatRequest(
-            messages=(
-                Message(role="system", text=judge_system(pictures=len(self.pictures))),
-                Message(role="user", text=text, screenshots=self.pictures),
-                *tail,
-            ),
-            schema=_SCHEMA,
-            name="verdict",
-            temperature=0.0,
-        )
+        pictures, page = _pictures(episode, self.screenshots), final.text
 
-    def shorter(self) -> "_Ask | None":
-        """The same with less; None when nothing is left to drop."""
-        if self.pictures:
-            return replace(self, pictures=self.pictures[len(self.pictures) - len(self.pictures) // 2 :])
-        shown = len(self._final().text[: self.characters])
-        return replace(self, characters=shown // 2) if shown // 2 >= SHORTEST else None
+        def prompt() -> Prompt:
+            text = judge_user(
+                episode.task.goal,
+                last.text if isinstance(last, Answer) else None,
+                _done(episode) if len(pictures) < 2 else (),
+                final.model_copy(update={"text": page}),
+                len(pictures),
+            )
+            messages = (
+                Message(role="system", text=judge_system(pictures=len(pictures))),
+                Message(role="user", text=text, screenshots=pictures),
+            )
+            return Prompt(request=ChatRequest(messages=messages, schema=_SCHEMA, name="verdict", temperature=0.0))
 
-    def _final(self) -> Observation:
-        return self.episode.final or self.episode.steps[-1].observation
+        yield prompt()
+        while pictures:
+            pictures = pictures[len(pictures) - len(pictures) // 2 :]
+            yield prompt()
+        while len(page) // 2 >= SHORTEST:
+            page = page[: len(page) // 2]
+            yield prompt()
 
 
 def _pictures(episode: Episode, most: int) -> tuple[Screenshot, ...]:
@@ -143,9 +100,9 @@ def _done(episode: Episode) -> list[str]:
     return lines
 
 
-def _read(reply: ChatReply) -> tuple[Outcome, str]:
+def _read(replies: Sequence[ChatReply], _: Picture | None) -> tuple[Outcome, str]:
     """Outcome and reason of a reply. ReplyError in words that help the model mend it."""
-    data = reply.json()
+    data = replies[0].json()
     said = str(data.get("verdict", "")).strip().lower() if isinstance(data, dict) else ""
     if said not in TOLD:
         raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(TOLD)}')

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from bestofq.agents.prompting import GOLDEN, golden_system, golden_user, prompt_hash
+from bestofq.agents.structured_output import ask, only
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Usage
 from bestofq.core.errors import ReplyError
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
+from bestofq.models.images import Picture
 
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -51,25 +53,20 @@ class GoldenMatcher:
             same = [i for i in same if identity(candidates[i].action) == identity(golden.action)]
         if same:
             return Match(index=same[0], rationale="it says the same")
-        messages: tuple[Message, ...] = (
+        messages = (
             Message(role="system", text=golden_system()),
             Message(role="user", text=golden_user(goal, golden, candidates)),
         )
-        usage: list[Usage] = []
-        problem = ""
-        for _ in range(2):
-            reply = await self.model.reply(
-                ChatRequest(messages=messages, schema=_SCHEMA, name="match", temperature=0.0)
-            )
-            usage.append(reply.usage("judge"))
-            try:
-                index, rationale = _read(reply, len(candidates))
-            except ReplyError as error:
-                problem = str(error)
-                messages = (*messages, *reply.repair(problem))
-            else:
-                return Match(index=index, rationale=rationale, usage=tuple(usage))
-        return Match(index=None, rationale=problem, read=False, usage=tuple(usage))
+        request = ChatRequest(messages=messages, schema=_SCHEMA, name="match", temperature=0.0)
+
+        def read(replies: Sequence[ChatReply], _: Picture | None) -> tuple[int | None, str]:
+            return _read(replies[0], len(candidates))
+
+        try:
+            (index, rationale), usage = await ask(self.model, only(request), read, "judge")
+        except ReplyError as error:
+            return Match(index=None, rationale=str(error), read=False, usage=error.usage)
+        return Match(index=index, rationale=rationale, usage=usage)
 
 
 def _read(reply: ChatReply, count: int) -> tuple[int | None, str]:

@@ -1,16 +1,15 @@
 """An element described in words, found on the screenshot by a vision-language model (Best-of-Q, A.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bestofq.agents.candidates import point_of
+from bestofq.agents.dialects.json import point_of
 from bestofq.agents.prompting import localizer_prompt
-from bestofq.core.decision import Usage
-from bestofq.core.errors import ConfigError, ContextError, ReplyError
+from bestofq.agents.structured_output import Prompt, Prompts, ask
+from bestofq.core.errors import ConfigError, ReplyError
 from bestofq.core.location import Located
-from bestofq.core.observation import Observation, Screenshot
-from bestofq.core.usage import merge_usage
+from bestofq.core.observation import Observation, Point, Screenshot
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
 from bestofq.models.images import Picture
 
@@ -41,39 +40,30 @@ class VisionLocalizer:
                 "a model can find elements on screenshots only, and there are none: set suite.env=browser and "
                 "suite.screenshots=true"
             )
-        picture = await self.model.picture(shot)
-        usage: list[Usage] = []
-        tail: tuple[Message, ...] = ()
-        problem = ""
-        for _ in ("ask", "repair"):
-            reply, picture = await self._fitting(shot, target, picture, tail)
-            usage.append(reply.usage("localizer"))
-            try:
-                return Located(point=point_of(reply.json(), picture), usage=merge_usage(usage))
-            except ReplyError as error:
-                problem, tail = str(error), reply.repair(str(error))
-        return Located(refusal=f'"{target}" was not found on the screenshot: {problem}.', usage=merge_usage(usage))
 
-    async def _fitting(
-        self, shot: Screenshot, target: str, picture: Picture, tail: tuple[Message, ...]
-    ) -> tuple[ChatReply, Picture]:
-        """A reply, and the picture in the size that fitted."""
+        def read(replies: Sequence[ChatReply], picture: Picture | None) -> Point:
+            assert picture is not None
+            return point_of(replies[0].json(), picture)
+
+        try:
+            point, usage = await ask(self.model, self._prompts(shot, target), read, "localizer")
+        except ReplyError as error:
+            return Located(refusal=f'"{target}" was not found on the screenshot: {error}.', usage=error.usage)
+        return Located(point=point, usage=usage)
+
+    async def _prompts(self, shot: Screenshot, target: str) -> Prompts:
+        pixels: int | None = None
         while True:
-            asked = Message(role="user", text=localizer_prompt(target, picture), screenshots=(shot,))
-            try:
-                reply = await self.model.reply(
-                    ChatRequest(
-                        messages=(asked, *tail),
-                        schema=POINT,
-                        name="click",
-                        temperature=0.0,
-                        max_tokens=256,
-                        pixels=picture.limits.most,
-                    )
-                )
-            except ContextError:
-                if picture.half is None:
-                    raise
-                picture = await self.model.picture(shot, picture.half)
-            else:
-                return reply, picture
+            picture = await self.model.picture(shot, pixels)
+            request = ChatRequest(
+                messages=(Message(role="user", text=localizer_prompt(target, picture), screenshots=(shot,)),),
+                schema=POINT,
+                name="click",
+                temperature=0.0,
+                max_tokens=256,
+                pixels=picture.limits.most,
+            )
+            yield Prompt(request=request, picture=picture)
+            if picture.half is None:
+                return
+            pixels = picture.half

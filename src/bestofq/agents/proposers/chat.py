@@ -1,75 +1,85 @@
-"""N candidates in one reply of a chat model (Best-of-Q, A.5 and Fig. 7)."""
+"""Candidates from a chat endpoint: N in one reply (Best-of-Q, A.5 and Fig. 7), or one in each (Agent Q, 3.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from bestofq.agents.candidates import candidates_schema, parse_candidates
-from bestofq.agents.prompting import By, candidates_system, candidates_user
-from bestofq.agents.proposers.asking import Ask, Asking
+from bestofq.agents.dialects.dialect import ChatDialect
+from bestofq.agents.dialects.json import JsonDialect
+from bestofq.agents.state_prompts import state_prompts
+from bestofq.agents.structured_output import ask
+from bestofq.core.actions import Wait, action_text
 from bestofq.core.decision import Candidate, Proposal, State, distinct
-from bestofq.core.errors import ConfigError, ReplyError
-from bestofq.core.observation import Observation
-from bestofq.models.chat import ChatModel, ChatReply
+from bestofq.core.errors import ReplyError
+from bestofq.models.chat import ChatModel, ChatReply, ChatRequest
 from bestofq.models.images import Picture
+
+_JSON = JsonDialect()
 
 
 @dataclass
 class ChatProposer:
-    """`Proposer` over a chat endpoint: one reply with all candidates, its first the greedy choice. What cannot be read
-    and what is too long is dealt with as `Asking` says; `no_ops` counts the steps that it could not save.
+    """`Proposer` over a chat endpoint.
 
-    A candidate of such a list has no log-probability: each depends on those written before it, so that no sum over
-    tokens of the reply is log π(a|s). With `log_probs` each candidate is therefore a reply of its own, the first one
-    greedy, the others at the model's temperature, repeated actions dropped. Its log-probability is that of its reply,
-    thought and note included, where the endpoint gives it.
+    In the JSON dialect one reply holds all candidates, its first the greedy choice. Such candidates have no
+    log-probability: each depends on those written before it, so that no sum over tokens of the reply is log π(a|s).
+    With `log_probs`, and in the composite dialect always, each candidate is therefore a reply of its own, the first one
+    greedy, the others at the model's temperature, repeated actions dropped. With `log_probs` its log-probability is
+    that of its reply, thought and note included, where the endpoint gives it.
+
+    Replies without a valid candidate get one repair turn, then a fresh sample; then a recorded no-op (a short wait)
+    stands in with the last reply, so that the episode goes on. `no_ops` counts those.
     """
 
     model: ChatModel
-    by: By = "mark"
+    dialect: ChatDialect = _JSON
     screenshots: int = 1  # the last so many, the current one among them
     history: int = 30  # past actions shown, the last ones
     log_probs: bool = False
     no_ops: int = field(default=0, init=False)
 
+    @property
+    def _single(self) -> bool:
+        return self.log_probs or self.dialect.single
+
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop,
         ConfigError when elements are points and there is no picture."""
+        return await self._asked(state, n, draws=n if self._single else None)
 
+    async def sample(self, state: State) -> Proposal:
+        """One candidate, drawn at the model's temperature. Errors as `propose`."""
+        return await self._asked(state, 1, draws=None)
+
+    async def _asked(self, state: State, n: int, *, draws: int | None) -> Proposal:
         def read(replies: Sequence[ChatReply], picture: Picture | None) -> Sequence[Candidate]:
-            if self.log_probs:
-                return self._each(replies, state.observation, picture)[:n]
-            return parse_candidates(replies[0].json(), state.observation, n, self.by, picture)
+            if self._single:
+                return self._each(replies, state, picture)[:n]
+            return self.dialect.read(replies[0], state.observation, n, picture)
 
-        asking = Asking(self.model, await self._ask(state, 1 if self.log_probs else n), read)
-        proposal = await asking.propose(samples=n if self.log_probs else None)
-        self.no_ops += asking.idle
-        return proposal
-
-    async def _ask(self, state: State, n: int) -> Ask:
-        ask = await Ask.about(
-            state,
+        dialect, most = self.dialect, 1 if self._single else n
+        prompts = state_prompts(
             self.model,
+            state,
+            ChatRequest(messages=(), schema=dialect.schema(most), name="candidates", log_probs=self.log_probs),
+            system=lambda picture: dialect.system(state, most, picture),
+            user=lambda history, pictures: dialect.user(state, history, pictures),
             screenshots=self.screenshots,
             history=self.history,
-            system=lambda picture: candidates_system(n, self.by, picture),
-            user=lambda history, pictures: candidates_user(state, history, pictures),
+            pointing=dialect.pointing,
         )
-        if ask.picture is None and self.by == "point":
-            raise ConfigError(
-                "elements named by points need pictures, and there are none: set suite.env=browser and "
-                "suite.screenshots=true, or name them by marks"
+        try:
+            candidates, usage = await ask(
+                self.model, prompts, read, "proposer", attempts=3, draws=draws, repair=dialect.repair
             )
-        return replace(
-            ask,
-            schema=candidates_schema(n, self.by),
-            name="candidates",
-            pointing=self.by == "point",
-            log_probs=self.log_probs,
-        )
+        except ReplyError as error:
+            self.no_ops += 1
+            wait = Wait(seconds=1)
+            thought, reply = f"no valid reply: {error}", error.replies[-1]
+            candidates = [Candidate(action=wait, label=action_text(wait), thought=thought, reply=reply)]
+            usage = error.usage
+        return Proposal(candidates=tuple(candidates), usage=usage)
 
-    def _each(
-        self, replies: Sequence[ChatReply], observation: Observation, picture: Picture | None
-    ) -> Sequence[Candidate]:
+    def _each(self, replies: Sequence[ChatReply], state: State, picture: Picture | None) -> Sequence[Candidate]:
         """The valid candidates with distinct actions, one of each reply. ReplyError with the first complaint when there
         is none."""
         found: list[Candidate] = []
@@ -77,7 +87,7 @@ class ChatProposer:
         singles = [replace(r, text=c.text, finish=c.finish, choices=(c,)) for r in replies for c in r.choices]
         for reply in singles:
             try:
-                candidate, *more = parse_candidates(reply.json(), observation, 2, self.by, picture)
+                candidate, *more = self.dialect.read(reply, state.observation, 2, picture)
                 if more:
                     raise ReplyError("expected one candidate, not several")
             except ReplyError as error:

@@ -1,28 +1,12 @@
 """Candidates drawn one by one from a model: the greedy reply first, then distinct samples."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from bestofq.agents.composite import composite_prompt, parse_composite
-from bestofq.agents.parse import parse_reply
-from bestofq.agents.prompting import propose_prompt
+from bestofq.agents.dialects.commands import COMMANDS
+from bestofq.agents.dialects.dialect import Dialect
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError
-from bestofq.core.observation import Observation
 from bestofq.models.local import Request, TextModel
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How a model is asked for one action, and how its reply is read."""
-
-    prompt: Callable[[State], str]
-    parse: Callable[[str, Observation, float | None], Candidate]
-
-
-COMMANDS = Dialect(propose_prompt, parse_reply)
-COMPOSITE = Dialect(composite_prompt, parse_composite)  # Agent Q, 3.1
 
 
 class SamplingProposer:
@@ -81,7 +65,7 @@ class SamplingProposer:
             except ReplyError as error:
                 problem = str(error)
                 continue
-            if self._dialect is COMPOSITE and reply.ids:  # what is learned from needs them as they were drawn
+            if self._dialect.keeps_ids and reply.ids:  # what is learned from needs them as they were drawn
                 candidate = candidate.model_copy(update={"reply_ids": reply.ids})
             candidates.append(candidate)
         if not candidates:

@@ -3,14 +3,16 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
-from bestofq.agents.prompting import candidates_user, pick_prompt, picker_system
-from bestofq.agents.proposers.asking import Ask
+from bestofq.agents.dialects.json import candidates_user
+from bestofq.agents.prompting import pick_prompt, picker_system
+from bestofq.agents.state_prompts import state_prompts
+from bestofq.agents.structured_output import ask
 from bestofq.core.decision import Candidate, Scores, State, Usage
-from bestofq.core.errors import ContextError, ReplyError
-from bestofq.models.chat import ChatModel, ChatReply
+from bestofq.core.errors import ReplyError
+from bestofq.models.chat import ChatModel, ChatReply, ChatRequest
+from bestofq.models.images import Picture
 from bestofq.models.local import Request, TextModel
 
 _CHOICE: Mapping[str, Any] = {
@@ -67,32 +69,24 @@ class ChatPickerScorer:
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """The index of the one it names, and what that took; None where it names none of them."""
-        ask = await Ask.about(
-            state,
+
+        def read(replies: Sequence[ChatReply], _: Picture | None) -> object:
+            return replies[0].json().get("best")
+
+        prompts = state_prompts(
             self._model,
-            screenshots=1,
-            history=self._history,
+            state,
+            ChatRequest(messages=(), schema=_CHOICE, name="choice", max_tokens=500, temperature=0.0),
             system=lambda picture: picker_system(state, candidates),
             user=lambda history, pictures: candidates_user(state, history, pictures),
+            screenshots=1,
+            history=self._history,
         )
-        reply = await self._fitting(replace(ask, schema=_CHOICE, name="choice", max_tokens=500))
         try:
-            named = reply.json().get("best")
-        except ReplyError:
-            named = None
-        index = _index(named, len(candidates))
-        return index, reply.usage("critic")
-
-    async def _fitting(self, ask: Ask) -> ChatReply:
-        """The reply to as much of the request as fits: as with a proposer, the same is never sent again."""
-        while True:
-            try:
-                return await self._model.reply(ask.request((), temperature=0.0))
-            except ContextError:
-                shorter = await ask.shorter(self._model)
-                if shorter is None:
-                    raise
-                ask = shorter
+            named, (usage,) = await ask(self._model, prompts, read, "critic", attempts=1)
+        except ReplyError as error:
+            named, (usage,) = None, error.usage
+        return _index(named, len(candidates)), usage
 
 
 async def _scores(picker: Picker, state: State, candidates: Sequence[Candidate]) -> Scores:

@@ -15,12 +15,14 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from bestofq.agents.prompting import TASKS, prompt_hash, tasks_system, tasks_user
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.decision import Usage
-from bestofq.core.errors import ContextError, InputError, ReplyError
+from bestofq.core.errors import InputError, ReplyError
 from bestofq.core.noun import Noun
 from bestofq.envs.webvoyager.likeness import NEAR
 from bestofq.envs.webvoyager.source import Entry
 from bestofq.models.chat import ChatConfig, ChatModel, ChatReply, ChatRequest, Message
+from bestofq.models.images import Picture
 from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
 from bestofq.recipes.tasks.screening import Screen, Site, Why
 
@@ -134,35 +136,32 @@ class _Writer:
             before = tally.accepted
             rng = random.Random(f"{self.settings.seed}/{self.site.name}/{tally.has}/{fruitless}")
             shown = rng.sample(self.seeds, min(self.settings.seeds_shown, len(self.seeds)))
-            reply = await self._reply(shown, rng)
-            tally.requests += 1
-            tally.asked += self.settings.per_request
-            tally.usage.append(reply.usage("proposer"))
             try:
-                written = _read(reply)
+                written, usage = await ask(self.model, self._prompts(shown, rng), _read, "proposer", attempts=1)
+                tally.usage += usage
             except ReplyError as error:
+                tally.usage += error.usage
                 tally.unusable += 1
                 tally.problem = str(error)
-                self._refuse(_line(reply.text), "unusable", str(error), shown)
+                self._refuse(_line(error.replies[0]), "unusable", str(error), shown)
             else:
                 for text in written:
                     self._take(text, shown, screen, tally)
+            tally.requests += 1
+            tally.asked += self.settings.per_request
             fruitless = 0 if tally.accepted > before else fruitless + 1
             on_reply(tally)
 
-    async def _reply(self, shown: Sequence[Entry], rng: random.Random) -> ChatReply:
-        """Asked with as many of the earlier tasks as the model's context takes."""
+    async def _prompts(self, shown: Sequence[Entry], rng: random.Random) -> Prompts:
+        """With as many of the earlier tasks as the model's context takes."""
         made = [entry.ques for entry in self.file.of(self.site.name)]
         most, seed = self.settings.made_shown, rng.getrandbits(31)
         if len(made) > most:
             made = rng.sample(made, most)
-        while True:
-            try:
-                return await self.model.reply(self._request(shown, made, seed))
-            except ContextError:
-                if not made:
-                    raise
-                made = made[len(made) // 2 + 1 :]
+        yield Prompt(request=self._request(shown, made, seed))
+        while made:
+            made = made[len(made) // 2 + 1 :]
+            yield Prompt(request=self._request(shown, made, seed))
 
     def _request(self, shown: Sequence[Entry], made: Sequence[str], seed: int) -> ChatRequest:
         seed_site, site, today = shown[0].web_name, self.site, self.today
@@ -220,9 +219,9 @@ class _Writer:
         )
 
 
-def _read(reply: ChatReply) -> list[object]:
+def _read(replies: Sequence[ChatReply], _: Picture | None) -> list[object]:
     """What a reply lists as tasks. ReplyError where it lists nothing."""
-    data = reply.json()
+    data = replies[0].json()
     listed = data.get("tasks")
     if not isinstance(listed, list):
         raise ReplyError('"tasks" is no list')

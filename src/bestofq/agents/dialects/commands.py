@@ -1,4 +1,4 @@
-"""A model's reply as a candidate: the inverse of `core.actions.action_text` for marks.
+"""The pocket model's commands: its reply is a candidate by the inverse of `core.actions.action_text` for marks.
 
 A reply is a thought (any number of lines, or none) and a last line with one command:
 
@@ -13,9 +13,11 @@ Texts stand between the first and the last quotation mark of the line, so that t
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from bestofq.agents.prompting import render, state_text
 from bestofq.core.actions import (
     Action,
     Answer,
@@ -33,7 +35,7 @@ from bestofq.core.actions import (
     Write,
     action_text,
 )
-from bestofq.core.decision import Candidate
+from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
 
@@ -110,3 +112,24 @@ def parse_reply(reply: str, observation: Observation, log_prob: float | None = N
         log_prob=log_prob,
         reply=reply,
     )
+
+
+def propose_prompt(state: State) -> str:
+    """Asks for the next action. The goal stands again at the end: a causal model's page cannot look ahead to it."""
+    return render("propose", state=state_text(state), goal=state.task.goal)
+
+
+@dataclass(frozen=True)
+class CommandsDialect:
+    """`Dialect`: a thought and a command."""
+
+    keeps_ids = False
+
+    def prompt(self, state: State) -> str:
+        return propose_prompt(state)
+
+    def parse(self, reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
+        return parse_reply(reply, observation, log_prob)
+
+
+COMMANDS = CommandsDialect()

@@ -7,17 +7,20 @@ point of the page's picture, `{"type": "click", "x": 352, "y": 348}`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from bestofq.agents.prompting import By
+from bestofq.agents.prompting import history_lines, picture_unit, render
 from bestofq.core.actions import ACTION, Action, Targeted, action_text
-from bestofq.core.decision import Candidate, distinct
+from bestofq.core.decision import Candidate, State, distinct
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation, Point
+from bestofq.models.chat import ChatReply
 from bestofq.models.images import Picture
 
+By = Literal["mark", "words", "point"]  # how a model names an element
 _PLACES: Mapping[By, Sequence[str]] = {"mark": ("element",), "words": ("element",), "point": ("x", "y")}
 _FIELDS: Mapping[str, Sequence[str]] = {
     "click": (),
@@ -30,6 +33,42 @@ _FIELDS: Mapping[str, Sequence[str]] = {
     "restart": (),
 }
 _TARGETED = ("click", "write")
+
+
+def candidates_system(n: int, by: By, picture: Picture | None = None) -> str:
+    """The system prompt for n candidates of a chat model: what Fig. 7 asks for, in our words. Points are on
+    `picture`."""
+    element, rule = '"element": 7', "An element is the number in [brackets] that stands after it on the page."
+    if by == "words":
+        element = '"element": "Add to cart button of the blue mug"'
+        rule = "An element is described in words that fit no other element."
+    elif by == "point" and picture is not None:
+        across, down = picture.span
+        element = f'"x": {across // 2}, "y": {down // 2}'
+        rule = (
+            "An element is the middle of its visible part on the picture of the current page: x from the left edge, y "
+            f"from the top edge, whole numbers, {picture_unit(picture)}."
+        )
+    return render("candidates_system", n=n, element=element, element_rule=rule)
+
+
+def candidates_user(state: State, history: int, pictures: int = 1) -> str:
+    """Task, the last `history` actions with their notes, and the page; `pictures` stand after it."""
+    seen = state.observation
+    lines = history_lines(state, history)
+    return render(
+        "candidates_user",
+        goal=state.task.goal,
+        history=lines,
+        skipped=len(state.decisions) - len(lines),
+        title=seen.title,
+        url=seen.url,
+        tabs=seen.tabs,
+        page=seen.text,
+        notices=seen.notices,
+        error=seen.error,
+        pictures=pictures,
+    )
 
 
 def candidates_schema(n: int, by: By) -> dict[str, Any]:
@@ -141,3 +180,28 @@ def _on_mark(action: Action, elements: Sequence[Element]) -> Action:
 
 def _words(value: Any) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class JsonDialect:
+    """`ChatDialect`: several candidates in one JSON object."""
+
+    by: By = "mark"
+    single = False
+    repair = "with JSON only"
+
+    @property
+    def pointing(self) -> bool:
+        return self.by == "point"
+
+    def schema(self, n: int) -> dict[str, Any]:
+        return candidates_schema(n, self.by)
+
+    def system(self, state: State, n: int, picture: Picture | None) -> str:
+        return candidates_system(n, self.by, picture)
+
+    def user(self, state: State, history: int, pictures: int) -> str:
+        return candidates_user(state, history, pictures)
+
+    def read(self, reply: ChatReply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
+        return parse_candidates(reply.json(), observation, n, self.by, picture)

@@ -8,13 +8,15 @@
 
 One command a step, of CLICK [7], TYPE [3] "text", SUBMIT [3], CLEAR [3], SCROLL DOWN, GOTO url, ASK USER HELP
 "question", or NONE with STATUS: DONE, which ends the episode with the explanation as the answer. A click may say what
-it is on, as the page does before the mark: CLICK May 22 [7] (`parse.grounded`). The history h_t is all composite
+it is on, as the page does before the mark: CLICK May 22 [7] (`commands.grounded`). The history h_t is all composite
 actions so far and the current page alone, not the pages before.
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from bestofq.agents.parse import MARK, Commands, check_mark, grounded, read_command
+from bestofq.agents.dialects.commands import MARK, Commands, check_mark, grounded, read_command
 from bestofq.agents.prompting import render
 from bestofq.core.actions import (
     Action,
@@ -31,6 +33,8 @@ from bestofq.core.actions import (
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
+from bestofq.models.chat import ChatReply
+from bestofq.models.images import Picture
 
 TEMPLATES = ("composite",)
 CHAT_TEMPLATES = ("composite_system", "composite_user")  # what a chat endpoint reads instead
@@ -156,3 +160,36 @@ def command_text(action: Action) -> str:
         case AskUser(question=question):
             return f'ASK USER HELP "{question}"'
     raise ValueError(f"Agent Q has no command for {action_text(action)!r}")
+
+
+@dataclass(frozen=True)
+class CompositeDialect:
+    """`Dialect` and `ChatDialect`: one composite action a reply. The history is all composite actions so far (3.1)."""
+
+    keeps_ids = True
+    single = True
+    pointing = False
+    repair = "in the form that was asked for, with nothing around it"
+
+    def prompt(self, state: State) -> str:
+        return composite_prompt(state)
+
+    def parse(self, reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
+        return parse_composite(reply, observation, log_prob)
+
+    def schema(self, n: int) -> None:
+        """Free text."""
+
+    def system(self, state: State, n: int, picture: Picture | None) -> str:
+        return composite_system(first=not state.decisions)
+
+    def user(self, state: State, history: int, pictures: int) -> str:
+        return composite_user(state, history, pictures)
+
+    def read(self, reply: ChatReply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
+        """Without the empty lines and the fence that chat models put around and between what they are asked for."""
+        lines = (line.strip() for line in reply.text.splitlines())
+        return [parse_composite("\n".join(line for line in lines if line and not line.startswith("```")), observation)]
+
+
+COMPOSITE = CompositeDialect()

@@ -1,0 +1,54 @@
+"""What a dialect is: for a model that continues one prompt, and for a chat endpoint."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from bestofq.core.decision import Candidate, State
+from bestofq.core.observation import Observation
+from bestofq.models.chat import ChatReply, JsonSchema
+from bestofq.models.images import Picture
+
+
+class Dialect(Protocol):
+    """How a model is asked for one action, and how its reply is read."""
+
+    @property
+    def keeps_ids(self) -> bool:
+        """Whether a candidate keeps the tokens of its reply, because a policy is tuned on them."""
+        ...
+
+    def prompt(self, state: State) -> str: ...
+
+    def parse(self, reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
+        """ReplyError when the reply is no action on this page."""
+        ...
+
+
+class ChatDialect(Protocol):
+    """How a chat endpoint is asked for n actions, or for one in each reply, and how its reply is read."""
+
+    @property
+    def single(self) -> bool:
+        """Whether a reply can hold one action only."""
+        ...
+
+    @property
+    def pointing(self) -> bool:
+        """Whether elements are points on the picture of the page."""
+        ...
+
+    @property
+    def repair(self) -> str:
+        """How to reply, after a reply that could not be read."""
+        ...
+
+    def schema(self, n: int) -> JsonSchema | None: ...
+
+    def system(self, state: State, n: int, picture: Picture | None) -> str: ...
+
+    def user(self, state: State, history: int, pictures: int) -> str: ...
+
+    def read(self, reply: ChatReply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
+        """The first n candidates with distinct actions. ReplyError, in words that help the model, when there is
+        none."""
+        ...

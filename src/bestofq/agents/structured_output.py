@@ -1,0 +1,94 @@
+"""Asking a chat model for a reply that can be read: repair turns for what cannot, a shorter prompt for too long ones.
+
+Each user gives its prompts, from the longest to the shortest, and a reader that raises ReplyError.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from bestofq.core.decision import Role, Usage
+from bestofq.core.errors import ContextError, ReplyError
+from bestofq.core.usage import merge_usage
+from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
+from bestofq.models.images import Picture
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """A request in one of its lengths."""
+
+    request: ChatRequest
+    picture: Picture | None = None  # the one that points of the reply are on, as it is sent
+
+
+Prompts = AsyncGenerator[Prompt, None]
+"""The same request from its longest to its shortest: the next one is taken where the model has no room for the last."""
+
+Reader = Callable[[Sequence[ChatReply], Picture | None], T]
+"""What replies to a prompt with this picture say. ReplyError, in words that help the model to mend it."""
+
+
+async def only(request: ChatRequest) -> Prompts:
+    """A request that cannot be made shorter."""
+    yield Prompt(request=request)
+
+
+async def ask(
+    model: ChatModel,
+    prompts: Prompts,
+    read: Reader[T],
+    role: Role,
+    *,
+    attempts: int = 2,
+    draws: int | None = None,
+    repair: str = "with JSON only",
+) -> tuple[T, tuple[Usage, ...]]:
+    """What the reader reads, and all that was used.
+
+    The first attempt is one reply, or so many `draws`, the first of them greedy. The second is a repair turn that says
+    what was wrong and how to reply (`repair`), the third a fresh sample. A prompt that was too long is
+    never sent again.
+
+    Raises ReplyError, with what was used and the first reply of each attempt, when none of the `attempts` can be read;
+    ContextError when not even the shortest prompt fits; ModelError when the endpoint gives no reply.
+    """
+    usage: list[Usage] = []
+    first_replies: list[str] = []
+    async with aclosing(prompts):
+        prompt = await anext(prompts)
+
+        async def reply(tail: Sequence[Message], later: int, **changes: Any) -> ChatReply:
+            nonlocal prompt
+            while True:
+                asked = prompt.request
+                seed = None if asked.seed is None else asked.seed + later
+                try:
+                    found = await model.reply(replace(asked, messages=(*asked.messages, *tail), seed=seed, **changes))
+                except ContextError:
+                    shorter = await anext(prompts, None)
+                    if shorter is None:
+                        raise
+                    prompt = shorter
+                else:
+                    usage.append(found.usage(role))
+                    return found
+
+        tail: Sequence[Message] = ()
+        for attempt in range(attempts):
+            if attempt == 0 and draws is not None:
+                replies = [await reply((), 0, temperature=0.0)]
+                while (missing := draws - sum(len(found.choices) for found in replies)) > 0:
+                    replies.append(await reply((), len(replies), n=missing))
+            else:
+                fresh = attempt > 1
+                replies = [await reply(() if fresh else tail, int(fresh))]
+            first_replies.append(replies[0].text)
+            try:
+                return read(replies, prompt.picture), merge_usage(usage)
+            except ReplyError as error:
+                problem, tail = error, replies[0].repair(str(error), repair)
+        raise ReplyError(str(problem), usage=merge_usage(usage), replies=first_replies) from problem
