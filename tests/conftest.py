@@ -11,7 +11,7 @@ from playwright.async_api import Browser, async_playwright
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 
-LONG = (  # the files that take half a minute and more
+SLOW = (  # the files that take ten seconds and more, the longest first
     "test_miniwob.py",
     "test_agent_q.py",
     "test_agent_q_comparison.py",
@@ -27,6 +27,33 @@ LONG = (  # the files that take half a minute and more
     "test_endpoint.py",
     "test_search_command.py",
     "test_train_command.py",
+    "test_miniwob_demonstrations.py",
+    "test_miniwob_oracle.py",
+    "test_running.py",
+    "test_distributed.py",
+    "test_webvoyager_sites.py",
+    "test_webvoyager_real.py",
+    "test_judge_booking.py",
+    "test_judge_command.py",
+    "test_search_on_open_sites.py",
+    "test_contract.py",
+    "test_same_as_chromium.py",
+    "test_export.py",
+    "test_recycling.py",
+    "test_pocket.py",
+    "test_real_data.py",
+    "test_rft.py",
+    "test_embedder_contract.py",
+    "test_viewer_pages.py",
+    "test_kill.py",
+    "test_suite.py",
+    "test_booking_oracle.py",
+    "test_dev_ranking.py",
+    "test_open_page.py",
+    "test_q_training.py",
+    "test_own_suite.py",
+    "test_chat.py",
+    "test_chat_proposer.py",
 )
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn
@@ -49,8 +76,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first (`--no-loadscope-reorder` keeps that order): no worker is left alone with one."""
-    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+    """The tests of slow files are marked so, and come first, the longest before all (`--no-loadscope-reorder` keeps
+    that order): no worker is left alone with one."""
+    items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
+    for item in items:
+        if item.path.name in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
