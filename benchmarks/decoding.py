@@ -19,7 +19,8 @@ from pathlib import Path
 
 import torch
 
-from bestofq.models.local import SHIPPED, Generation, LocalModel, Request
+from bestofq.models.language_model import Generation, Request
+from bestofq.models.local import SHIPPED, LocalModel
 from bestofq.recipes.provenance import commit
 
 Run = Callable[[], int]  # gives the tokens written

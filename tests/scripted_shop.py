@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from bestofq.models.local import Request, TextModel
+from bestofq.models.language_model import LanguageModel, Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
@@ -39,7 +39,7 @@ def answering(reply: Callable[[Request], Sequence[str]]) -> type[Parts]:
 
     class Answering(Parts):
         @cached_property
-        def prompted(self) -> TextModel:
+        def prompted(self) -> LanguageModel:
             return ScriptedModel(reply)
 
     return Answering

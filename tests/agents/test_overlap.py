@@ -19,10 +19,10 @@ from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ModelError, ReplyError
 from bestofq.core.protocols import Prepares, Scorer
 from bestofq.core.transitions import Floats
-from bestofq.models.embed_once import EmbedsOnce, Vector
+from bestofq.models.cached_embedder import CachedEmbedder, Vector
 
 
-class Slow(EmbedsOnce):
+class Slow(CachedEmbedder):
     """Takes `seconds` for each call; a vector is the length of its text, a token each."""
 
     def __init__(self, seconds: float = 0.0, broken: str = "") -> None:

@@ -14,7 +14,7 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.seeds import step_seed
 from bestofq.models.faults import FaultServer
-from bestofq.models.local import Request
+from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
 
 SHELF = Observation(

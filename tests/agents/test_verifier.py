@@ -11,7 +11,7 @@ from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig
-from bestofq.models.local import Request
+from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.settings import BestOfQSettings

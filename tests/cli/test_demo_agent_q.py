@@ -14,7 +14,7 @@ from bestofq.cli.choices import parts_of
 from bestofq.cli.commands import app
 from bestofq.cli.demo_agent_q import AFTER, BEFORE, RFT_RUN, SEARCHING, SETTINGS, run_demo_agent_q
 from bestofq.core.errors import ConfigError, SetupError
-from bestofq.models.local import TextModel
+from bestofq.models.language_model import LanguageModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import SEARCH_RUN
 from bestofq.recipes.parts import Parts
@@ -32,7 +32,7 @@ class Scripted(Parts):
     """Weights to tune are a tiny model's; what is played is the script."""
 
     @cached_property
-    def prompted(self) -> TextModel:
+    def prompted(self) -> LanguageModel:
         return ScriptedModel(guest)
 
 

@@ -9,7 +9,7 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
-from bestofq.models.local import Request
+from bestofq.models.language_model import Request
 
 PAGE = Observation(
     url="/",

@@ -9,9 +9,9 @@ from pooling_server import served
 from tiny_vision import save_tiny_vision
 
 from bestofq.core.embedding import EmbedItem
+from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import HttpEmbedder, check
-from bestofq.models.embed_once import EmbedsOnce
 from bestofq.models.embed_vision import VisionEmbedder
 from bestofq.models.local import LocalModel
 
@@ -19,7 +19,7 @@ ITEMS = [EmbedItem(text="red"), EmbedItem(text="buy the red one\nnow"), EmbedIte
 
 
 @pytest.fixture(params=["local", "last token", "vision", "endpoint"])
-def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> Iterator[EmbedsOnce]:
+def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> Iterator[CachedEmbedder]:
     match request.param:
         case "local":
             yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"))
@@ -34,7 +34,7 @@ def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> It
                 yield HttpEmbedder(endpoint, check(endpoint, local, ITEMS))
 
 
-async def test_a_vector_an_item_of_the_width_that_the_spec_says(embedder: EmbedsOnce) -> None:
+async def test_a_vector_an_item_of_the_width_that_the_spec_says(embedder: CachedEmbedder) -> None:
     vectors, tokens = await embedder.embed(ITEMS)
     assert vectors.shape == (len(ITEMS), embedder.spec.dim)
     assert vectors.dtype == np.float32
@@ -42,7 +42,7 @@ async def test_a_vector_an_item_of_the_width_that_the_spec_says(embedder: Embeds
     assert tokens > 0
 
 
-async def test_an_item_has_one_vector_whatever_it_comes_with(embedder: EmbedsOnce) -> None:
+async def test_an_item_has_one_vector_whatever_it_comes_with(embedder: CachedEmbedder) -> None:
     together, _ = await embedder.embed([*ITEMS, ITEMS[0]])
     np.testing.assert_array_equal(together[0], together[3])
     for item, vector in zip(ITEMS, together, strict=False):
@@ -51,6 +51,6 @@ async def test_an_item_has_one_vector_whatever_it_comes_with(embedder: EmbedsOnc
         assert tokens == 0  # it was known
 
 
-async def test_other_items_have_other_vectors(embedder: EmbedsOnce) -> None:
+async def test_other_items_have_other_vectors(embedder: CachedEmbedder) -> None:
     vectors, _ = await embedder.embed(ITEMS)
     assert len({vector.tobytes() for vector in vectors}) == len(ITEMS)

@@ -16,7 +16,7 @@ from bestofq.agents.scripted import ScriptedScorer
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.protocols import Prepares, Scorer
 from bestofq.core.transitions import Floats
-from bestofq.models.local import Request
+from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
 
 

@@ -8,7 +8,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.models.beams import beam_search
 from bestofq.models.decoding import with_room
-from bestofq.models.local import LocalModel, Request
+from bestofq.models.language_model import Request
+from bestofq.models.local import LocalModel
 
 WORDS, END = 6, 0
 

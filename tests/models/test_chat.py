@@ -16,9 +16,9 @@ import openai
 import pytest
 
 from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError, ReplyError
+from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message, tolerant_json
 from bestofq.models.faults import Fault, FaultServer
-from bestofq.models.troubles import trouble_of
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 KEY = "sk-this-must-never-be-written-down"
@@ -208,7 +208,7 @@ async def test_retry_after_is_honoured() -> None:
 def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most: float) -> None:
     """A whole number stands for the date so many seconds from now."""
     said = formatdate(time.time() + header, usegmt=True) if isinstance(header, int) else header
-    found = trouble_of(slow_down(said), where="m", key_variable="K", attempt=1)
+    found = api_error_of(slow_down(said), where="m", key_variable="K", attempt=1)
     assert found.kind == "overload"
     assert found.wait is not None
     assert least <= found.wait <= most
@@ -216,7 +216,7 @@ def test_retry_after_is_a_number_or_a_date(header: str | int, least: float, most
 
 @pytest.mark.parametrize("header", ["", "soon", "nan", "inf", "Mon, 99 Foo 2026"])
 def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
-    assert trouble_of(slow_down(header), where="m", key_variable="K", attempt=1).wait is None
+    assert api_error_of(slow_down(header), where="m", key_variable="K", attempt=1).wait is None
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_retry_after_that_is_neither_is_our_own_back_off(header: str) -> None:
 def test_each_way_to_refuse_log_probabilities_is_known(status: int, said: str) -> None:
     request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
     error = openai.APIStatusError(said, response=httpx.Response(status, request=request), body=None)
-    assert trouble_of(error, where="m", key_variable="K", attempt=1).setting == "logprobs"
+    assert api_error_of(error, where="m", key_variable="K", attempt=1).setting == "logprobs"
 
 
 def slow_down(header: str) -> openai.RateLimitError:

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from bestofq.core.embedding import EmbedItem, Pooling
+from bestofq.models.cached_embedder import Vector
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.embed_once import Vector
-from bestofq.models.local import LocalModel, Request
+from bestofq.models.language_model import Request
+from bestofq.models.local import LocalModel
 
 SHORT = EmbedItem(text="red mouse")
 LONG = EmbedItem(text="goal: i need a red wireless mouse under 40 dollars\npage:\nBuy Now [1] back [2]\n")

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from bestofq.core.errors import SetupError
-from bestofq.models.local import LocalModel, Request
+from bestofq.models.language_model import Request
+from bestofq.models.local import LocalModel
 
 PROMPTS = (
     "goal: i need a mouse\npage:\nBuy Now [1]\nnext:",

@@ -19,7 +19,7 @@ from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.tree import SearchTree
-from bestofq.models.local import Generation, Request, TextModel
+from bestofq.models.language_model import Generation, LanguageModel, Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.agent_q import (
@@ -226,7 +226,7 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
 
     class Drawing(Scripted):
         @cached_property
-        def prompted(self) -> TextModel:
+        def prompted(self) -> LanguageModel:
             class Likely(ScriptedModel):
                 async def generate(self, request: Request) -> Generation:
                     found = await super().generate(request)

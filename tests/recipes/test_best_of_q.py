@@ -17,9 +17,9 @@ from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
+from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.embed_once import Vector
 from bestofq.recipes.benchmark import compare
 from bestofq.recipes.best_of_q import best_of_q, collect, embedded, train
 from bestofq.recipes.parts import Parts

@@ -21,7 +21,7 @@ from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.models.local import Request, TextModel
+from bestofq.models.language_model import LanguageModel, Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import search_tasks
 from bestofq.recipes.best_of_q import begin
@@ -58,7 +58,7 @@ def customer(request: Request) -> Sequence[str]:
 
 class Scripted(Parts):
     @cached_property
-    def prompted(self) -> TextModel:
+    def prompted(self) -> LanguageModel:
         return ScriptedModel(customer)
 
 

@@ -16,7 +16,7 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import Decision, Provenance, StepResult
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
-from bestofq.models.local import Request
+from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store

@@ -13,7 +13,7 @@ from bestofq.core.decision import Candidate, Episode, Outcome, Provenance, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Screenshot, Task
-from bestofq.models.embed_once import EmbedsOnce, Vector
+from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.rollouts.episode import run_episode
 from bestofq.rollouts.transitions import Record, records, tabulate
 from bestofq.store.store import Store
@@ -90,7 +90,7 @@ async def test_blocked_and_impossible_episodes_are_learned_from_as_failures(tmp_
 async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
     """An episode that was read back has its screenshots by their hash; their bytes come from the store, once each."""
 
-    class Sizes(EmbedsOnce):
+    class Sizes(CachedEmbedder):
         def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
             return [Vector(np.array([sum(len(s.data) for s in item.screenshots)], np.float32), 1) for item in items]
 

@@ -24,10 +24,10 @@ from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
+from bestofq.models.api_errors import Address, ApiError, Setting, api_error_of, keep_out_of_logs, without_key
 from bestofq.models.images import Coordinates, Picture, PictureCache, PictureLimits, limits_of
-from bestofq.models.pacing import Pace
 from bestofq.models.prices import Price, price_of
-from bestofq.models.troubles import Address, Setting, Trouble, keep_out_of_logs, trouble_of, without_key
+from bestofq.models.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class ChatModel:
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
     _client: openai.AsyncOpenAI = field(init=False, repr=False)
-    _pace: Pace = field(init=False, repr=False)
+    _pace: RateLimit = field(init=False, repr=False)
     _price: Price = field(init=False, repr=False)
     _pictures: PictureCache = field(init=False, repr=False, default_factory=PictureCache)
 
@@ -185,7 +185,7 @@ class ChatModel:
             max_retries=0,
             timeout=config.attempt,
         )
-        self._pace = Pace(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
+        self._pace = RateLimit(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
         self._price = config.price()
         self._jitter = random.Random()
 
@@ -215,7 +215,7 @@ class ChatModel:
         began = time.monotonic()
         where = f"{self.config.model} at {self.config.base_url}"
         spent, waits, attempt = 0.0, 0.0, 0
-        trouble = Trouble("it was not tried")
+        trouble = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
             attempt += 1
@@ -264,8 +264,8 @@ class ChatModel:
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {trouble.what})"
         )
 
-    def _trouble(self, error: Exception, where: str) -> Trouble:
-        return trouble_of(error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt)
+    def _trouble(self, error: Exception, where: str) -> ApiError:
+        return api_error_of(error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt)
 
     def _do_without(self, setting: Setting, where: str) -> None:
         if setting == "temperature" and setting not in self.refused:
@@ -276,7 +276,7 @@ class ChatModel:
         if self.rung == rung:
             self.rung = LADDER[LADDER.index(rung) + 1]
 
-    def _pause(self, attempt: int, trouble: Trouble) -> float:
+    def _pause(self, attempt: int, trouble: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""
         if trouble.wait is not None:
             return trouble.wait * (1 + 0.1 * self._jitter.random())

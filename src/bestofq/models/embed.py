@@ -15,8 +15,9 @@ from torch import Tensor
 from bestofq.core.embedding import Context, EmbedItem, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError
 from bestofq.core.transitions import Floats
-from bestofq.models.embed_once import EmbedsOnce, Vector
-from bestofq.models.local import Generation, LocalModel, Request
+from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.models.language_model import Generation, Request
+from bestofq.models.local import LocalModel
 from bestofq.models.pooling import hidden_states, padded, pooled
 
 
@@ -28,7 +29,7 @@ class _Reading(NamedTuple):
     vector: Floats | None = None
 
 
-class LocalEmbedder(EmbedsOnce):
+class LocalEmbedder(CachedEmbedder):
     """`Embedder` over a LocalModel, which reads texts only."""
 
     def __init__(

@@ -26,8 +26,8 @@ from pydantic import Field, ValidationError
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.core.noun import Noun
-from bestofq.models.embed_once import EmbedsOnce, Vector
-from bestofq.models.troubles import Address
+from bestofq.models.api_errors import Address
+from bestofq.models.cached_embedder import CachedEmbedder, Vector
 
 COSINE = 0.999
 LENGTH = 0.02
@@ -113,7 +113,7 @@ class PoolingEndpoint:
             raise ModelError(f"{self._name} gave an answer that is no embedding ({type(error).__name__})") from error
 
 
-class HttpEmbedder(EmbedsOnce):
+class HttpEmbedder(CachedEmbedder):
     """`Embedder` over an endpoint that has been found to agree; its vectors count as the model's own."""
 
     def __init__(self, endpoint: PoolingEndpoint, agreement: Agreement) -> None:
@@ -135,7 +135,7 @@ class HttpEmbedder(EmbedsOnce):
         return vectors
 
 
-def check(endpoint: PoolingEndpoint, local: EmbedsOnce, items: Sequence[EmbedItem]) -> Agreement:
+def check(endpoint: PoolingEndpoint, local: CachedEmbedder, items: Sequence[EmbedItem]) -> Agreement:
     """Compare the two on the same items. CheckpointError below a cosine of 0.999, or when a length is off by more than
     2 %, which says more of the server's settings than of its arithmetic."""
     theirs = endpoint.vectors(items)

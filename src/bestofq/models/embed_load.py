@@ -6,8 +6,8 @@ from transformers import AutoConfig
 
 from bestofq.core.embedding import Context, Pooling
 from bestofq.core.errors import ConfigError, SetupError
+from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.embed_once import EmbedsOnce
 from bestofq.models.embed_vision import FAMILY, PIXELS, PIXELS_LEAST, VisionEmbedder
 from bestofq.models.local import LocalModel, Precision
 
@@ -23,7 +23,7 @@ def load_embedder(
     context: Context = "alone",
     pixels: int = PIXELS,
     pixels_least: int = PIXELS_LEAST,
-) -> EmbedsOnce:
+) -> CachedEmbedder:
     """A vision-language model's where the checkpoint's configuration says it is one, else a language model's, of texts
     alone (`pixels` have no meaning for it). SetupError when it cannot be found, ConfigError on a context that the model
     cannot give."""

@@ -19,7 +19,7 @@ from transformers.utils.logging import disable_progress_bar
 from bestofq.core.embedding import EmbedItem, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.observation import Screenshot
-from bestofq.models.embed_once import EmbedsOnce, Vector
+from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.local import Precision, placed, weights_hash
 from bestofq.models.micro_batches import MicroBatches
 from bestofq.models.pooling import hidden_states, padded, pooled
@@ -36,7 +36,7 @@ class Reading(NamedTuple):
     screenshots: Sequence[Screenshot]
 
 
-class VisionEmbedder(EmbedsOnce):
+class VisionEmbedder(CachedEmbedder):
     """`Embedder` over a frozen vision-language model on one device."""
 
     def __init__(

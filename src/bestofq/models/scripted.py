@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bestofq.models.local import Generation, Reply, Request
+from bestofq.models.language_model import Generation, Reply, Request
 
 
 @dataclass(frozen=True)
 class ScriptedModel:
-    """A `TextModel` whose replies are a function of the request, the greedy one first. A reply's tokens are its bytes,
-    its likelihood falls with its length."""
+    """A `LanguageModel` whose replies are a function of the request, the greedy one first. A reply's tokens are its
+    bytes, its likelihood falls with its length."""
 
     replies: Callable[[Request], Sequence[str]]
     name: str = "scripted"

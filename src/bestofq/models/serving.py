@@ -16,7 +16,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from bestofq.models.local import LocalModel, Reply, Request
+from bestofq.models.language_model import Reply, Request
+from bestofq.models.local import LocalModel
 
 
 class _Part(BaseModel):

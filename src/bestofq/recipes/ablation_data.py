@@ -9,7 +9,7 @@ from pathlib import Path
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Floats
-from bestofq.models.embed_once import VectorStore
+from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.ablation_config import ArmConfig
 from bestofq.recipes.parts import Parts
 from bestofq.recipes.run_config import run_config

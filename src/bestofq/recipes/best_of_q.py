@@ -16,7 +16,7 @@ from bestofq.core.observation import Split
 from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
-from bestofq.models.embed_once import VectorStore
+from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.bars import bar
 from bestofq.recipes.parts import SHIPPED_FOR, Parts
 from bestofq.recipes.provenance import current_provenance

@@ -31,14 +31,15 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Judge, Localizer, Proposer, Scorer, Selector, Suite
 from bestofq.envs.suites import make_suite
 from bestofq.learning.value import ValueModel
+from bestofq.models.cached_embedder import CachedEmbedder, VectorStore
 from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
-from bestofq.models.embed_once import EmbedsOnce, VectorStore
-from bestofq.models.local import POCKET, SHIPPED, LocalModel, TextModel
+from bestofq.models.endpoint_model import EndpointModel
+from bestofq.models.language_model import LanguageModel
+from bestofq.models.local import POCKET, SHIPPED, LocalModel
 from bestofq.models.prices import price_of
-from bestofq.models.remote import RemoteModel
 from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
 log = logging.getLogger(__name__)
@@ -100,11 +101,11 @@ class Parts:
         return self.settings.chat is None or _is_shipped(self.settings.chat)
 
     @cached_property
-    def prompted(self) -> TextModel | None:
+    def prompted(self) -> LanguageModel | None:
         """The proposer, where it is asked in the pocket model's prompts."""
         if self.endpoint is None:
             return self.model
-        return RemoteModel(self.endpoint) if self._pocket_prompts else None
+        return EndpointModel(self.endpoint) if self._pocket_prompts else None
 
     async def gives_log_probs(self) -> bool:
         """Whether the model that proposes says how probable a reply is. An endpoint is asked for a word to find out."""
@@ -120,7 +121,7 @@ class Parts:
                 await endpoint.close()
 
     @cached_property
-    def embedder(self) -> EmbedsOnce:
+    def embedder(self) -> CachedEmbedder:
         """The proposer's own model, another one (Table 12), or an endpoint that was compared with one.
 
         ConfigError where an endpoint proposes and no model is named that embeds.
@@ -300,7 +301,7 @@ class Parts:
         return PickerScorer(self.prompted)
 
     def _picker_at(self, endpoint: ChatModel) -> PickerScorer | ChatPickerScorer:
-        return PickerScorer(RemoteModel(endpoint)) if _is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
+        return PickerScorer(EndpointModel(endpoint)) if _is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
 
     def _verifier(self) -> VerifierScorer:
         """ConfigError where no model that writes reviews proposes."""

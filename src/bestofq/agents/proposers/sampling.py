@@ -6,7 +6,7 @@ from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError
-from bestofq.models.local import Request, TextModel
+from bestofq.models.language_model import LanguageModel, Request
 
 
 class SamplingProposer:
@@ -20,7 +20,7 @@ class SamplingProposer:
 
     def __init__(
         self,
-        model: TextModel,
+        model: LanguageModel,
         *,
         temperature: float = 1.0,
         draws: int = 4,

@@ -13,7 +13,7 @@ from bestofq.core.decision import Candidate, Scores, State, Usage
 from bestofq.core.errors import ReplyError
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest
 from bestofq.models.images import Picture
-from bestofq.models.local import Request, TextModel
+from bestofq.models.language_model import LanguageModel, Request
 
 _CHOICE: Mapping[str, Any] = {
     "type": "object",
@@ -39,7 +39,7 @@ class PickerScorer:
     """1 for the candidate the model names, 0 for the others. An answer that names none leaves all at 0, so that a
     greedy selector falls back to the proposer's first; `Usage.unusable` counts it."""
 
-    def __init__(self, model: TextModel) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:

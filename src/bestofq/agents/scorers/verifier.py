@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.prompting import review_prompt
 from bestofq.core.decision import Candidate, Scores, State, Usage
-from bestofq.models.local import Request, TextModel
+from bestofq.models.language_model import LanguageModel, Request
 
 _VERDICT = re.compile(r"\b(right|wrong)\W*$")
 _VALUES = {"right": 1.0, "wrong": 0.0}
@@ -23,7 +23,7 @@ class VerifierScorer:
     """1 for a candidate whose review ends with `right`, 0 for `wrong`, 0.5 for any other review (`moves on`). A greedy
     selector takes the first of equals, which is the proposer's likeliest."""
 
-    def __init__(self, model: TextModel) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from bestofq.models.pacing import Pace
+from bestofq.models.rate_limit import RateLimit
 
 
 async def test_a_call_that_is_given_up_as_its_turn_comes_leaves_it_to_the_next() -> None:
-    pace = Pace(1)
+    pace = RateLimit(1)
     taken: list[str] = []
 
     async def call(name: str) -> None:
@@ -22,7 +22,7 @@ async def test_a_call_that_is_given_up_as_its_turn_comes_leaves_it_to_the_next()
 
 
 async def test_all_that_wait_get_their_turn_though_the_breaker_opens() -> None:
-    pace = Pace(3, trip_after=2, cooldown=0.02)
+    pace = RateLimit(3, trip_after=2, cooldown=0.02)
     at_once, most = 0, 0
 
     async def call(number: int) -> None:

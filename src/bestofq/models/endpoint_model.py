@@ -5,11 +5,11 @@ read the very tokens it reads here. Retries, pacing and deadlines are `ChatModel
 """
 
 from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Choice, Message
-from bestofq.models.local import Generation, Reply, Request
+from bestofq.models.language_model import Generation, Reply, Request
 
 
-class RemoteModel:
-    """`TextModel` over a chat endpoint.
+class EndpointModel:
+    """`LanguageModel` over a chat endpoint.
 
     Greedy decoding is temperature 0 in one call; the draws are asked for together with `n`, and one by one, each with
     the next seed, from an endpoint that gives one reply whatever `n` says. Which draws a seed stands for is up to the

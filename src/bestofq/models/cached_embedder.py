@@ -35,7 +35,7 @@ class Vector(NamedTuple):
     tokens: int
 
 
-class EmbedsOnce(ABC):
+class CachedEmbedder(ABC):
     """`Embedder` over `_compute`. An item that is wanted again while it is being embedded is waited for."""
 
     def __init__(self, spec: EmbedSpec, *, batch: int, memory: int = 50_000) -> None:

@@ -33,7 +33,7 @@ Setting = Literal["max_tokens", "temperature", "logprobs"]
 
 
 @dataclass(frozen=True)
-class Trouble:
+class ApiError:
     """What went wrong in an attempt, and what may be done about it."""
 
     what: str
@@ -53,34 +53,36 @@ _SETTINGS: Mapping[Setting, re.Pattern[str]] = {  # that OpenAI's models since o
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|schema", re.I)
 
 
-def trouble_of(error: Exception, *, where: str, key_variable: str, attempt: float) -> Trouble:
+def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: float) -> ApiError:
     """The one place where errors are told apart. `where` names model and endpoint, `attempt` the seconds it had.
 
     Raises what no further attempt can mend: ConfigError, ContextError, and what is no error of an endpoint at all.
     """
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return Trouble(f"no answer within {attempt:g} s", "overload")
+        return ApiError(f"no answer within {attempt:g} s", "overload")
     if isinstance(error, openai.APIStatusError):
         return _status(error, where, key_variable)
     if isinstance(error, openai.APIConnectionError):
-        return Trouble(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
+        return ApiError(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
     if isinstance(error, ModelError | ValueError | AttributeError | TypeError | RecursionError):
-        return Trouble(f"an answer that is no chat completion ({type(error).__name__})")
+        return ApiError(f"an answer that is no chat completion ({type(error).__name__})")
     raise error
 
 
-def _status(error: openai.APIStatusError, where: str, key_variable: str) -> Trouble:
+def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiError:
     status, said = error.status_code, f"{error.message} {error.body or ''}"
     if status == 429 and "insufficient_quota" not in said:
-        return Trouble("429, too many requests", "overload", wait=_retry_after(error))
+        return ApiError("429, too many requests", "overload", wait=_retry_after(error))
     if status in (408, 409) or status >= 500:
-        return Trouble(f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", wait=_retry_after(error))
+        return ApiError(
+            f"HTTP {status}", "overload" if status in (408, 503, 504) else "retry", wait=_retry_after(error)
+        )
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
         raise ContextError(f"the request is too long for {where}: {_brief(error, key_variable)}") from None
     if status in (400, 403, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
-        return Trouble(f"{setting} is refused: {_brief(error, key_variable)}", "setting", setting)
+        return ApiError(f"{setting} is refused: {_brief(error, key_variable)}", "setting", setting)
     if status in (400, 422) and _FORMAT.search(said):
-        return Trouble(f"no structured output: {_brief(error, key_variable)}", "format")
+        return ApiError(f"no structured output: {_brief(error, key_variable)}", "format")
     mend = {
         401: f"the key is refused: put a valid one into the environment variable {key_variable}",
         403: f"the key may not use it: check what {key_variable} is allowed to do",

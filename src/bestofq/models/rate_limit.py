@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Pace:
+class RateLimit:
     """Adaptive concurrency (additive increase, multiplicative decrease) with a circuit breaker.
 
     After `trip_after` failures in a row nobody is let through for `cooldown` seconds, then one call as a probe: the run
