@@ -4,12 +4,13 @@ What cannot be done raises Impossible with one sentence; the session hands it to
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from bestofq.browser.config import BrowserConfig
 from bestofq.browser.deadline import is_gone, within
 from bestofq.browser.guard import REFUSED, allows, refusal
 from bestofq.browser.tab import Tab
@@ -29,9 +30,6 @@ from bestofq.core.actions import (
 )
 from bestofq.core.errors import BrowserError
 
-if TYPE_CHECKING:
-    from bestofq.browser.session import Session
-
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _KEYS: dict[str, dict[str, Any]] = {
     "Enter": {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
@@ -43,7 +41,23 @@ class Impossible(Exception):
     """Why an action cannot be carried out, in one sentence."""
 
 
-async def perform(session: "Session", action: Action) -> None:
+class Session(Protocol):
+    """What actions need of `session.Session`."""
+
+    start_url: str
+    hosts: tuple[str, ...]
+    earlier: tuple[str, ...]
+
+    @property
+    def config(self) -> BrowserConfig: ...
+
+    @property
+    def tab(self) -> Tab: ...
+
+    async def close_tab(self) -> bool: ...
+
+
+async def perform(session: Session, action: Action) -> None:
     """Carries out one action; settling is the session's."""
     tab = session.tab
     match action:
@@ -136,7 +150,7 @@ def address(url: str) -> str:
     return text
 
 
-async def goto(session: "Session", url: str) -> None:
+async def goto(session: Session, url: str) -> None:
     """Loads a page in the current tab."""
     if not allows(session.hosts, url):
         raise Impossible(refusal(url, session.hosts))
@@ -144,14 +158,14 @@ async def goto(session: "Session", url: str) -> None:
     await _navigate(session, f"page.goto({url})", page.goto(url, wait_until="commit", timeout=_limit(session)), url)
 
 
-async def begin_at(session: "Session", url: str) -> None:
+async def begin_at(session: Session, url: str) -> None:
     """Loads a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""
     await goto(session, url)
     await session.tab.send("Page.resetNavigationHistory")
     session.tab.base_entry = (await session.tab.send("Page.getNavigationHistory"))["currentIndex"]
 
 
-async def go_back(session: "Session") -> None:
+async def go_back(session: Session) -> None:
     """To the previous page of this tab; a tab that was opened by another is closed."""
     tab = session.tab
     history = await tab.send("Page.getNavigationHistory")
@@ -168,7 +182,7 @@ async def go_back(session: "Session") -> None:
     await tab.send("Page.navigateToHistoryEntry", entryId=entry)
 
 
-async def _navigate(session: "Session", call: str, navigation: Any, url: str = "") -> None:
+async def _navigate(session: Session, call: str, navigation: Any, url: str = "") -> None:
     try:
         await within(session.config.deadline, call, navigation)
     except PlaywrightTimeout as error:
@@ -195,5 +209,5 @@ def failure(url: str, reason: str, hosts: tuple[str, ...]) -> str:
     return f"{url} cannot be loaded: {code}."
 
 
-def _limit(session: "Session") -> float:
+def _limit(session: Session) -> float:
     return session.config.navigation * 1000

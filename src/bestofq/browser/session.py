@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from playwright.async_api import Page
 
@@ -17,17 +17,27 @@ from bestofq.core.actions import Action
 from bestofq.core.errors import BrowserError, ConfigError
 from bestofq.core.observation import Observation
 
-if TYPE_CHECKING:
-    from bestofq.browser.browser import Browser
-
 TRIES = 20  # documents that may replace each other during one snapshot
 PAUSE = 0.25  # seconds between looks at what only the clock changes
+
+
+class Lender(Protocol):
+    """What a session needs of `browser.Browser`: pages, and turns at the processor."""
+
+    config: BrowserConfig
+    turns: asyncio.Semaphore
+
+    async def lend(self, url: str, hosts: Sequence[str]) -> Room: ...
+
+    async def give_back(self, room: Room) -> None: ...
+
+    async def discard(self, room: Room) -> None: ...
 
 
 class Session:
     """A page for one episode at a time. Marks mean the elements of the last snapshot."""
 
-    def __init__(self, browser: "Browser") -> None:
+    def __init__(self, browser: Lender) -> None:
         self.start_url = ""
         self.hosts: tuple[str, ...] = ()
         self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, for `places.put_back`
