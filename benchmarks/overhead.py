@@ -32,6 +32,9 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
+from bestofq.build.agents import pocket_q
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.protocols import Scorer
@@ -42,8 +45,6 @@ from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed import LocalEmbedder
-from bestofq.recipes.parts import Parts, pocket_q
-from bestofq.recipes.settings import BestOfQSettings
 
 N = 3
 DIM = 2048  # of Qwen2.5-VL-3B (Table 12)
@@ -136,7 +137,7 @@ async def steps(states: Sequence[State], seconds: float, seed: int) -> dict[str,
     """Median seconds of a step, by agent."""
     torch.manual_seed(seed)
     proposer = ScriptedProposer(links, seconds=seconds)
-    model = Parts(BestOfQSettings()).model
+    model = Models(BestOfQSettings()).local
     shipped = read_card(pocket_q()).embed
 
     def alone() -> Scorer:
@@ -146,8 +147,8 @@ async def steps(states: Sequence[State], seconds: float, seed: int) -> dict[str,
         return QScorer(values, embedder, EmbeddingTexts())
 
     def reviewed() -> Scorer:
-        parts = Parts(BestOfQSettings()).reading(shipped)
-        return QScorer(load_value(pocket_q(), embed=parts.embedder.spec), parts.embedder, parts.texts)
+        models = Models(BestOfQSettings()).reading(shipped)
+        return QScorer(load_value(pocket_q(), embed=models.embedder.spec), models.embedder, models.texts)
 
     found = {}
     for name, scorer, n in (

@@ -16,18 +16,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
-from bestofq.core.decision import Episode, Provenance
+from bestofq.core.decision import Episode
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
-from bestofq.recipes.open_page import UserJudge, page_task, visit
+from bestofq.recipes.run_goal import UserJudge, page_task, visit
+from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.store.store import Store
 
 
@@ -56,9 +56,10 @@ async def go(goal: str, url: str, config: ChatConfig) -> None:
                 page_task(goal, url),
                 store=store,
                 config={"model": config.model},
-                judge=UserJudge(no_verdict),
-                provenance=Provenance(version=__version__),
-                on_decision=lambda state, decision: print(f"{state.observation.title}: {decision.candidate.label}"),
+                options=EpisodeOptions(
+                    judge=UserJudge(no_verdict),
+                    on_decision=lambda state, decision: print(f"{state.observation.title}: {decision.candidate.label}"),
+                ),
             )
     print(f"{len(episode.steps)} steps, {episode.verdict.reason}")
 

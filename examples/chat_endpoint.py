@@ -22,7 +22,7 @@ from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.store import Store
 
 
@@ -48,7 +48,9 @@ async def shop(config: ChatConfig) -> None:
         )
         with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
             await store.begin_run("example", {}, Provenance(version=__version__))
-            episode = await run_episode(TextEnv(suite), agent, task, store=store, run="example", step_limit=STEP_LIMIT)
+            episode = await run_episode(
+                TextEnv(suite), agent, task, store=store, run="example", options=EpisodeOptions(step_limit=STEP_LIMIT)
+            )
     print(f"goal: {task.goal}")
     for step in episode.steps:
         print(f"step {step.index}: " + " | ".join(candidate.label for candidate in step.decision.candidates))

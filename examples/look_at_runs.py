@@ -20,7 +20,7 @@ from bestofq.core.decision import Provenance, State
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
@@ -58,7 +58,9 @@ async def fill(folder: Path) -> None:
                 selector=GreedySelector(),
             )
             tasks = suite.tasks("dev", limit=8)
-            await run_many(tasks, make_env, agent, store=store, run="example", step_limit=STEP_LIMIT)
+            await run_many(
+                tasks, make_env, agent, store=store, run="example", options=RunOptions(step_limit=STEP_LIMIT)
+            )
 
 
 async def ask(folder: Path) -> None:

@@ -14,7 +14,7 @@ from bestofq.core.actions import Action, Click, Write, action_text
 from bestofq.core.decision import Candidate, Proposal, Provenance, State, Usage
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.store import Store
 
 
@@ -39,7 +39,9 @@ async def main() -> None:
     agent = Agent(name="named-most", proposer=NamedMost(), scorer=ConstantScorer(), selector=GreedySelector())
     with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
         await store.begin_run("example", {}, Provenance(version=__version__))
-        episode = await run_episode(TextEnv(suite), agent, task, store=store, run="example", step_limit=STEP_LIMIT)
+        episode = await run_episode(
+            TextEnv(suite), agent, task, store=store, run="example", options=EpisodeOptions(step_limit=STEP_LIMIT)
+        )
     for step in episode.steps:
         print(" | ".join(candidate.label for candidate in step.decision.candidates))
     print(f"reward {episode.verdict.reward:.2f}: {episode.verdict.outcome}")

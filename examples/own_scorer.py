@@ -16,7 +16,7 @@ from bestofq.core.decision import Candidate, Provenance, Scores, State
 from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 
@@ -47,7 +47,9 @@ async def main() -> None:
             name = type(scorer).__name__
             agent = Agent(name=name, proposer=proposer, scorer=scorer, selector=GreedySelector(), n_candidates=16)
             tasks = suite.tasks("dev", limit=100)
-            done = await run_many(tasks, make_env, agent, store=store, run="example", step_limit=STEP_LIMIT)
+            done = await run_many(
+                tasks, make_env, agent, store=store, run="example", options=RunOptions(step_limit=STEP_LIMIT)
+            )
             print(f"{name:15} success {sum(episode.success for episode in done) / len(done):.0%}")
 
 

@@ -22,7 +22,7 @@ from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Suite
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
-from bestofq.recipes.open_page import own_hosts
+from bestofq.recipes.run_goal import own_hosts
 
 COLOURS = "red,green,blue"
 

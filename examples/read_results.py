@@ -21,7 +21,7 @@ from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.reports.behaviour import behaviour
 from bestofq.reports.recall import recall, sibling_steps
 from bestofq.reports.report import gather
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
@@ -46,7 +46,9 @@ async def play(store: Store) -> None:
     for name, selector in (("first", GreedySelector()), ("any", UniformSelector())):
         agent = Agent(name=name, proposer=ScriptedProposer(propose), scorer=ConstantScorer(), selector=selector)
         tasks = suite.tasks("dev", limit=12)
-        await run_many(tasks, make_env, agent, store=store, run="example", repeats=3, step_limit=STEP_LIMIT)
+        await run_many(
+            tasks, make_env, agent, store=store, run="example", repeats=3, options=RunOptions(step_limit=STEP_LIMIT)
+        )
 
 
 def read(store: Store, out: Path) -> None:

@@ -14,7 +14,7 @@ from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Provenance, State
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.store import Store
 
 
@@ -36,7 +36,9 @@ async def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
         await store.begin_run("example", {}, Provenance(version=__version__))
-        episode = await run_episode(TextEnv(suite), agent, task, store=store, run="example", step_limit=STEP_LIMIT)
+        episode = await run_episode(
+            TextEnv(suite), agent, task, store=store, run="example", options=EpisodeOptions(step_limit=STEP_LIMIT)
+        )
     print(f"goal: {task.goal}")
     for step in episode.steps:
         print(f"step {step.index}: " + " | ".join(candidate.label for candidate in step.decision.candidates))

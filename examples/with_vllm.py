@@ -19,7 +19,7 @@ from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 REPLY = """{"candidates": [
@@ -39,7 +39,9 @@ async def explore(base_url: str) -> None:
         with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
             await store.begin_run("seed", {}, Provenance(version=__version__))
             tasks = suite.tasks("train", limit=8)
-            done = await run_many(tasks, make_env, agent, store=store, run="seed", concurrency=8, step_limit=4)
+            done = await run_many(
+                tasks, make_env, agent, store=store, run="seed", concurrency=8, options=RunOptions(step_limit=4)
+            )
     print(f"{len(done)} episodes, {sum(episode.steps for episode in done)} steps")
 
 

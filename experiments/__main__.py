@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from bestofq.cli.ablation import OUT, File, Out, Results, run_ablation
-from bestofq.cli.choices import Data, parts_of
+from bestofq.cli.choices import Data, models_of
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
 from bestofq.cli.options import RUNS, Config, Folder, Set
@@ -60,8 +60,8 @@ def best_of_q(
     data: Data = None,
 ) -> None:
     """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
-    parts = parts_of(config, set_, data=data)
-    asyncio.run(run_best_of_q(parts, console, out=out, results=results, tasks=tasks, runs=runs))
+    models = models_of(config, set_, data=data)
+    asyncio.run(run_best_of_q(models, console, out=out, results=results, tasks=tasks, runs=runs))
 
 
 @app.command("agent-q")
@@ -76,8 +76,8 @@ def agent_q(
     data: Data = None,
 ) -> None:
     """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
-    parts, seeds = parts_of(config, set_, data=data), range(first, first + models)
-    asyncio.run(run_agent_q(parts, console, out=out, results=results, tasks=tasks, seeds=seeds))
+    chosen, seeds = models_of(config, set_, data=data), range(first, first + models)
+    asyncio.run(run_agent_q(chosen, console, out=out, results=results, tasks=tasks, seeds=seeds))
 
 
 @app.command()
@@ -95,8 +95,8 @@ def rank(
     data: Data = None,
 ) -> None:
     """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    parts = parts_of(config, set_, data=data)
-    print_ranking(parts, console, store=store, selection=Selection(runs=[run], agents=agent), html=html)
+    models = models_of(config, set_, data=data)
+    print_ranking(models, console, store=store, selection=Selection(runs=[run], agents=agent), html=html)
 
 
 @app.command()

@@ -1,22 +1,18 @@
 """The full recipe and its results, as files that are committed: `python -m experiments best-of-q`."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
 from bestofq.cli.writing import write_json
-from bestofq.core.observation import Split
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
-from bestofq.learning.value import ValueModel
 from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import best_of_q
-from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.settings import AgentKind
-from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.curve import dev_base, dev_curve, success_rate
 from bestofq.reports.diagnosis import Options
@@ -35,54 +31,37 @@ TEST = "test"
 
 
 async def run_best_of_q(
-    parts: Parts, console: Console, *, out: Path, results: Path, tasks: int, runs: int, dev_tasks: int = 150
+    models: Models, console: Console, *, out: Path, results: Path, tasks: int, runs: int, dev_tasks: int = 150
 ) -> None:
     """A.2 in full; a pass over dev tasks after each training (Fig. 4); then all agents on test tasks (Table 2)."""
     with Store.open(out) as store:
-        async with open_world(parts) as world:
-            values = await best_of_q(parts, world, store, out / "q", console)
-
-            async def play(
-                run: str,
-                agents: Sequence[AgentKind],
-                values: ValueModel | None,
-                split: Split,
-                tasks: int,
-                runs: int = 1,
-            ) -> None:
+        async with open_suite(models) as suite:
+            context = RunContext(models, suite, store, console)
+            values = await best_of_q(context, out / "q")
+            for cycle in range(models.settings.cycles + 1):
+                learned = load_value(out / "q" / f"q{cycle}", embed=models.embedder.spec)
                 await compare(
-                    parts,
-                    world,
-                    store,
-                    run,
-                    console,
-                    agents=agents,
-                    values=values,
-                    split=split,
-                    tasks=tasks,
-                    runs=runs,
+                    context, dev_run(cycle), ["best-of-q"], values=learned, split="dev", tasks=dev_tasks, runs=1
                 )
-
-            for cycle in range(parts.settings.cycles + 1):
-                learned = load_value(out / "q" / f"q{cycle}", embed=parts.embedder.spec)
-                await play(dev_run(cycle), ["best-of-q"], learned, "dev", dev_tasks)
-            await play(DEV_BASE, ["prompting"], None, "dev", dev_tasks)
-            await play(TEST, AGENTS, values, "test", tasks, runs)
-        _write(parts, store, out, results, console)
+            await compare(context, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1)
+            await compare(context, TEST, AGENTS, values=values, split="test", tasks=tasks, runs=runs)
+        _write(models, store, out, results, console)
 
 
-def _write(parts: Parts, store: Store, out: Path, results: Path, console: Console) -> None:
+def _write(models: Models, store: Store, out: Path, results: Path, console: Console) -> None:
     """The committed files, and the page beside the episodes."""
     curve, base = dev_curve(store), dev_base(store)
     level = base[1] if base else None
     test = Selection(runs=[TEST], agents=AGENTS, baseline=BASELINE)
     of_test, costs = agent_results(store, test), agent_costs(store, test)
     rated = {
-        agent: list(oracle_steps(parts, store.episodes(run=TEST, agent=agent))) for agent in AGENTS if agent != BASELINE
+        agent: list(oracle_steps(models, store.episodes(run=TEST, agent=agent)))
+        for agent in AGENTS
+        if agent != BASELINE
     }
-    learned = (SEED_RUN, *map(cycle_run, range(1, parts.settings.cycles + 1)))
+    learned = (SEED_RUN, *map(cycle_run, range(1, models.settings.cycles + 1)))
     result: dict[str, object] = {
-        **made_by(parts.settings),
+        **made_by(models.settings),
         "collected": {run: _collected(store, run) for run in learned},
         "dev_curve": [point.model_dump() for point in curve],
         "dev_prompting": level,
@@ -93,7 +72,7 @@ def _write(parts: Parts, store: Store, out: Path, results: Path, console: Consol
         },
     }
     tables = success_table(of_test).to_markdown()
-    if isinstance(parts.settings.suite, MiniWobSettings):
+    if isinstance(models.settings.suite, MiniWobSettings):
         families, by_task = domain_results(store, test, by=family_of), domain_results(store, test)
         result["families"] = families.model_dump(mode="json")
         result["by_task"] = by_task.model_dump(mode="json")

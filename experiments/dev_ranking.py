@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bestofq.agents.scorers.learned import QScorer
+from bestofq.build.models import Models
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation import AblationRunner, facts_of, key_of
-from bestofq.recipes.best_of_q import collect, embedded
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.best_of_q import embedded
+from bestofq.recipes.collect import Play
 from bestofq.rollouts.episode import state_at
 from experiments.ranking import OracleStep, oracle_steps
 
@@ -34,32 +34,22 @@ class DevRanker:
 
     _dev: dict[str, DevSteps] = field(default_factory=dict)
 
-    async def __call__(self, runner: AblationRunner, parts: Parts, values: ValueModel) -> list[OracleStep]:
-        dev = await self._steps(runner, parts)
-        known = KnownVectors(parts.embedder.spec, dev.vectors)
-        scorer = QScorer(values, known, parts.texts, checkpoint=values.checkpoint)
-        return list(oracle_steps(parts, await rescored(dev.episodes, scorer)))
+    async def __call__(self, runner: AblationRunner, models: Models, values: ValueModel) -> list[OracleStep]:
+        dev = await self._steps(runner, models)
+        known = KnownVectors(models.embedder.spec, dev.vectors)
+        scorer = QScorer(values, known, models.texts, checkpoint=values.checkpoint)
+        return list(oracle_steps(models, await rescored(dev.episodes, scorer)))
 
-    async def _steps(self, runner: AblationRunner, parts: Parts) -> DevSteps:
-        facts, spec = facts_of(parts, "dev"), parts.embedder.spec
+    async def _steps(self, runner: AblationRunner, models: Models) -> DevSteps:
+        facts, spec = facts_of(models, "dev"), models.embedder.spec
         key, run = key_of({**facts, "embed": spec.hash}), f"dev-{key_of(facts)}"
         if key not in self._dev:
-            async with open_world(parts) as world:
-                done = await collect(
-                    parts,
-                    world,
-                    runner.store,
-                    run,
-                    "random",
-                    runner.console,
-                    repeats=1,
-                    split="dev",
-                    limit=runner.ablation.dev_tasks,
-                )
+            play = Play("random", split="dev", limit=runner.ablation.dev_tasks)
+            done = await runner.collect(models, "dev", play)
             wanted = {episode.id for episode in done}
             episodes = [e for e in runner.store.episodes(run=run) if e.id in wanted]
-            items = {item.key: item for episode in episodes for item in _items(parts, episode)}
-            found = embedded(parts, list(items.values()), runner.store, runner.sources.vectors(spec), runner.console)
+            items = {item.key: item for episode in episodes for item in _items(models, episode)}
+            found = embedded(models, list(items.values()), runner.store, runner.sources.vectors(spec), runner.console)
             self._dev[key] = DevSteps(episodes, dict(zip(items, found, strict=True)))
         return self._dev[key]
 
@@ -75,9 +65,9 @@ class KnownVectors:
         return np.stack([self.vectors[item.key] for item in items]), 0
 
 
-def _items(parts: Parts, episode: Episode) -> Iterable[EmbedItem]:
+def _items(models: Models, episode: Episode) -> Iterable[EmbedItem]:
     """All that ranking the candidates of an episode's steps reads."""
-    texts = parts.texts
+    texts = models.texts
     yield texts.task(episode.task)
     for index, step in enumerate(episode.steps):
         state = state_at(episode.task, episode.steps[:index], step.observation)

@@ -12,14 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
+from bestofq.build.models import Models
 from bestofq.core.actions import identity
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.errors import DataError, InputError
 from bestofq.envs.local_site.suite import LocalSuite
 from bestofq.envs.miniwob.suite import MiniWobSuite
+from bestofq.envs.suites import make_suite
 from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import from_url
-from bestofq.recipes.parts import Parts
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import rated_counts, recall, recall_table
@@ -84,9 +85,9 @@ def _ranking(rated: Sequence[OracleStep]) -> Ranking:
     )
 
 
-def oracle_steps(parts: Parts, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
+def oracle_steps(models: Models, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
     """The steps of the settings' suite that its oracle can rate; none where no oracle knows it."""
-    suite = parts.suite
+    suite = make_suite(models.settings.suite)
     if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
         return _webshop(episodes, suite.rules)
     return _miniwob(episodes) if isinstance(suite, MiniWobSuite) else iter(())
@@ -126,7 +127,7 @@ def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool
     return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
 
 
-def print_ranking(parts: Parts, console: Console, *, store: Path, selection: Selection, html: Path | None) -> None:
+def print_ranking(models: Models, console: Console, *, store: Path, selection: Selection, html: Path | None) -> None:
     """Each agent's table by kind of page, then recall and regret of all; in `html` every table and figure.
 
     InputError where no oracle knows what is right in any step.
@@ -135,12 +136,12 @@ def print_ranking(parts: Parts, console: Console, *, store: Path, selection: Sel
         rows, finished = read_rows(opened, selection)
         asked = selection.agents
         rated = {
-            name: list(oracle_steps(parts, (opened.episode(e.id) for e in finished if e.agent == name)))
+            name: list(oracle_steps(models, (opened.episode(e.id) for e in finished if e.agent == name)))
             for name in dict.fromkeys(e.agent for e in finished)
             if asked is None or any(name in rows.of(one) for one in asked)
         }
         if not any(rated.values()):
-            raise InputError(f"no oracle knows what is right in these episodes on {parts.settings.suite.name}")
+            raise InputError(f"no oracle knows what is right in these episodes on {models.settings.suite.name}")
         for name, steps in rated.items():
             console.print(ranking_table(f"{name}: shares of steps", by_kind(steps)))
         made = origins(opened, finished)

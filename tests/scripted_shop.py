@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.models.language_model import LanguageModel, Request
 from bestofq.models.scripted import ScriptedModel
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.search.config import SearchConfig
 
 
@@ -34,10 +34,10 @@ def said(command: str) -> str:
     return f" so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: CONTINUE"
 
 
-def answering(reply: Callable[[Request], Sequence[str]]) -> type[Parts]:
-    """Parts whose model replies so."""
+def answering(reply: Callable[[Request], Sequence[str]]) -> type[Models]:
+    """Models of which the proposer replies so."""
 
-    class Answering(Parts):
+    class Answering(Models):
         @cached_property
         def prompted(self) -> LanguageModel:
             return ScriptedModel(reply)
@@ -48,7 +48,7 @@ def answering(reply: Callable[[Request], Sequence[str]]) -> type[Parts]:
 Scripted = answering(shopper)
 
 
-def parts_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> Parts:
+def models_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") -> Models:
     search = SearchConfig(iterations=rollouts, candidates=candidates)
     return Scripted(
         BestOfQSettings(

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentKind
 from bestofq.core.tree import SearchTree
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import agent_q
-from bestofq.recipes.best_of_q import collect, train
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import AgentKind
-from bestofq.recipes.worlds import World, open_world
+from bestofq.recipes.best_of_q import train
+from bestofq.recipes.collect import Play, collect
 from bestofq.store.store import Store
 
 VALUES_RUN = "values"
@@ -46,11 +47,8 @@ class Comparison:
     """`tasks` held-out tasks and, for each of `seeds`, a trained model a method; what an earlier call finished is not
     done again. What needs no training is measured with seed 0 alone."""
 
-    parts: Parts
-    world: World
-    store: Store
+    context: RunContext
     out: Path
-    console: Console
     tasks: int
     seeds: Sequence[int]
 
@@ -59,33 +57,22 @@ class Comparison:
         passes: dict[str, list[Pass]] = {}
 
         async def measure(
-            method: str, seed: int, policy: Parts, kind: AgentKind, values: ValueModel | None = None
+            method: str, seed: int, policy: RunContext, kind: AgentKind, values: ValueModel | None = None
         ) -> None:
             run = f"{method} {seed}"
-            await collect(
-                policy,
-                self.world,
-                self.store,
-                run,
-                kind,
-                self.console,
-                repeats=1,
-                values=values,
-                split="test",
-                limit=self.tasks,
-            )
+            await collect(policy, run, Play(kind, values=values, split="test", limit=self.tasks))
             passes.setdefault(method, []).append(Pass(seed, run, kind))
 
         for seed in self.seeds:
             if seed == 0:
-                await measure(ZERO, seed, self.parts, "prompting")
+                await measure(ZERO, seed, self.context, "prompting")
             trained = await self._train(seed)
             for method, policy in trained.items():
                 await measure(method, seed, policy, "prompting")
             await measure(AGENT_Q_MCTS, seed, trained[AGENT_Q], "mcts")
             await measure(BEAM, seed, trained[DPO], "beam")
             if seed == 0:
-                await measure(MCTS, seed, self.parts, "mcts")
+                await measure(MCTS, seed, self.context, "mcts")
             if self._from_rft:
                 await measure(REFERENCE_MCTS, seed, trained[RFT], "mcts")
             values = await self._values(seed, trained[AGENT_Q])
@@ -93,12 +80,12 @@ class Comparison:
             await measure(MCTS_Q, seed, fed_by(trained[AGENT_Q], "q"), "mcts", values)
         return {method: passes[method] for method in ORDER if method in passes}
 
-    async def _train(self, seed: int) -> dict[str, Parts]:
+    async def _train(self, seed: int) -> dict[str, RunContext]:
         """The policies of one training seed, each of training tasks that no other seed sees."""
-        base, folder = seeded(self.parts, seed), self.out / f"seed-{seed}"
+        base, folder = seeded(self.context, seed), self.out / f"seed-{seed}"
         part = 2 * seed
         trees = await self._search(base, f"search {seed}", part=part)
-        rft = base.playing(agent_q.reinforce(base, trees, folder / "rft", self.console))
+        rft = base.playing(agent_q.reinforce(base.models, trees, folder / "rft", self.context.console))
         policy = base
         if self._from_rft:  # 6.2: the others begin from the RFT model
             policy, part = rft, part + 1
@@ -106,56 +93,50 @@ class Comparison:
         unfed = fed_by(policy, "none")
         alone = await self._search(unfed, f"search no feedback {seed}", part=part)
         learned = {
-            DPO: (policy, list(agent_q.trajectory_pairs(policy, trees)), "dpo"),
-            UNFED: (unfed, list(agent_q.step_pairs(unfed, alone)), "no-feedback"),
-            AGENT_Q: (policy, list(agent_q.step_pairs(policy, trees)), "agent-q"),
+            DPO: (policy, list(agent_q.trajectory_pairs(policy.models, trees)), "dpo"),
+            UNFED: (unfed, list(agent_q.step_pairs(unfed.models, alone)), "no-feedback"),
+            AGENT_Q: (policy, list(agent_q.step_pairs(policy.models, trees)), "agent-q"),
         }
         policies = {RFT: rft}
         for method, (begun, pairs, name) in learned.items():
             agent_q.need_pairs(pairs, len(trees))
-            self.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
-            policies[method] = policy.playing(agent_q.tune(begun, pairs, folder / name, self.console))
+            self.context.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
+            policies[method] = policy.playing(agent_q.tune(begun.models, pairs, folder / name, self.context.console))
         return policies
 
     @property
     def _from_rft(self) -> bool:
-        return self.parts.settings.agent_q.reference == "rft"
+        return self.context.settings.agent_q.reference == "rft"
 
-    async def _search(self, policy: Parts, run: str, *, part: int) -> list[SearchTree]:
-        return await agent_q.search_training(policy, self.world, self.store, run, self.console, part=part)
+    async def _search(self, policy: RunContext, run: str, *, part: int) -> list[SearchTree]:
+        return await agent_q.search_training(policy, run, part=part)
 
-    async def _values(self, seed: int, policy: Parts) -> ValueModel:
+    async def _values(self, seed: int, policy: RunContext) -> ValueModel:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""
         run = f"{VALUES_RUN} {seed}"
-        await collect(
-            policy,
-            self.world,
-            self.store,
-            run,
-            "explore",
-            self.console,
-            repeats=policy.settings.seed_runs,
-        )
-        return train(policy, self.store, [run], self.out / f"seed-{seed}" / "q", self.console)
+        await collect(policy, run, Play("explore", policy.settings.seed_runs))
+        return train(policy.models, policy.store, [run], self.out / f"seed-{seed}" / "q", policy.console)
 
 
 async def compare_methods(
-    parts: Parts, store: Store, out: Path, console: Console, *, tasks: int, seeds: Sequence[int]
+    models: Models, store: Store, out: Path, console: Console, *, tasks: int, seeds: Sequence[int]
 ) -> Mapping[str, list[Pass]]:
     """Trees, models and episodes in `store` and `out`; the passes of each method."""
-    async with open_world(parts) as world:
-        return await Comparison(parts, world, store, out, console, tasks, seeds).run()
+    async with open_suite(models) as suite:
+        return await Comparison(RunContext(models, suite, store, console), out, tasks, seeds).run()
 
 
-def seeded(parts: Parts, seed: int) -> Parts:
+def seeded(context: RunContext, seed: int) -> RunContext:
     """The same with another seed, of the draws and of the training."""
-    chosen = parts.settings.agent_q
+    chosen = context.settings.agent_q
     dpo, rft = (part.model_copy(update={"seed": seed}) for part in (chosen.dpo, chosen.rft))
     learning = chosen.model_copy(update={"dpo": dpo, "rft": rft})
-    return type(parts)(parts.settings.model_copy(update={"seed": seed, "agent_q": learning}))
+    return context.replaced(context.settings.model_copy(update={"seed": seed, "agent_q": learning}))
 
 
-def fed_by(parts: Parts, feedback: str) -> Parts:
+def fed_by(context: RunContext, feedback: str) -> RunContext:
     """The same with nodes ranked by another; without feedback Q is the searched one alone (Eq. 10 with α = 1)."""
     update: dict[str, object] = {"feedback": feedback, **({"alpha": 1.0} if feedback == "none" else {})}
-    return type(parts)(parts.settings.model_copy(update={"agent_q": parts.settings.agent_q.model_copy(update=update)}))
+    return context.replaced(
+        context.settings.model_copy(update={"agent_q": context.settings.agent_q.model_copy(update=update)})
+    )

@@ -7,13 +7,12 @@ from typing import Any
 
 from rich.console import Console
 
+from bestofq.build.models import Models
 from bestofq.cli.writing import write_json
 from bestofq.core.errors import InputError
-from bestofq.recipes.parts import Parts
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.searches import search_rows
-from bestofq.store.configuration import agree
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import ORDER, ZERO, compare_methods
 from experiments.agent_q.methods import (
@@ -29,7 +28,7 @@ from experiments.agent_q.methods import (
 
 
 async def run_agent_q(
-    parts: Parts, console: Console, *, out: Path, results: Path, tasks: int, seeds: Sequence[int]
+    models: Models, console: Console, *, out: Path, results: Path, tasks: int, seeds: Sequence[int]
 ) -> None:
     """Agent Q's comparison (Figs. 3 and 6), as files that are committed.
 
@@ -37,7 +36,7 @@ async def run_agent_q(
     were made with other settings, a model of other weights or on another number of tasks, and where neither they nor
     `seeds` play the baseline.
     """
-    made = {**made_by(parts.settings), "tasks": tasks, "revision": parts.model.revision, "models": [*seeds]}
+    made = {**made_by(models.settings), "tasks": tasks, "revision": models.local.revision, "models": [*seeds]}
     _, kept = _earlier(results, made)  # refuses before the hours of training
     if 0 not in seeds and not any(episode.method == ZERO for episode in kept):
         raise InputError(
@@ -45,14 +44,14 @@ async def run_agent_q(
             "train that first (--first 0), or give --results the folder that holds it"
         )
     with Store.open(out) as store:
-        passes = await compare_methods(parts, store, out, console, tasks=tasks, seeds=seeds)
-        chosen, runs = parts.settings.agent_q, [run.name for run in store.runs()]
+        passes = await compare_methods(models, store, out, console, tasks=tasks, seeds=seeds)
+        chosen, runs = models.settings.agent_q, [run.name for run in store.runs()]
         searches = search_rows(store, runs, alpha=chosen.alpha, threshold=chosen.threshold)
         episodes = method_episodes(store, passes)
     before, kept = _earlier(results, made)  # once more: another call may have added its models since
     episodes += kept
     episodes.sort(key=lambda e: (ORDER.index(e.method), e.model, e.task))
-    methods = method_results(episodes, baseline=ZERO, at_once=parts.settings.suite.at_once)
+    methods = method_results(episodes, baseline=ZERO, at_once=models.settings.suite.at_once)
     rows = [row.model_dump(mode="json") for row in searches]
     searched = {row["run"]: row for old in before for row in old["searches"]} | {row["run"]: row for row in rows}
     results.mkdir(parents=True, exist_ok=True)
@@ -68,7 +67,7 @@ async def run_agent_q(
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
     (results / "success.svg").write_text(success_bars_svg(methods, over=OVER), "utf-8")
     (results / "calls.svg").write_text(calls_svg(methods), "utf-8")
-    console.print(table.titled(f"{parts.settings.suite.name}: held-out test tasks"))
+    console.print(table.titled(f"{models.settings.suite.name}: held-out test tasks"))
     console.print(f"written: {results / 'result.json'}")
 
 
@@ -84,7 +83,7 @@ def _earlier(results: Path, made: Mapping[str, Any]) -> tuple[list[dict[str, Any
     old = json.loads((results / "result.json").read_text("utf-8"))
     models = ", ".join(map(str, sorted({episode.model for episode in kept})))
     for name in _SAME:
-        if not agree(old[name], json.loads(json.dumps(made[name]))):
+        if old[name] != json.loads(json.dumps(made[name])):
             raise InputError(
                 f"{results} holds models of other seeds ({models}) that were made with another {name}: give --results "
                 "another folder, or remove what it holds"

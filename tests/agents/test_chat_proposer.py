@@ -31,7 +31,7 @@ from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import Fault, FaultServer
 from bestofq.models.images import Picture, PictureLimits
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 PAGE = Observation(
@@ -373,7 +373,9 @@ async def test_every_episode_ends_whatever_the_endpoint_does(tmp_path: Path) -> 
         with Store.open(tmp_path) as store:
             await store.begin_run("faults", {}, Provenance(version="test"))
             tasks = suite.tasks("train", 40)
-            done = await run_many(tasks, make_env, agent, store=store, run="faults", step_limit=8, retries=8)
+            done = await run_many(
+                tasks, make_env, agent, store=store, run="faults", options=RunOptions(step_limit=8, retries=8)
+            )
             assert len(done) == 40
             assert {episode.outcome for episode in done} <= {"success", "failure"}
             cuts = {summary.reason.partition(":")[0] for summary in store.summaries(run="faults", status="cut")}

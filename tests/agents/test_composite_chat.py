@@ -12,6 +12,10 @@ from rich.console import Console
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.build.agents import make_proposer
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.core.actions import Answer, Click, Write
 from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError, ContextError
@@ -20,10 +24,7 @@ from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.endpoint_model import EndpointModel
 from bestofq.models.faults import FaultServer
 from bestofq.recipes.agent_q import search_tasks
-from bestofq.recipes.best_of_q import begin
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import AgentQSettings, BestOfQSettings, ModelSettings
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.collect import begin
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
 
@@ -156,18 +157,18 @@ async def test_the_setting_chooses_it_and_a_search_through_the_endpoint_buys(tmp
             model=ModelSettings(dialect="composite"),
             agent_q=AgentQSettings(search=SearchConfig(iterations=3, candidates=2)),
         )
-        parts = Parts(settings)
-        assert parts.proposer().dialect is COMPOSITE
-        plain = Parts(settings.model_copy(update={"model": ModelSettings()}))
-        assert isinstance(plain.proposer(), ChatProposer)
-        assert parts.prompts != plain.prompts
+        models = Models(settings)
+        assert make_proposer(models).dialect is COMPOSITE
+        plain = Models(settings.model_copy(update={"model": ModelSettings()}))
+        assert isinstance(make_proposer(plain), ChatProposer)
+        assert models.prompts != plain.prompts
         with pytest.raises(ConfigError, match="names elements by marks, not by point"):
-            Parts(settings.model_copy(update={"by": "point"})).proposer()
-        async with open_world(parts) as world:
+            make_proposer(Models(settings.model_copy(update={"by": "point"})))
+        async with open_suite(models) as suite:
             with Store.open(tmp_path) as store:
-                await begin(parts, store, "search", "train", searcher="trees")
-                tasks = await world.tasks("train", 1)
-                [tree] = await search_tasks(parts, world, store, "search", tasks, Console(quiet=True))
+                context = RunContext(models, suite, store, Console(quiet=True))
+                await begin(context, "search", "train")
+                [tree] = await search_tasks(context, "search", await suite.tasks("train", 1))
     assert tree.visits[0] == 3
     assert "ended" in tree.ending
     bought = tree.path(tree.ending.index("ended"))[1:]

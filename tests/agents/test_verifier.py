@@ -6,6 +6,9 @@ import pytest
 from bestofq.agents.prompting import review_prompt
 from bestofq.agents.scorers.verifier import VerifierScorer, verdict_value
 from bestofq.agents.selectors import GreedySelector
+from bestofq.build.agents import make_agent
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ConfigError
@@ -13,8 +16,6 @@ from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig
 from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings
 
 STATE = State(
     task=Task(id="t", suite="s", goal="find a right handed lamp", start_url="u"),
@@ -75,4 +76,4 @@ def test_the_verdict_is_the_closing_word(review: str, value: float) -> None:
 def test_a_model_that_writes_no_such_reviews_is_refused() -> None:
     chat = ChatConfig(model="gpt-4.1", base_url="http://127.0.0.1:1/v1")
     with pytest.raises(ConfigError, match="verifier"):
-        Parts(BestOfQSettings(chat=chat)).agent("verifier")
+        make_agent("verifier", Models(BestOfQSettings(chat=chat)))

@@ -10,15 +10,15 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.ablation import read_ablation
 from bestofq.cli.commands import app
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.models.local import SHIPPED
-from bestofq.recipes.best_of_q import collect
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.collect import Play, collect
 from bestofq.store.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -52,13 +52,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("collected")
 
     async def fill() -> None:
-        parts = Parts(BestOfQSettings(suite=WebShopSettings(train_tasks=8)))
-        async with open_world(parts) as world:
+        models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=8)))
+        async with open_suite(models) as suite:
             with Store.open(folder) as store:
-                await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)
-                await collect(
-                    parts, world, store, "eval", "prompting", Console(quiet=True), repeats=1, split="test", limit=1
-                )
+                context = RunContext(models, suite, store, Console(quiet=True))
+                await collect(context, "seed", Play("explore"))
+                await collect(context, "eval", Play("prompting", split="test", limit=1))
 
     asyncio.run(fill())
     return folder
@@ -162,8 +161,8 @@ def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
         ('[[arm]]\nname = "a"\ndata = { runs = ["sed"] }\n', DataError, "no run 'sed'.*seed"),
         ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
         ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),
-        ('[[arm]]\nname = "a"\nlearn = { n_candidates = 5 }\n', DataError, "collected with n_candidates 3"),
-        ('[[arm]]\nname = "a"\nlearn = { chat.model = "m" }\n', DataError, "collected with chat None"),
+        ('[[arm]]\nname = "a"\nlearn = { n_candidates = 5 }\n', DataError, "collected with n_candidates=3"),
+        ('[[arm]]\nname = "a"\nlearn = { chat.model = "m" }\n', DataError, r"collected with chat\.\w+=none"),
         ('[[arm]]\nname = "a"\ndata = { runs = ["eval"] }\n', DataError, "'eval', which is of the split test"),
         ('[[arm]]\nname = "a"\nact = { model.embed_layer = 2 }\n', ConfigError, "other embeddings"),
     ],

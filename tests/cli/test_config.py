@@ -5,10 +5,10 @@ from typing import Literal, Self
 import pytest
 from pydantic import Field, model_validator
 
+from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config, setting_names
 from bestofq.core.errors import ConfigError
 from bestofq.core.noun import Noun
-from bestofq.recipes.settings import BestOfQSettings
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 

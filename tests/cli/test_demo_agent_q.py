@@ -10,14 +10,14 @@ from booking_guest import guest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bestofq.cli.choices import parts_of
+from bestofq.build.models import Models
+from bestofq.cli.choices import models_of
 from bestofq.cli.commands import app
 from bestofq.cli.demo_agent_q import AFTER, BEFORE, RFT_RUN, SEARCHING, SETTINGS, run_demo_agent_q
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.models.language_model import LanguageModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import SEARCH_RUN
-from bestofq.recipes.parts import Parts
 from bestofq.store.store import Store
 
 SEARCHES = (SEARCH_RUN, RFT_RUN)
@@ -28,7 +28,7 @@ SMALL = (
 )
 
 
-class Scripted(Parts):
+class Scripted(Models):
     """Weights to tune are a tiny model's; what is played is the script."""
 
     @cached_property
@@ -39,10 +39,10 @@ class Scripted(Parts):
 async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_ended(
     tmp_path: Path, weights: str
 ) -> None:
-    parts = Scripted(parts_of(None, list(SMALL), weights, None, *SETTINGS).settings)
+    models = Scripted(models_of(None, list(SMALL), weights, None, *SETTINGS).settings)
     out = tmp_path / "demo"
     said = Console(file=StringIO(), width=160)
-    await run_demo_agent_q(parts, said, tasks=2, out=out, fresh=True, split="dev")
+    await run_demo_agent_q(models, said, tasks=2, out=out, fresh=True, split="dev")
     with Store.open(out, read_only=True) as store:
         episodes = {run: store.summaries(run=run) for run in (BEFORE, AFTER, SEARCHING)}
         trees = [tree for run in SEARCHES for tree in store.trees.all(run)]
@@ -61,7 +61,7 @@ async def test_the_demo_plays_searches_learns_plays_again_and_goes_on_where_it_e
     assert printed.count("agent-q + mcts") >= 1
 
     before = (out / "policy" / "model" / "model.safetensors").stat().st_mtime_ns
-    await run_demo_agent_q(parts, Console(quiet=True), tasks=2, out=out, fresh=False, split="dev")
+    await run_demo_agent_q(models, Console(quiet=True), tasks=2, out=out, fresh=False, split="dev")
     with Store.open(out, read_only=True) as store:
         assert [e.id for e in store.summaries(run=SEARCHING)] == [e.id for e in episodes[SEARCHING]]
         assert [tree for run in SEARCHES for tree in store.trees.all(run)] == trees

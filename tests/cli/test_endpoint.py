@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from bestofq.build.agents import pocket_q
 from bestofq.cli.commands import console
 from bestofq.cli.main import run
 from bestofq.models.faults import Fault, FaultServer, Refused
-from bestofq.recipes.parts import pocket_q
 from bestofq.reports.report import gather
 from bestofq.store.store import Store
 from bestofq.viewer.export import export

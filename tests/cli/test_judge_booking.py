@@ -25,7 +25,7 @@ from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.models.faults import FaultServer
 from bestofq.reports.agreement import Agreement
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from experiments.oracles.booking import BookingOracle
 
@@ -63,7 +63,9 @@ async def reserved(folder: Path) -> None:
 
         with Store.open(folder) as store:
             await store.begin_run("tables", {}, Provenance(version="test"))
-            await run_many(tasks, make_env, agent, store=store, run="tables", step_limit=30, concurrency=4)
+            await run_many(
+                tasks, make_env, agent, store=store, run="tables", concurrency=4, options=RunOptions(step_limit=30)
+            )
             assert sorted(summary.reward for summary in store.summaries(run="tables")) == [0, 1, 1, 1]
 
 

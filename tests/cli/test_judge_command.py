@@ -21,7 +21,7 @@ from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.models.faults import FaultServer
 from bestofq.reports.agreement import Agreement
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 
@@ -65,7 +65,7 @@ async def shopped(folder: Path) -> int:
     )
     with Store.open(folder) as store:
         await store.begin_run("shop", {}, Provenance(version="test"))
-        await run_many(tasks, make_env, agent, store=store, run="shop", step_limit=6)
+        await run_many(tasks, make_env, agent, store=store, run="shop", options=RunOptions(step_limit=6))
         return sum(not summary.reason for summary in store.summaries(run="shop"))
 
 

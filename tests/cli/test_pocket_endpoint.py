@@ -13,6 +13,10 @@ import httpx
 import pytest
 from rich.console import Console
 
+from bestofq.build.agents import pocket_q
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentKind, BestOfQSettings, ModelSettings
 from bestofq.core.decision import Decision
 from bestofq.envs.serving import serve_app
 from bestofq.learning.checkpoint import load_value, read_card
@@ -20,9 +24,6 @@ from bestofq.models.chat import ChatConfig
 from bestofq.models.local import POCKET
 from bestofq.models.serving import model_app
 from bestofq.recipes.benchmark import compare
-from bestofq.recipes.parts import Parts, pocket_q
-from bestofq.recipes.settings import AgentKind, BestOfQSettings, ModelSettings
-from bestofq.recipes.worlds import open_world
 from bestofq.store.store import Store
 
 MODEL = ModelSettings(precision="float32", device="cpu")
@@ -62,14 +63,14 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
 
 async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | None = None) -> list[list[Decision]]:
     """Of each episode of each agent, on the same tasks and seeds."""
-    parts = Parts(BestOfQSettings(model=MODEL, chat=chat))
-    parts = parts.reading(read_card(pocket_q()).embed)
-    values = load_value(pocket_q(), embed=parts.embedder.spec) if "best-of-q" in agents else None
-    async with open_world(parts) as make_env:
+    models = Models(BestOfQSettings(model=MODEL, chat=chat))
+    models = models.reading(read_card(pocket_q()).embed)
+    values = load_value(pocket_q(), embed=models.embedder.spec) if "best-of-q" in agents else None
+    async with open_suite(models) as suite:
         with Store.open(folder) as store:
             quiet = Console(quiet=True)
             await compare(
-                parts, make_env, store, "r", quiet, agents=agents, values=values, split="dev", tasks=TASKS, runs=1
+                RunContext(models, suite, store, quiet), "r", agents, values=values, split="dev", tasks=TASKS, runs=1
             )
             episodes = sorted(store.episodes(run="r"), key=lambda e: (e.agent, e.task.id))
     assert len(episodes) == TASKS * len(agents)
@@ -95,11 +96,11 @@ async def test_whole_episodes_through_transformers_serve(tmp_path: Path) -> None
 
 async def test_all_agents_decide_the_same_through_our_own_server(tmp_path: Path) -> None:
     agents: list[AgentKind] = ["picker", "verifier", "best-of-q"]
-    parts = Parts(BestOfQSettings(model=MODEL))
-    async with serve_app(model_app(parts.model)) as url:
+    models = Models(BestOfQSettings(model=MODEL))
+    async with serve_app(model_app(models.local)) as url:
         chat = ChatConfig(model="pocket", base_url=f"{url}/v1")
         remote = await decisions(tmp_path / "remote", agents, chat)
-        asked = Parts(BestOfQSettings(model=MODEL, chat=chat))
+        asked = Models(BestOfQSettings(model=MODEL, chat=chat))
         assert await asked.gives_log_probs()
         await asked.close()
     local = await decisions(tmp_path / "local", agents)

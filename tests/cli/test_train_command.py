@@ -13,14 +13,14 @@ import torch
 from rich.console import Console
 from typer.testing import CliRunner
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.learning.checkpoint import CARD, load_networks, read_card
-from bestofq.recipes.best_of_q import collect
-from bestofq.recipes.parts import Parts
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import TRAINING
-from bestofq.recipes.settings import BestOfQSettings
-from bestofq.recipes.worlds import open_world
 from bestofq.store.store import Store
 
 STEPS = 600
@@ -44,10 +44,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def arguments(folder: Path) -> Arguments:
     """The command's words, on a store with four episodes."""
     if not (folder / "store").exists():
-        parts = Parts(load_config(BestOfQSettings, None, ["suite.train_tasks=4"]))
-        async with open_world(parts) as world:
+        models = Models(load_config(BestOfQSettings, None, ["suite.train_tasks=4"]))
+        async with open_suite(models) as suite:
             with Store.open(folder / "store") as store:
-                await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)
+                await collect(RunContext(models, suite, store, Console(quiet=True)), "seed", Play("explore"))
 
     def words(out: str, *more: str) -> list[str]:
         settings = [word for setting in (*SETTINGS, *more) for word in ("--set", setting)]

@@ -15,13 +15,13 @@ from tiny_llama import save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.cli.commands import app
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.models.local import POCKET
 from bestofq.recipes.agent_q import source
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings, ModelSettings
 from bestofq.store.pairs import write_pairs
 
 FILES = Path(__file__).parents[2] / "examples" / "accelerate"
@@ -49,8 +49,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Turn(prompt_ids=prompt, reply_ids=reply, log_prob=p) for reply, p in zip((won, lost), drawn, strict=True)
         )
         pairs.append(PreferencePair(chosen=(chosen,), rejected=(rejected,), margin=0.5, task=str(node), node=node))
-    parts = Parts(BestOfQSettings(model=ModelSettings(path=str(folder / "weights"), dialect="composite")))
-    write_pairs(folder / "pairs.parquet", pairs, source(parts))
+    models = Models(BestOfQSettings(model=ModelSettings(path=str(folder / "weights"), dialect="composite")))
+    write_pairs(folder / "pairs.parquet", pairs, source(models))
     done = CliRunner().invoke(app, arguments(folder, "alone"), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return folder

@@ -10,7 +10,7 @@ from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.scripted import ScriptedJudge
 from bestofq.core.decision import Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.protocols import Judge
-from bestofq.recipes.open_page import UserJudge
+from bestofq.recipes.run_goal import UserJudge
 
 EPISODE = Episode(
     id="e",

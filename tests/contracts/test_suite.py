@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
+from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.actions import Answer, Click
 from bestofq.core.errors import ConfigError
@@ -19,7 +20,6 @@ from bestofq.core.observation import Split
 from bestofq.core.protocols import Suite
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import SUITES, make_suite
-from bestofq.recipes.settings import BestOfQSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ROOT = Path(__file__).parents[2]

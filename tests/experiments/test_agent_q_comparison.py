@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rich.console import Console
-from scripted_shop import Scripted, parts_with
+from scripted_shop import Scripted, models_with
 
 from bestofq.learning.networks import NetworkConfig
 from bestofq.store.store import Store
@@ -16,18 +16,18 @@ QUIET = Console(quiet=True)
 async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_the_same_tasks(
     tmp_path: Path, weights: str
 ) -> None:
-    settings = parts_with(24, candidates=8, model=weights).settings
+    settings = models_with(24, candidates=8, model=weights).settings
     changes: dict[str, dict[str, object]] = {
         "agent_q": {"tasks": 3, "reference": "rft"},
         "suite": {"train_tasks": 20},
         "iql": {"steps": 20, "network": NetworkConfig(hidden=(32,), project=None)},
     }
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
-    parts = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
+    models = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
     with Store.open(tmp_path / "store") as store:
-        passes = await compare_methods(parts, store, tmp_path, QUIET, tasks=5, seeds=range(2))
+        passes = await compare_methods(models, store, tmp_path, QUIET, tasks=5, seeds=range(2))
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
-        again = await compare_methods(parts, store, tmp_path, QUIET, tasks=5, seeds=range(2))
+        again = await compare_methods(models, store, tmp_path, QUIET, tasks=5, seeds=range(2))
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
         table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig
 from bestofq.recipes.benchmark import AGENTS
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings
 from bestofq.store.store import Store
 from experiments.best_of_q import run_best_of_q
 
@@ -25,7 +25,7 @@ SMALL = BestOfQSettings(
 
 async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) -> None:
     out, results = tmp_path / "out", tmp_path / "results"
-    await run_best_of_q(Parts(SMALL), Console(quiet=True), out=out, results=results, tasks=2, runs=1, dev_tasks=2)
+    await run_best_of_q(Models(SMALL), Console(quiet=True), out=out, results=results, tasks=2, runs=1, dev_tasks=2)
     with Store.open(out, read_only=True) as store:
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
     found = json.loads((results / "result.json").read_text("utf-8"))

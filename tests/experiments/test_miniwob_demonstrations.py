@@ -7,6 +7,8 @@ import pytest
 
 from bestofq.agents.dialects.commands import parse_action
 from bestofq.browser.browser import Browser
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.actions import Click, Write, action_text
 from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Verdict
 from bestofq.core.errors import InputError
@@ -14,8 +16,6 @@ from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
 from bestofq.envs.miniwob.suite import SEEDS, VIEWPORT, MiniWob
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings
 from experiments.oracles.miniwob.solvers import advise
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example, after, candidate
@@ -159,5 +159,5 @@ def test_ranking_counts_what_the_oracle_advises() -> None:
         verdict=Verdict(reward=0, outcome="failure"),
         provenance=Provenance(version="0"),
     )
-    counted = by_kind(oracle_steps(Parts(BestOfQSettings(suite=MiniWobSettings())), [episode]))["enter-text"]
+    counted = by_kind(oracle_steps(Models(BestOfQSettings(suite=MiniWobSettings())), [episode]))["enter-text"]
     assert (counted.steps, counted.proposed, counted.chosen, counted.first, counted.chance) == (1, 1, 1, 0, 0.5)

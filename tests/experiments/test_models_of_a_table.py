@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.decision import Role
 from bestofq.core.errors import DataError, InputError
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings
 from experiments.agent_q import results as results_module
 from experiments.agent_q.comparison import AGENT_Q, ZERO
 from experiments.agent_q.methods import (
@@ -65,9 +65,11 @@ async def _call(
         results_module, "method_episodes", lambda _, passes: [e for seed in passes for e in _played(seed)]
     )
     settings = BestOfQSettings()
-    parts = Parts(settings.model_copy(update={"model": settings.model.model_copy(update={"temperature": temperature})}))
+    models = Models(
+        settings.model_copy(update={"model": settings.model.model_copy(update={"temperature": temperature})})
+    )
     await results_module.run_agent_q(
-        parts,
+        models,
         Console(quiet=True),
         out=results / f"store-{seeds.start}",
         results=results,

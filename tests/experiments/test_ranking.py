@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.errors import InputError
 from bestofq.recipes.benchmark import compare
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings
-from bestofq.recipes.worlds import open_world
 from bestofq.store.store import Store
 from experiments.__main__ import app, console
 from experiments.ranking import OracleStep, by_kind
@@ -45,16 +45,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluated")
 
     async def play() -> None:
-        parts = Parts(BestOfQSettings())
-        async with open_world(parts) as world:
+        models = Models(BestOfQSettings())
+        async with open_suite(models) as suite:
             with Store.open(folder) as opened:
                 await compare(
-                    parts,
-                    world,
-                    opened,
+                    RunContext(models, suite, opened, Console(quiet=True)),
                     "eval",
-                    Console(quiet=True),
-                    agents=["prompting", "random"],
+                    ["prompting", "random"],
                     values=None,
                     split="test",
                     tasks=2,

@@ -13,8 +13,10 @@ import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
-from scripted_shop import Scripted, answering, parts_with, shopper
+from scripted_shop import Scripted, answering, models_with, shopper
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
 from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.preferences import PreferencePair
@@ -34,9 +36,7 @@ from bestofq.recipes.agent_q import (
     trajectory_pairs,
     tune,
 )
-from bestofq.recipes.best_of_q import begin, collect
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.collect import Play, begin, collect
 from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
 from bestofq.store.pairs import read_pairs, write_pairs
@@ -46,10 +46,11 @@ QUIET = Console(quiet=True)
 
 
 async def searched(store: Store, rollouts: int, tasks: int = 12, *, model: str = "pocket") -> list[SearchTree]:
-    parts = parts_with(rollouts, model=model)
-    async with open_world(parts) as world:
-        await begin(parts, store, "search", "train", searcher="trees")
-        return await search_tasks(parts, world, store, "search", await world.tasks("train", tasks), QUIET)
+    models = models_with(rollouts, model=model)
+    async with open_suite(models) as suite:
+        context = RunContext(models, suite, store, QUIET)
+        await begin(context, "search", "train")
+        return await search_tasks(context, "search", await suite.tasks("train", tasks))
 
 
 async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_path: Path) -> None:
@@ -64,6 +65,12 @@ async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_
     assert [columns(tree) for tree in twice] == [columns(tree) for tree in once]
 
 
+async def rounds(models: Models, store: Store, out: Path) -> Models:
+    """Algorithm 1; the last policy."""
+    async with open_suite(models) as suite:
+        return await agent_q(RunContext(models, suite, store, QUIET), out)
+
+
 async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path) -> None:
     drawn: dict[str, set[int]] = {"search-1": set(), "search-2": set()}
     with Store.open(tmp_path) as store:
@@ -74,11 +81,12 @@ async def test_two_rounds_of_search_draw_apart_on_the_same_tasks(tmp_path: Path)
                     seeds.add(request.seed)
                 return shopper(request)
 
-            parts = answering(noting)(parts_with(1).settings)
-            async with open_world(parts) as world:
-                await begin(parts, store, run, "train", searcher="trees")
-                trees = await search_tasks(parts, world, store, run, await world.tasks("train", 2), QUIET)
-                assert [tree.task for tree in trees] == list(await world.tasks("train", 2))  # whatever is drawn
+            models = answering(noting)(models_with(1).settings)
+            async with open_suite(models) as suite:
+                context = RunContext(models, suite, store, QUIET)
+                await begin(context, run, "train")
+                trees = await search_tasks(context, run, await suite.tasks("train", 2))
+                assert [tree.task for tree in trees] == list(await suite.tasks("train", 2))  # whatever is drawn
     assert len(drawn["search-1"]) > 2  # another at each step of each task
     assert not drawn["search-1"] & drawn["search-2"]
 
@@ -102,10 +110,11 @@ async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_
         return shopper(request)
 
     async def work() -> None:
-        parts = answering(shopping)(parts_with(8).settings)
-        async with open_world(parts) as world:
-            await begin(parts, store, "search", "train", searcher="trees")
-            await search_tasks(parts, world, store, "search", await world.tasks("train", 12), QUIET)
+        models = answering(shopping)(models_with(8).settings)
+        async with open_suite(models) as suite:
+            context = RunContext(models, suite, store, QUIET)
+            await begin(context, "search", "train")
+            await search_tasks(context, "search", await suite.tasks("train", 12))
 
     with Store.open(tmp_path) as store:
         searching = asyncio.create_task(work())
@@ -126,9 +135,9 @@ async def test_whatever_ends_a_search_ends_all_before_the_store_is_closed(ended_
 async def test_what_is_learned_from_holds_the_tokens_and_likelihoods_as_drawn(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         trees = await searched(store, 8, tasks=40)
-    parts = parts_with(8)
+    models = models_with(8)
     assert any(tree.value[0] > 0 for tree in trees)
-    pairs = list(step_pairs(parts, trees))
+    pairs = list(step_pairs(models, trees))
     assert pairs
     for pair in pairs:
         (chosen,), (rejected,) = pair.chosen, pair.rejected
@@ -137,15 +146,15 @@ async def test_what_is_learned_from_holds_the_tokens_and_likelihoods_as_drawn(tm
         assert chosen.log_prob == -len(chosen.reply_ids) / 100
         assert pair.margin >= 0.1
     assert len({(p.chosen, p.rejected) for p in pairs}) == len(pairs)
-    prompt = parts.model.tokenizer.decode(pairs[0].chosen[0].prompt_ids)
+    prompt = models.local.tokenizer.decode(pairs[0].chosen[0].prompt_ids)
     assert "user: " in prompt
     assert "page: " in prompt
-    whole = list(trajectory_pairs(parts, trees))
+    whole = list(trajectory_pairs(models, trees))
     assert whole
     for pair in whole:
         assert len(pair.chosen) >= 4  # type, search, open, buy
         assert pair.chosen[0] == pair.rejected[0]  # the same first step
-    won = list(successful_turns(parts, trees))
+    won = list(successful_turns(models, trees))
     assert len(won) >= len(whole)
     need_pairs(pairs, len(trees))
 
@@ -160,59 +169,58 @@ async def test_trees_without_tokens_are_refused_in_a_sentence(tmp_path: Path) ->
         for tree in trees
     ]
     with pytest.raises(DataError, match="without its tokens or likelihood: search with a local model"):
-        list(step_pairs(parts_with(8), bare))
+        list(step_pairs(models_with(8), bare))
     with pytest.raises(InputError, match="40 search trees hold no pair"):
         need_pairs([], 40)
 
 
 async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone(tmp_path: Path) -> None:
-    parts = parts_with(40, candidates=10)
+    models = models_with(40, candidates=10)
     with Store.open(tmp_path) as store:
-        async with open_world(parts) as world:
+        async with open_suite(models) as suite:
+            context, kinds = RunContext(models, suite, store, QUIET), ("prompting", "mcts")
             rates = {
-                kind: success_rate(
-                    await collect(parts, world, store, "eval", kind, QUIET, repeats=1, split="dev", limit=40)
-                )
-                for kind in ("prompting", "mcts")
+                kind: success_rate(await collect(context, "eval", Play(kind, split="dev", limit=40))) for kind in kinds
             }
         kept = store.runs()[0].config["searches"]
     assert rates["mcts"] > rates["prompting"] + 0.05
-    assert kept == {"mcts": {**parts.settings.agent_q.search.model_dump(mode="json"), "feedback": "model"}}
+    searched = models.settings.agent_q.search.model_dump(mode="json")
+    assert kept == {"mcts": {"agent_q": {"search": searched, "feedback": "model"}}}
 
 
 async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path, weights: str) -> None:
     with Store.open(tmp_path / "store") as store:
         trees = await searched(store, 8, tasks=6, model=weights)
-    parts = parts_with(8, model=weights)
-    found = list(step_pairs(parts, trees))
-    file = write_pairs(tmp_path / "pairs.parquet", found, source(parts))
-    pairs = read_pairs(file, source=source(parts))
+    models = models_with(8, model=weights)
+    found = list(step_pairs(models, trees))
+    file = write_pairs(tmp_path / "pairs.parquet", found, source(models))
+    pairs = read_pairs(file, source=source(models))
     assert pairs == found
-    tuned = tune(parts, pairs[:4], tmp_path / "dpo", QUIET)
-    playing = parts.playing(tuned)
-    assert playing.model.encode("user: a lamp") == parts.model.encode("user: a lamp")
-    assert playing.model.revision != parts.model.revision
+    tuned = tune(models, pairs[:4], tmp_path / "dpo", QUIET)
+    playing = models.playing(tuned)
+    assert playing.local.encode("user: a lamp") == models.local.encode("user: a lamp")
+    assert playing.local.revision != models.local.revision
     with pytest.raises(DataError, match=r"drawn by another policy: .*revision"):
         read_pairs(file, source=source(playing))
-    assert reinforce(parts, trees, tmp_path / "rft", QUIET).is_dir()
+    assert reinforce(models, trees, tmp_path / "rft", QUIET).is_dir()
 
 
 async def test_algorithm_1_searches_pairs_and_tunes_each_round_and_does_nothing_twice(
     tmp_path: Path, weights: str
 ) -> None:
-    parts = parts_with(6, model=weights)
-    agent_q_settings = parts.settings.agent_q.model_copy(update={"rounds": 2, "tasks": 4})
-    parts = Scripted(parts.settings.model_copy(update={"agent_q": agent_q_settings}))
+    models = models_with(6, model=weights)
+    agent_q_settings = models.settings.agent_q.model_copy(update={"rounds": 2, "tasks": 4})
+    models = Scripted(models.settings.model_copy(update={"agent_q": agent_q_settings}))
     with Store.open(tmp_path / "store") as store:
-        first = await agent_q(parts, store, tmp_path, QUIET)
+        first = await rounds(models, store, tmp_path)
         searched_tasks = [{tree.task.id for tree in store.trees.all(f"search-{number}")} for number in (1, 2)]
-        again = await agent_q(parts, store, tmp_path, QUIET)
+        again = await rounds(models, store, tmp_path)
         grown_by = [setting(run.config, "searches.trees.weights") for run in store.runs()]
     assert len(set(grown_by)) == 2  # each round's own policy
     assert [len(tasks) for tasks in searched_tasks] == [4, 4]
     assert not searched_tasks[0] & searched_tasks[1]
     assert first.settings.model.path == again.settings.model.path == str(tmp_path / "policy-2" / "model")
-    assert first.model.revision != parts.model.revision
+    assert first.local.revision != models.local.revision
 
 
 @pytest.mark.parametrize(
@@ -235,15 +243,15 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
             number = len(trained) + 1.0
             return Likely(shopper)
 
-    def tuned(parts: Parts, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
+    def tuned(models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
         trained.append(pairs)
         return Path(weights)
 
     monkeypatch.setattr(recipe, "tune", tuned)
-    settings = parts_with(6, model=weights).settings
-    rounds = settings.agent_q.model_copy(update={"rounds": 3, "tasks": 4, "replay": replay})
+    settings = models_with(6, model=weights).settings
+    three = settings.agent_q.model_copy(update={"rounds": 3, "tasks": 4, "replay": replay})
     with Store.open(tmp_path / "store") as store:
-        await agent_q(Drawing(settings.model_copy(update={"agent_q": rounds})), store, tmp_path, QUIET)
+        await rounds(Drawing(settings.model_copy(update={"agent_q": three})), store, tmp_path)
         own = [len(list(step_pairs(Drawing(settings), store.trees.all(f"search-{n}")))) for n in (1, 2, 3)]
     drawn = [Counter(-turn.log_prob for pair in pairs for turn in (*pair.chosen, *pair.rejected)) for pairs in trained]
     assert min(own) > 0
@@ -251,18 +259,18 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
 
 
 async def test_too_few_training_tasks_are_found_out_before_the_first_search(tmp_path: Path) -> None:
-    settings = parts_with(2).settings
+    settings = models_with(2).settings
     few = {
         "agent_q": settings.agent_q.model_copy(update={"rounds": 3, "tasks": 2500}),
         "model": settings.model.model_copy(update={"path": "pocket-agentq"}),
     }
-    parts = Scripted(settings.model_copy(update=few))
+    models = Scripted(settings.model_copy(update=few))
     with Store.open(tmp_path / "store") as store:
         with pytest.raises(InputError, match=r"3 × 2500 .* webshop has \d+: set agent_q.tasks to \d+ or less"):
-            await agent_q(parts, store, tmp_path, QUIET)
-        async with open_world(parts) as world:
+            await rounds(models, store, tmp_path)
+        async with open_suite(models) as suite:
             with pytest.raises(InputError, match="3 × 2500"):
-                await search_training(parts, world, store, "late", QUIET, part=2)
+                await search_training(RunContext(models, suite, store, QUIET), "late", part=2)
         assert not store.runs()
 
 
@@ -270,7 +278,7 @@ def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_
     tmp_path: Path, weights: str
 ) -> None:
     rounds = {"rounds": 2, "tasks": 4}
-    settings = parts_with(6, model=weights).settings
+    settings = models_with(6, model=weights).settings
     settings = settings.model_copy(update={"agent_q": settings.agent_q.model_copy(update=rounds)})
     asked = 0
 

@@ -9,6 +9,10 @@ import pytest
 import torch
 from rich.console import Console
 
+from bestofq.build.agents import check_pictures, make_agent
+from bestofq.build.context import OpenSuite, RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
@@ -21,10 +25,8 @@ from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.benchmark import compare
-from bestofq.recipes.best_of_q import best_of_q, collect, embedded, train
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import BestOfQSettings, ModelSettings
-from bestofq.recipes.worlds import World, open_world
+from bestofq.recipes.best_of_q import best_of_q, embedded, train
+from bestofq.recipes.collect import Play, collect
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve
 from bestofq.reports.rows import Selection
@@ -46,24 +48,25 @@ def console() -> Console:
 
 
 async def test_the_whole_recipe_and_its_resumption(tmp_path: Path, console: Console) -> None:
-    parts = Parts(SMALL)
-    async with open_world(parts) as world:
+    models = Models(SMALL)
+    async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            values = await best_of_q(parts, world, store, tmp_path / "q", console)
+            context = RunContext(models, suite, store, console)
+            values = await best_of_q(context, tmp_path / "q")
             assert values.train_n == SMALL.n_candidates
             assert {run.name for run in store.runs()} == {"seed", "cycle-1"}
             first = {episode.id for episode in store.summaries()}
             assert len(first) == 16
-            await best_of_q(parts, world, store, tmp_path / "q", console)
+            await best_of_q(context, tmp_path / "q")
             assert {episode.id for episode in store.summaries()} == first
             (point,) = dev_curve(store)  # of the first Q-function, measured where it was put to use
             used = store.summaries(run="cycle-1")
             assert (point.episodes, point.success) == (8, sum(e.success for e in used) / 8)
-            same = train(parts, store, ["seed"], tmp_path / "q" / "q0", console)
-            await collect(parts, world, store, "cycle-2", "best-of-q", console, repeats=1, values=same, limit=3)
+            same = train(models, store, ["seed"], tmp_path / "q" / "q0", console)
+            await collect(context, "cycle-2", Play("best-of-q", values=same, limit=3))
             first_cycle, again = offered(store, "cycle-1"), offered(store, "cycle-2")  # the same tasks, the same Q
             assert all(first_cycle[task] != steps for task, steps in again.items())
-            await compare(parts, world, store, "test", console, values=values, split="test", tasks=4, runs=1)
+            await compare(context, "test", values=values, split="test", tasks=4, runs=1)
             episodes = list(store.episodes(run="test", agent="best-of-q"))
     assert {episode.task.split for episode in episodes} == {"test"}
     for episode in episodes:
@@ -78,11 +81,11 @@ def offered(store: Store, run: str) -> dict[str, list[list[str]]]:
 
 
 async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_what_to_change(tmp_path: Path) -> None:
-    parts = Parts(SMALL.model_copy(update={"model": ModelSettings(path="pocket-agentq")}))  # asked in another format
+    models = Models(SMALL.model_copy(update={"model": ModelSettings(path="pocket-agentq")}))  # asked in another format
     said = Console(file=StringIO(), width=1000)
-    async with open_world(parts) as world:
+    async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            done = await collect(parts, world, store, "eval", "prompting", said, repeats=1, limit=3)
+            done = await collect(RunContext(models, suite, store, said), "eval", Play("prompting", limit=3))
             table = agent_costs(store, Selection(runs=["eval"]))
     (row,) = table.rows
     assert row.roles["proposer"].calls == sum(episode.steps + 1 for episode in done) >= 3
@@ -93,11 +96,11 @@ async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_
     assert "--model pocket" in printed
 
 
-def test_parts_read_as_a_q_function_does() -> None:
-    parts = Parts(SMALL)
-    spec = parts.reading(parts.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})).embedder.spec
+def test_models_read_as_a_q_function_does() -> None:
+    models = Models(SMALL)
+    spec = models.reading(models.embedder.spec.model_copy(update={"pooling": "last", "context": "state"})).embedder.spec
     assert (spec.pooling, spec.context, spec.layer) == ("last", "state", -1)
-    assert parts.embedder.spec.pooling == "mean"
+    assert models.embedder.spec.pooling == "mean"
 
 
 @pytest.mark.parametrize("context", ["alone", "review"])
@@ -106,16 +109,15 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
 ) -> None:
     """The same texts have the same keys, whether an agent embeds them or training reads them from the store."""
     settings = SMALL.model_copy(update={"model": ModelSettings(embed_context=context, precision="float32")})
-    parts = Parts(settings)
-    spec, small = parts.embedder.spec, NetworkConfig(hidden=(8,), project=None)
+    models = Models(settings)
+    spec, small = models.embedder.spec, NetworkConfig(hidden=(8,), project=None)
     torch.manual_seed(0)
     values = ValueModel(QNetwork(spec.dim, small).eval(), VNetwork(spec.dim, small).eval(), embed=spec, train_n=3)
-    async with open_world(parts) as world:
+    async with open_suite(models) as suite:
         with Store.open(tmp_path) as store:
-            for run, split in (("train", "train"), ("dev", "dev")):
-                await collect(
-                    parts, world, store, run, "best-of-q", console, repeats=1, values=values, split=split, limit=1
-                )
+            context, splits = RunContext(models, suite, store, console), ("train", "dev")
+            for split in splits:
+                await collect(context, split, Play("best-of-q", values=values, split=split, limit=1))
     computed: list[EmbedItem] = []
     compute = LocalEmbedder._compute
 
@@ -124,7 +126,7 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
         return compute(self, items)
 
     monkeypatch.setattr(LocalEmbedder, "_compute", counting)
-    later = Parts(settings)
+    later = Models(settings)
     with Store.open(tmp_path) as store:
         for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
             table = tabulate(records(store.episodes(run=run), later.texts))
@@ -133,27 +135,25 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
 
 
 def test_learned_agents_need_a_q_function_and_it_needs_episodes(tmp_path: Path, console: Console) -> None:
-    parts = Parts(SMALL)
+    models = Models(SMALL)
     with pytest.raises(ConfigError, match="--q"):
-        parts.agent("best-of-q")
+        make_agent("best-of-q", models)
     with Store.open(tmp_path / "store") as store, pytest.raises(InputError):
-        train(parts, store, ["nothing"], tmp_path / "q", console)
+        train(models, store, ["nothing"], tmp_path / "q", console)
 
 
 async def test_another_n_warns_and_another_embedding_is_refused_by_name(
     tmp_path: Path, console: Console, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parts = Parts(SMALL)
-    async with open_world(parts) as world:
+    models = Models(SMALL.model_copy(update={"cycles": 0}))
+    async with open_suite(models) as suite:
         with Store.open(tmp_path / "store") as store:
-            values = await best_of_q(
-                Parts(SMALL.model_copy(update={"cycles": 0})), world, store, tmp_path / "q", console
-            )
-            agent = parts.agent("best-of-q", values, n=5)
+            values = await best_of_q(RunContext(models, suite, store, console), tmp_path / "q")
+            agent = make_agent("best-of-q", models, values, n=5)
             assert agent.n_candidates == 5
             assert "N = 5" in caplog.text
             assert "N = 3" in caplog.text
-            other = Parts(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
+            other = Models(SMALL.model_copy(update={"model": ModelSettings(embed_layer=2)}))
             with pytest.raises(DataError, match="embed_layer"):
                 train(other, store, ["seed"], tmp_path / "q" / "q0", console)
 
@@ -167,9 +167,9 @@ CHAT = ChatConfig(model="vlm", base_url="http://127.0.0.1:9/v1")
 async def test_pictures_that_are_needed_and_not_taken_are_said_before_the_run(ways: dict[str, str]) -> None:
     settings = BestOfQSettings.model_validate({"chat": CHAT, "suite": WebShopSettings(screenshots=True), **ways})
     with pytest.raises(ConfigError, match="none are taken"):
-        async with open_world(Parts(settings)):
+        async with open_suite(Models(settings)):
             pass
-    Parts(settings).check_pictures(True)
+    check_pictures(settings, True)
 
 
 @pytest.mark.parametrize("other", [{"by": "words", "localizer": "page"}, {"chat_screenshots": 2}], ids=str)
@@ -182,8 +182,8 @@ async def test_a_run_refuses_to_go_on_with_elements_or_pictures_shown_otherwise(
     async def no_env() -> Env:
         raise AssertionError("there is no task")
 
-    idle, one = World(no_env, no_tasks), SMALL.model_copy(update={"chat": CHAT})
+    idle, one = OpenSuite(no_env, no_tasks, step_limit=15), SMALL.model_copy(update={"chat": CHAT})
     with Store.open(tmp_path) as store:
         for settings, again in ((one, False), (one, False), (one.model_copy(update=other), True)):
             with pytest.raises(DataError, match="was begun with") if again else contextlib.nullcontext():
-                await collect(Parts(settings), idle, store, "seed", "prompting", console, repeats=1)
+                await collect(RunContext(Models(settings), idle, store, console), "seed", Play("prompting"))

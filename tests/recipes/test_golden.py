@@ -14,7 +14,7 @@ from bestofq.core.errors import InputError, ModelError
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
-from bestofq.recipes.golden import golden_findings
+from bestofq.recipes.golden import Golden, golden_findings
 from bestofq.store.store import Store
 
 
@@ -94,9 +94,13 @@ async def test_steps_are_held_against_the_golden_one_that_is_due(store: Store) -
 
 async def test_whose_success_is_golden_can_be_said(store: Store) -> None:
     async with FaultServer(judge) as server, model(server) as chat:
-        found = await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", golden_agent="slow")
+        found = await golden_findings(
+            store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=Golden(agent="slow")
+        )
         with pytest.raises(InputError, match="none of the 2 episodes has a task that was solved by weak"):
-            await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", golden_agent="weak")
+            await golden_findings(
+                store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=Golden(agent="weak")
+            )
         with pytest.raises(InputError, match="no failed episode of agent 'strong'"):
             await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="strong")
     assert {s.golden for s in found.steps} == {"wander"}
@@ -111,19 +115,18 @@ async def test_the_golden_episode_itself_can_be_said(store: Store, tmp_path: Pat
         slow = store.summaries(agent="slow")[0].id
         async with FaultServer(judge) as server, model(server) as chat:
             found: list[tuple[set[str], list[tuple[str, str]]]] = []
-            for way in ({"golden_store": human, "golden_run": "second"}, {"golden_ids": [slow]}):
-                held: Any = way
-                one = await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", **held)
+            for held in (Golden(store=human, run="second"), Golden(ids=[slow])):
+                one = await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=held)
                 found.append(({s.golden for s in one.steps}, [(e.run, e.agent) for e in one.golden]))
-            refused: list[tuple[str, Any]] = [
-                ("no run 'third' .* --golden-run one of eval", {"golden_run": "third"}),
-                ("episode 'e9' is not in the store", {"golden_ids": ["e9"]}),
-                ("is no success: give --golden-episode", {"golden_store": human, "golden_ids": [failed]}),
-                ("leave out --golden-run and --golden-agent", {"golden_run": "eval", "golden_ids": [slow]}),
+            refused = [
+                ("no run 'third' .* --golden-run one of eval", Golden(run="third")),
+                ("episode 'e9' is not in the store", Golden(ids=["e9"])),
+                ("is no success: give --golden-episode", Golden(store=human, ids=[failed])),
+                ("leave out --golden-run and --golden-agent", Golden(run="eval", ids=[slow])),
             ]
             for said, held in refused:
                 with pytest.raises(InputError, match=said):
-                    await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", **held)
+                    await golden_findings(store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=held)
     assert found == [({"second way"}, [("second", "hand")]), ({"wander"}, [("eval", "slow")])]
 
 

@@ -61,7 +61,7 @@ async def test_what_nobody_judged_is_judged_once(store: Store) -> None:
     assert await judge_run(store, "r", says("blocked")) == {"blocked": 2}  # what no verdict could be read of, again
     assert outcomes(store) == {"a": "blocked", "b": "blocked", "c": "failure"}
     assert await judge_run(store, "r", says("success")) == {}
-    assert await judge_run(store, "r", says("success", "another"), again=True) == {"success": 2}
+    assert await judge_run(store, "r", says("success", "another"), which="all") == {"success": 2}
     assert outcomes(store) == {"a": "success", "b": "success", "c": "failure"}
     assert store.verdicts().keys() == {"scripted", "another"}
 
@@ -71,10 +71,10 @@ async def test_verdicts_beside_the_environments(store: Store) -> None:
         await put(store, name, verdict, "shop")
     with pytest.raises(InputError, match="--against-env"):
         await judge_run(store, "shop", says("failure"))
-    assert await judge_run(store, "shop", says("failure"), beside=True, limit=1) == {"failure": 1}
-    assert await judge_run(store, "shop", says("failure"), beside=True) == {"failure": 1}
-    assert await judge_run(store, "shop", says("failure"), beside=True) == {}
-    assert await judge_run(store, "shop", says("success", "another"), beside=True) == {"success": 2}
+    assert await judge_run(store, "shop", says("failure"), which="beside", limit=1) == {"failure": 1}
+    assert await judge_run(store, "shop", says("failure"), which="beside") == {"failure": 1}
+    assert await judge_run(store, "shop", says("failure"), which="beside") == {}
+    assert await judge_run(store, "shop", says("success", "another"), which="beside") == {"success": 2}
     assert outcomes(store, "shop") == {"a": "success", "b": "success", "c": "failure"}
 
 
@@ -97,4 +97,4 @@ async def test_a_judge_is_not_measured_against_a_judge(store: Store) -> None:
     with pytest.raises(InputError, match="no run 'q' in the store: it has r, shop"):
         await judge_run(store, "q", says("success"))
     with pytest.raises(InputError, match="none ended by itself"):
-        await judge_run(store, "r", says("success"), beside=True)
+        await judge_run(store, "r", says("success"), which="beside")

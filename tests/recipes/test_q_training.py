@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, read_card
 from bestofq.learning.iql import IQLConfig
-from bestofq.recipes.best_of_q import best_of_q, collect, train
-from bestofq.recipes.parts import Parts
+from bestofq.recipes.best_of_q import best_of_q, train
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import TRAINING, TrainingProgress
-from bestofq.recipes.settings import BestOfQSettings
-from bestofq.recipes.worlds import open_world
 from bestofq.store.store import Store
 
 SMALL = (
@@ -34,8 +35,8 @@ SMALL = (
 )
 
 
-def parts_with(*settings: str) -> Parts:
-    return Parts(load_config(BestOfQSettings, None, (*SMALL, *settings)))
+def models_with(*settings: str) -> Models:
+    return Models(load_config(BestOfQSettings, None, (*SMALL, *settings)))
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +48,11 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def folder(collected: Path, tmp_path: Path) -> Path:
     if not (collected / "q").exists():
-        parts = parts_with()
-        async with open_world(parts) as world:
+        models = models_with()
+        async with open_suite(models) as suite:
             with Store.open(collected) as store:
-                await collect(parts, world, store, "seed", "explore", Console(quiet=True), repeats=1)
-                train(parts, store, ["seed"], collected / "q", Console(quiet=True))
+                await collect(RunContext(models, suite, store, Console(quiet=True)), "seed", Play("explore"))
+                train(models, store, ["seed"], collected / "q", Console(quiet=True))
     return Path(shutil.copytree(collected, tmp_path / "store"))
 
 
@@ -59,7 +60,7 @@ def trained(folder: Path, settings: Sequence[str] = (), *, again: bool = False) 
     """What is said; `q` is the Q-function's folder."""
     said = StringIO()
     with Store.open(folder) as store:
-        train(parts_with(*settings), store, ["seed"], folder / "q", Console(file=said, width=500), again=again)
+        train(models_with(*settings), store, ["seed"], folder / "q", Console(file=said, width=500), again=again)
     return said.getvalue()
 
 
@@ -125,10 +126,10 @@ async def test_improve_trains_what_has_not_played_again_and_keeps_or_refuses_wha
     said = StringIO()
 
     async def improve(*settings: str) -> None:
-        parts = parts_with(*settings)
-        async with open_world(parts) as world:
+        models = models_with(*settings)
+        async with open_suite(models) as suite:
             with Store.open(folder) as store:
-                await best_of_q(parts, world, store, folder, Console(file=said, width=500))
+                await best_of_q(RunContext(models, suite, store, Console(file=said, width=500)), folder)
 
     def weights() -> list[str]:
         return [read_card(folder / f"q{cycle}").weights for cycle in (0, 1)]

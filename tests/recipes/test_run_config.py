@@ -3,38 +3,58 @@
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
+from rich.console import Console
 
+from bestofq.build.context import OpenSuite, RunContext, step_limit_of
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
-from bestofq.core.observation import Task
+from bestofq.core.identity import flat
+from bestofq.core.observation import Split, Task
+from bestofq.core.protocols import Env
 from bestofq.envs.webshop import suite as webshop
 from bestofq.envs.webshop.reward import title_nouns
 from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.local import POCKET
 from bestofq.recipes.agent_q import searched_trees
-from bestofq.recipes.best_of_q import Playing, begin
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.provenance import current_provenance
-from bestofq.recipes.run_config import Searcher, run_config
-from bestofq.recipes.settings import AgentKind, BestOfQSettings
+from bestofq.recipes.collect import Play, begin
+from bestofq.recipes.run_config import Searcher
 from bestofq.store.store import Store
 
 CHAT = ("chat.model=m", "chat.base_url=http://127.0.0.1:1/v1")  # nothing is asked of it
 
 
-def parts_with(*settings: str) -> Parts:
-    return Parts(load_config(BestOfQSettings, None, settings))
+def models_with(*settings: str) -> Models:
+    return Models(load_config(BestOfQSettings, None, settings))
+
+
+def context_with(store: Store, *settings: str) -> RunContext:
+    """Of a suite in which nothing is played."""
+    models = models_with(*settings)
+    suite = OpenSuite(no_env, no_tasks, step_limit=step_limit_of(models.settings))
+    return RunContext(models, suite, store, Console(quiet=True))
+
+
+async def no_env() -> Env:
+    raise AssertionError("nothing is played")
+
+
+async def no_tasks(split: Split, limit: int | None) -> list[Task]:
+    return []
+
+
+PLAYS = {None: Play("prompting"), "trees": None, "mcts": Play("mcts")}
 
 
 async def go_on(folder: Path, before: tuple[str, ...], now: tuple[str, ...], searcher: Searcher | None) -> None:
     with Store.open(folder) as store:
-        await begin(parts_with(*before), store, "r", "train", searcher=searcher)
-        await begin(parts_with(*now), store, "r", "train", searcher=searcher)
+        for settings in (before, now):
+            await begin(context_with(store, *settings), "r", "train", play=PLAYS[searcher])
 
 
 @pytest.fixture(autouse=True)
@@ -105,51 +125,35 @@ async def test_a_setting_that_was_not_there_and_another_split_are_named_too(tmp_
         await go_on(tmp_path / "with", CHAT, (), None)
     with (
         Store.open(tmp_path / "without") as store,
-        pytest.raises(DataError, match="begun on the split train, and this is dev: give --split train"),
+        pytest.raises(DataError, match="begun with split=train, and this has dev: go on with --split train"),
     ):
-        await begin(parts_with(), store, "r", "dev")
-
-
-async def test_a_run_of_a_store_that_kept_no_searches_goes_on_and_keeps_them_from_then_on(tmp_path: Path) -> None:
-    parts: Any = parts_with(*CHAT)
-    with Store.open(tmp_path) as store:
-        made = await begin(parts, store, "other", "train")
-        await store.begin_run("r", run_config(parts, "train"), made)  # as it was written before
-        await begin(parts, store, "r", "train", searcher="trees")
-        with pytest.raises(DataError, match=r"agent_q\.search\.depth=30, and this has 9"):
-            await begin(parts_with(*CHAT, "agent_q.search.depth=9"), store, "r", "train", searcher="trees")
-
-
-def played(kind: AgentKind, n: int | None = None) -> Playing:
-    return Playing(kind, kind, n)
+        await begin(context_with(store), "r", "dev", play=PLAYS[None])
 
 
 @pytest.mark.parametrize(
     ("agent", "before", "said"),
     [
-        (played("beam"), "model.beams=3", "model.beams=3, and this has 4"),
-        (played("prior"), "beta=0.5", "beta=0.5, and this has 0.1"),
+        ("beam", "model.beams=3", "model.beams=3, and this has 4"),
+        ("prior", "beta=0.5", "beta=0.5, and this has 0.1"),
     ],
 )
 async def test_what_an_agent_alone_depends_on_is_held_for_it(
-    agent: Playing, before: str, said: str, tmp_path: Path
+    agent: AgentKind, before: str, said: str, tmp_path: Path
 ) -> None:
     with Store.open(tmp_path) as store:
-        await begin(parts_with(before), store, "r", "train", agent=agent)
-        await begin(parts_with(before), store, "r", "train", agent=agent)
-        await begin(parts_with(), store, "r", "train", agent=played("best-of-q"))  # which has no such setting
+        for _ in range(2):
+            await begin(context_with(store, before), "r", "train", play=Play(agent))
+        await begin(context_with(store), "r", "train", play=Play("best-of-q"))  # which has no such setting
         with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {said}: go on with --set {before}, or")):
-            await begin(parts_with(), store, "r", "train", agent=agent)
+            await begin(context_with(store), "r", "train", play=Play(agent))
 
 
 async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await begin(parts_with(), store, "r", "train", agent=played("best-of-q", 5))
-        await begin(parts_with(), store, "r", "train", agent=played("random"))
-        with pytest.raises(
-            DataError, match=r"agent best-of-q of the run 'r' was begun with N = 5 .* 3: go on with --n 5"
-        ):
-            await begin(parts_with(), store, "r", "train", agent=played("best-of-q"))
+        await begin(context_with(store), "r", "train", play=Play("best-of-q", n=5))
+        await begin(context_with(store), "r", "train", play=Play("random"))
+        with pytest.raises(DataError, match=r"best-of-q in run 'r' was begun with n=5, .* 3: go on with --n 5"):
+            await begin(context_with(store), "r", "train", play=Play("best-of-q"))
 
 
 def q_function(name: str, discount: float | None = None) -> ValueModel:
@@ -161,70 +165,50 @@ def q_function(name: str, discount: float | None = None) -> ValueModel:
 
 
 @pytest.mark.parametrize(
-    ("who", "kept"),
-    [
-        ("best-of-q", {"agent": played("best-of-q")}),
-        ("mcts", {"agent": played("mcts"), "searcher": "mcts"}),
-        ("trees", {"searcher": "trees"}),
-    ],
+    ("who", "play"), [("best-of-q", Play("best-of-q")), ("mcts", Play("mcts")), ("trees", None)], ids=str
 )
-async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, kept: dict[str, Any], tmp_path: Path) -> None:
-    parts = parts_with(*CHAT)
+async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, play: Play | None, tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        await begin(parts, store, "r", "train", **kept, values=q_function("value-1"))
-        await begin(parts, store, "r", "train", **kept, values=q_function("value-1"))
-        with pytest.raises(
-            DataError, match=f"{who} of the run 'r' began with the Q-function value-1, .* value-2: give --q the folder"
-        ):
-            await begin(parts, store, "r", "train", **kept, values=q_function("value-2"))
+        context = context_with(store, *CHAT)
+        for _ in range(2):
+            await begin(context, "r", "train", play=play, values=q_function("value-1", 0.9))
+        with pytest.raises(DataError, match=f"{who} in run 'r' was begun with q=value-1, .* value-2: go on with --q "):
+            await begin(context, "r", "train", play=play, values=q_function("value-2", 0.99))
 
 
 async def test_a_run_keeps_the_discount_that_a_q_function_was_trained_with(tmp_path: Path) -> None:
-    parts, who = parts_with(*CHAT), played("best-of-q")
     with Store.open(tmp_path) as store:
-        await begin(parts, store, "r", "train", agent=who, values=q_function("value-1"))  # as it was kept before
-        await begin(parts, store, "r", "train", agent=who, values=q_function("value-1", 0.9))
+        context, who = context_with(store, *CHAT), Play("best-of-q")
+        await begin(context, "r", "train", play=who, values=q_function("value-1", 0.9))
         assert store.runs()[0].config["agents"] == {"best-of-q": {"n": 3, "q": "value-1", "discount": 0.9}}
-        with pytest.raises(DataError, match="began with the Q-function value-1, and this is value-2"):
-            await begin(parts, store, "r", "train", agent=who, values=q_function("value-2", 0.99))
-        with pytest.raises(DataError, match=r"began with a Q-function trained with discount 0\.9, and this is 0\.99"):
-            await begin(parts, store, "r", "train", agent=who, values=q_function("value-1", 0.99))
+        with pytest.raises(DataError, match=r"begun with discount=0\.9, and this has 0\.99"):
+            await begin(context, "r", "train", play=who, values=q_function("value-1", 0.99))
 
 
-async def test_a_run_that_kept_no_settings_of_agents_goes_on_by_default_and_keeps_them_from_then_on(
-    tmp_path: Path,
-) -> None:
-    parts, other = parts_with(), parts_with("beta=0.5")
-    task = Task(id="t", suite="webshop", goal="g", start_url="http://shop.test/")
+async def test_what_a_run_keeps_are_the_settings_under_their_own_names(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
-        for run in ("old", "empty"):
-            made = await begin(parts, store, run, "train")  # as it was written before
-        await store.begin_episode("old", "prior", task, 0, made)
-        await begin(other, store, "empty", "train", agent=played("prior"))
-        with pytest.raises(
-            DataError, match=r"'old' does not say with which beta .* so 0\.1 is taken, and this has 0\.5"
-        ):
-            await begin(other, store, "old", "train", agent=played("prior"))
-        await begin(parts, store, "old", "train", agent=played("prior"))
-        with pytest.raises(DataError, match=r"beta=0\.1, and this has 0\.5"):
-            await begin(other, store, "old", "train", agent=played("prior"))
+        context = context_with(store, *CHAT)
+        await begin(context, "r", "train", play=Play("beam"))
+        config = store.runs()[0].config
+    settings = flat(context.settings.model_dump(mode="json"))
+    (own,) = config.pop("agents").values()  # type: ignore[union-attr]
+    assert flat(config).keys() | flat(own).keys() <= {*settings, "split"}
 
 
 async def test_trees_are_learned_from_with_the_prompts_that_grew_them_only(tmp_path: Path) -> None:
     """Else a composite reply would be joined to another history than it followed."""
-    parts = parts_with("model.dialect=composite", "model.path=pocket-agentq")
     with Store.open(tmp_path) as store:
-        await begin(parts, store, "r", "train", searcher="trees")
+        context = context_with(store, "model.dialect=composite", "model.path=pocket-agentq")
+        made = await begin(context, "r", "train")
         with pytest.raises(
             DataError, match=r"model\.dialect=composite, and this has commands: go on with --set model\."
         ):
-            searched_trees(parts_with("model.path=pocket-agentq"), store, "r")
-        older = current_provenance(prompts="0123456789ab", seed=0)
-        await store.begin_run("old", run_config(parts, "train"), older)
-        with pytest.raises(
-            DataError, match="the run 'old' were grown with prompts 01234567, and those of this bestofq"
-        ):
-            searched_trees(parts, store, "old")
+            searched_trees(models_with("model.path=pocket-agentq"), store, "r")
+        config = {name: value for name, value in store.runs()[0].config.items() if name != "searches"}
+        await store.begin_run("other", config, made, searches={"trees": {"prompts": "0123456789ab"}})
+        now = re.escape(context.models.prompts)
+        with pytest.raises(DataError, match=f"run 'other' was begun with prompts=0123456789ab, and this has {now}"):
+            searched_trees(context.models, store, "other")
 
 
 async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_path: Path) -> None:
@@ -232,11 +216,11 @@ async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_pat
     model = tmp_path / "model"
     model.symlink_to(POCKET)
     with Store.open(tmp_path / "store") as store:
-        await begin(parts_with(f"model.path={model}"), store, "r", "train", searcher="trees")
+        await begin(context_with(store, f"model.path={model}"), "r", "train")
         model.unlink()
         model.symlink_to(POCKET.parent / "pocket_web")
-        again = parts_with(f"model.path={model}")
-        with pytest.raises(DataError, match=r"grown by a model of revision \w+, and \S+ is of \w+: give --model"):
-            await begin(again, store, "r", "train", searcher="trees")
-        with pytest.raises(DataError, match="grown by a model of revision"):
-            searched_trees(again, store, "r")
+        again = context_with(store, f"model.path={model}")
+        with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: go on with --model"):
+            await begin(again, "r", "train")
+        with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: go on with --model"):
+            searched_trees(again.models, store, "r")

@@ -11,6 +11,9 @@ import pytest_asyncio
 from rich.console import Console
 
 from bestofq.browser.browser import Browser
+from bestofq.build.context import OpenSuite, RunContext
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentQSettings, BestOfQSettings
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.core.tree import SearchTree
@@ -24,10 +27,7 @@ from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.models.language_model import LanguageModel, Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import search_tasks
-from bestofq.recipes.best_of_q import begin
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import AgentQSettings, BestOfQSettings
-from bestofq.recipes.worlds import World
+from bestofq.recipes.collect import begin
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
 
@@ -56,7 +56,7 @@ def customer(request: Request) -> Sequence[str]:
     return (links or next((some for some in ways if some), []))[:3]
 
 
-class Scripted(Parts):
+class Scripted(Models):
     @cached_property
     def prompted(self) -> LanguageModel:
         return ScriptedModel(customer)
@@ -90,11 +90,12 @@ async def searched(task: Task, browser: Browser, folder: Path, *, sandboxed: boo
         return [task]
 
     search = SearchConfig(iterations=5, candidates=2, depth=12)
-    parts = Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
-    world = World(make_env, tasks, sandboxed=sandboxed)
+    models = Scripted(BestOfQSettings(agent_q=AgentQSettings(search=search)))
+    suite = OpenSuite(make_env, tasks, step_limit=15, sandboxed=sandboxed)
     with Store.open(folder) as store:
-        await begin(parts, store, "search", "train", searcher="trees")
-        [tree] = await search_tasks(parts, world, store, "search", [task], Console(quiet=True))
+        context = RunContext(models, suite, store, Console(quiet=True))
+        await begin(context, "search", "train")
+        [tree] = await search_tasks(context, "search", [task])
     return tree
 
 

@@ -15,7 +15,7 @@ from line_world import LineEnv, line_agent, line_task
 
 from bestofq.core.decision import Provenance, Step
 from bestofq.core.observation import Task
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 
@@ -48,7 +48,15 @@ async def main(folder: Path, log: Path, episodes: int) -> None:
         await store.begin_run("killed", {"episodes": episodes}, Provenance(version="test"))
         os.write(LoggingStore.log, b"ready\n")
         tasks = [line_task(f"t{number}", length=3) for number in range(episodes)]
-        await run_many(tasks, make_env, line_agent(), store=store, run="killed", concurrency=4, step_limit=12, seed=7)
+        await run_many(
+            tasks,
+            make_env,
+            line_agent(),
+            store=store,
+            run="killed",
+            concurrency=4,
+            options=RunOptions(step_limit=12, seed=7),
+        )
 
 
 store, log, episodes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])

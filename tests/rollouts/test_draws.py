@@ -18,7 +18,7 @@ from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
 from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 TASKS = [line_task(f"t{number}", 3) for number in range(8)]
@@ -43,10 +43,13 @@ async def line_env() -> LineEnv:
     return LineEnv()
 
 
-async def play(folder: Path, run: str = "r", agent: Agent | None = None, seed: int = 0, **settings: object) -> Walks:
+async def play(
+    folder: Path, run: str = "r", agent: Agent | None = None, seed: int = 0, retries: int = 1, **settings: object
+) -> Walks:
     with Store.open(folder) as store:
         await store.begin_run(run, {}, Provenance(version="test"))
-        given = {"make_env": line_env, "step_limit": 12, "seed": seed, **settings}
+        options = RunOptions(step_limit=12, seed=seed, retries=retries)
+        given = {"make_env": line_env, "options": options, **settings}
         await run_many(TASKS, agent=agent or sampler(), store=store, run=run, **given)  # type: ignore[arg-type]
         name = (agent or sampler()).name
         episodes = store.episodes(run=run, agent=name)
@@ -91,7 +94,9 @@ async def test_a_task_is_the_same_task_in_every_run(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         for run in ("cycle-1", "cycle-2"):
             await store.begin_run(run, {}, Provenance(version="test"))
-            await run_many(tasks, make_env, sampler(), store=store, run=run, repeats=2, step_limit=2)
+            await run_many(
+                tasks, make_env, sampler(), store=store, run=run, repeats=2, options=RunOptions(step_limit=2)
+            )
     assert {task.id: seed for task, seed in begun} == {f"t{number}": 40 + number for number in range(8)}
     assert {task for task, _ in begun} == set(tasks)
 

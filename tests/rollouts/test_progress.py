@@ -6,7 +6,7 @@ from rich.console import Console
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Usage, Verdict
 from bestofq.rollouts.progress import LiveProgress
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 
@@ -59,9 +59,9 @@ async def test_a_live_line_on_a_terminal(tmp_path: Path) -> None:
         await store.begin_run("r", {}, Provenance(version="test"))
         tasks = [line_task(f"t{n}", 3) for n in range(5)]
         with LiveProgress("walker", console=console) as progress:
-            await run_many(tasks, line_env, line_agent(), store=store, run="r", progress=progress)
+            await run_many(tasks, line_env, line_agent(), store=store, run="r", options=RunOptions(progress=progress))
         assert "5/5" in out.getvalue()
         assert "success" in out.getvalue()
         with LiveProgress("walker", console=Console(file=(again := io.StringIO()))) as progress:
-            await run_many(tasks, line_env, line_agent(), store=store, run="r", progress=progress)
+            await run_many(tasks, line_env, line_agent(), store=store, run="r", options=RunOptions(progress=progress))
         assert again.getvalue().startswith("walker: 5/5 episodes")

@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from line_world import LineEnv, line_agent, line_task
@@ -10,7 +11,7 @@ from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Proven
 from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, ModelError
 from bestofq.core.seeds import episode_seed
 from bestofq.reports.costs import agent_costs
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.store import Store
 
 ON = [["click [2]", "click [1]"]] * 30
@@ -23,10 +24,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-async def run(store: Store, env: LineEnv, replies: object = ON, **settings: object) -> Episode:
+async def run(store: Store, env: LineEnv, replies: object = ON, repeat: int = 0, **settings: Any) -> Episode:
     await store.begin_run("r", {}, Provenance(version="test"))
     agent = line_agent(selector=GreedySelector(), replies=replies)
-    episode = await run_episode(env, agent, line_task("t", 3), store=store, run="r", **settings)  # type: ignore[arg-type]
+    options = EpisodeOptions(**settings)
+    episode = await run_episode(env, agent, line_task("t", 3), store=store, run="r", repeat=repeat, options=options)
     assert store.episode(episode.id) == episode
     return episode
 

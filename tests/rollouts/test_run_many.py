@@ -9,7 +9,7 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import Provenance, StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Observation, Task
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -20,9 +20,10 @@ async def line_env() -> LineEnv:
     return LineEnv()
 
 
-async def collect(store: Store, **settings: object) -> list[EpisodeSummary]:
+async def collect(store: Store, give_up_after: int = 20, **settings: object) -> list[EpisodeSummary]:
     await store.begin_run("r", {}, Provenance(version="test"))
-    given = {"tasks": TASKS, "make_env": line_env, "agent": line_agent(), "step_limit": 12, **settings}
+    options = RunOptions(step_limit=12, give_up_after=give_up_after)
+    given = {"tasks": TASKS, "make_env": line_env, "agent": line_agent(), "options": options, **settings}
     return await run_many(store=store, run="r", **given)  # type: ignore[arg-type]
 
 

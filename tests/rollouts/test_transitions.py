@@ -14,7 +14,7 @@ from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Screenshot, Task
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.rollouts.transitions import Record, records, tabulate
 from bestofq.store.store import Store
 
@@ -36,7 +36,9 @@ async def play(folder: Path, *replies: str, limit: int = 30) -> Episode:
     with Store.open(folder) as store:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = line_agent(selector=GreedySelector(), replies=[[reply] for reply in replies])
-        done = await run_episode(LineEnv(), agent, line_task("t", 2), store=store, run="r", step_limit=limit)
+        done = await run_episode(
+            LineEnv(), agent, line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=limit)
+        )
         return store.episode(done.id)
 
 

@@ -12,7 +12,7 @@ from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task, shop_tree
 
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection
-from bestofq.rollouts.episode import run_episode
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
@@ -108,7 +108,9 @@ async def test_a_hostile_page_is_shown_as_text_and_nothing_runs(chromium: Browse
     with Store.open(tmp_path / "store") as store:
         await store.begin_run(HOSTILE, {}, PROVENANCE)
         agent = shop_agent(HOSTILE, HOSTILE)
-        await run_episode(ShopEnv(HOSTILE), agent, task, store=store, run=HOSTILE, provenance=PROVENANCE)
+        await run_episode(
+            ShopEnv(HOSTILE), agent, task, store=store, run=HOSTILE, options=EpisodeOptions(provenance=PROVENANCE)
+        )
         await store.trees.save(HOSTILE, shop_tree(task, HOSTILE).to_tree())
         index = export(store, gather(store), tmp_path / "out", title=HOSTILE)
     async with opened(chromium, index) as it:
@@ -137,7 +139,14 @@ async def test_the_policy_refuses_scripts_and_requests_even_if_markup_got_in(chr
 async def test_pages_are_about_the_chosen_runs_alone_and_the_rest_is_listed(shop: Path) -> None:
     with Store.open(shop) as store:
         await store.begin_run("secret", {}, PROVENANCE)
-        await run_episode(ShopEnv(), shop_agent("spy"), shop_task(), store=store, run="secret", provenance=PROVENANCE)
+        await run_episode(
+            ShopEnv(),
+            shop_agent("spy"),
+            shop_task(),
+            store=store,
+            run="secret",
+            options=EpisodeOptions(provenance=PROVENANCE),
+        )
         found = gather(store, Selection(runs=["eval"]))
         out = export(store, found, shop / "out", title="T", max_episodes=2).parent
     whole = {page: (out / page).read_text("utf-8") for page in links_of(out)}

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import config_of, merged, read_tree
 from bestofq.cli.writing import write_json
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker
 from bestofq.recipes.ablation_config import Ablation, Arm, ArmConfig, Data
 from bestofq.recipes.provenance import made_by
-from bestofq.recipes.settings import BestOfQSettings
 from bestofq.reports.ablation import ablation_pictures, ablation_table, results_of
 
 File = Annotated[Path, typer.Argument(help="TOML file of an ablation.")]

@@ -8,15 +8,15 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console
 
-from bestofq.cli.choices import SUITE_NAMES, Config, Folder, Model, Q, Set, parts_of, split_of, with_values
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.cli.choices import SUITE_NAMES, Config, Folder, Model, Q, Set, models_of, split_of, with_values
 from bestofq.cli.spending import spending_by_role
 from bestofq.core.errors import InputError
 from bestofq.core.tree import SearchTree, Way
 from bestofq.learning.distributed import is_first_process
 from bestofq.recipes import agent_q as recipe
-from bestofq.recipes.best_of_q import begin
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.collect import begin
 from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
@@ -43,24 +43,24 @@ def agent_q(
     """
     given = {"suite.name": suite, "agent_q.rounds": rounds, "agent_q.tasks": tasks}
     more = [f"{name}={value}" for name, value in given.items() if value is not None]
-    run_agent_q(parts_of(config, set_, model, None, *more), store, out or store, console)
+    run_agent_q(models_of(config, set_, model, None, *more), store, out or store, console)
 
 
-def run_agent_q(parts: Parts, store: Path, out: Path, console: Console) -> Path:
+def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Path:
     """The rounds, and a table of their searches; the folder of the last policy. No folder is made where it refuses."""
-    chosen = parts.settings.agent_q
+    chosen = models.settings.agent_q
     runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
 
-    async def work() -> tuple[Parts, list[SearchRow]]:
-        recipe.check(parts)
-        async with open_world(parts) as world:
-            await recipe.training_tasks(parts, world, chosen.rounds)
-        with Store.open(store) as opened:
-            policy = await recipe.agent_q(parts, opened, out, console)
-            return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+    async def work() -> tuple[Models, list[SearchRow]]:
+        recipe.check(models)
+        async with open_suite(models) as suite:
+            await recipe.training_tasks(models.settings, suite, chosen.rounds)
+            with Store.open(store) as opened:
+                policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
+                return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
     policy, searches = asyncio.run(work())
-    console.print(search_table(searches).titled(f"{parts.settings.suite.name}, train"))
+    console.print(search_table(searches).titled(f"{models.settings.suite.name}, train"))
     for said in spending_by_role(used for row in searches for used in row.usage):
         console.print(said)
     folder = Path(policy.settings.model.path)
@@ -81,19 +81,20 @@ def search(
 ) -> None:
     """Grow a search tree for each task: MCTS with feedback. The same command again goes on where it stopped."""
     more = [f"suite.name={suite}"] if suite else []
-    parts, values = with_values(parts_of(config, set_, model, None, *more), q, ["mcts"])
+    models, values = with_values(models_of(config, set_, model, None, *more), q, ["mcts"])
 
     async def work() -> list[SearchTree]:
-        async with open_world(parts) as world:
-            chosen = await world.tasks(split_of(split), tasks)
+        async with open_suite(models) as played:
+            chosen = await played.tasks(split_of(split), tasks)
             with Store.open(store) as opened:
-                await begin(parts, opened, run, split_of(split), searcher="trees", values=values)
-                return await recipe.search_tasks(parts, world, opened, run, chosen, console, values=values)
+                context = RunContext(models, played, opened, console)
+                await begin(context, run, split_of(split), values=values)
+                return await recipe.search_tasks(context, run, chosen, values)
 
-    chosen = parts.settings.agent_q
+    chosen = models.settings.agent_q
     trees = asyncio.run(work())
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
-    console.print(search_table([row]).titled(f"{parts.settings.suite.name}, {split}"))
+    console.print(search_table([row]).titled(f"{models.settings.suite.name}, {split}"))
     console.print(_ways_back(trees))
     for said in spending_by_role(row.usage):
         console.print(said)
@@ -111,13 +112,13 @@ def pairs(
     model: Model = None,
 ) -> None:
     """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
-    parts = parts_of(config, set_, model)
+    models = models_of(config, set_, model)
     with Store.open(store, read_only=True) as opened:
-        trees = recipe.searched_trees(parts, opened, run)
+        trees = recipe.searched_trees(models, opened, run)
     make = recipe.trajectory_pairs if trajectories else recipe.step_pairs
-    found = list(make(parts, trees))
+    found = list(make(models, trees))
     recipe.need_pairs(found, len(trees))
-    write_pairs(out, found, recipe.source(parts), decode=parts.model.tokenizer.decode)
+    write_pairs(out, found, recipe.source(models), decode=models.local.tokenizer.decode)
     console.print(f"{len(found):,} pairs of {len({pair.task for pair in found})} tasks from {len(trees)} trees: {out}")
 
 
@@ -137,17 +138,17 @@ def tune(
 
     On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
     """
-    parts = parts_of(config, set_, model)
+    models = models_of(config, set_, model)
     if replay and pairs is None:
         raise InputError("--replay adds to the pairs that this model drew: give these by --pairs")
     if pairs is not None:
-        source = recipe.source(parts)
+        source = recipe.source(models)
         earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
-        folder = recipe.tune(parts, [*earlier, *read_pairs(pairs, source=source)], out, console)
+        folder = recipe.tune(models, [*earlier, *read_pairs(pairs, source=source)], out, console)
     else:
         with Store.open(store, read_only=True) as opened:
-            trees = recipe.searched_trees(parts, opened, run)
-        folder = recipe.reinforce(parts, trees, out, console)
+            trees = recipe.searched_trees(models, opened, run)
+        folder = recipe.reinforce(models, trees, out, console)
     console.print(f"the tuned model: {folder}")
 
 

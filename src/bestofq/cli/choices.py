@@ -7,6 +7,9 @@ from typing import Annotated, get_args
 
 import typer
 
+from bestofq.build.agents import proposer_name, shipped_q
+from bestofq.build.models import Models, check_embedder
+from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import RUNS as RUNS
 from bestofq.cli.options import Config as Config
@@ -18,8 +21,6 @@ from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import SUITES
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.parts import Parts, proposer_name, shipped_q
-from bestofq.recipes.settings import AgentKind, BestOfQSettings
 
 Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function; none: the one that ships.")]
 Model = Annotated[
@@ -34,15 +35,15 @@ EVERY = 1_000_000  # tasks
 SUITE_NAMES = f"{', '.join(SUITES)}, or my_package.my_module:make_suite"
 
 
-def parts_of(
+def models_of(
     config: Path | None,
     settings: list[str] | None,
     model: str | None = None,
     base_url: str | None = None,
     *more: str,
     data: Path | None = None,
-) -> Parts:
-    """The parts of the settings given; `more` are the command's own, and `settings` have the last word.
+) -> Models:
+    """The models of the settings given; `more` are the command's own, and `settings` have the last word.
 
     ConfigError when an endpoint is given without a model's name.
     """
@@ -53,26 +54,26 @@ def parts_of(
         given += [f"chat.base_url={base_url}", f"chat.model={model}"]
     elif model is not None:
         given += [f"model.path={model}"]
-    return Parts(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]))
+    return Models(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]))
 
 
-def with_values(parts: Parts, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Parts, ValueModel | None]:
-    """A Q-function for the agents that need one, and the parts with the embeddings it reads.
+def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, ValueModel | None]:
+    """A Q-function for the agents that need one, and the models with the embeddings it reads.
 
     ConfigError where none is given and none ships for this model and suite, and where nobody says what embeds the texts
     of an endpoint.
     """
-    if not any(map(parts.settings.reads_q, kinds)):
-        return parts, None
-    folder = folder or shipped_q(parts.settings)
+    if not any(map(models.settings.reads_q, kinds)):
+        return models, None
+    folder = folder or shipped_q(models.settings)
     if folder is None:
-        model, suite = proposer_name(parts.settings), parts.settings.suite.name
-        raise ConfigError(f"no Q-function ships for the model {model} on {suite}: give --q one made there")
+        name, suite = proposer_name(models.settings), models.settings.suite.name
+        raise ConfigError(f"no Q-function ships for the model {name} on {suite}: give --q one made there")
     card = read_card(folder)
-    if parts.settings.chat is not None:
-        parts.check_embedder(parts.settings.chat.model, card.embed.model)
-    parts = parts.reading(card.embed)
-    return parts, load_value(folder, embed=parts.embedder.spec)
+    if models.settings.chat is not None:
+        check_embedder(models.settings, models.settings.chat.model, card.embed.model)
+    models = models.reading(card.embed)
+    return models, load_value(folder, embed=models.embedder.spec)
 
 
 def kind_of(name: str) -> AgentKind:

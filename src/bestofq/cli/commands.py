@@ -8,6 +8,8 @@ import typer
 import uvicorn
 from rich.console import Console
 
+from bestofq.build.agents import proposer_name, shipped_q
+from bestofq.build.context import RunContext, open_suite
 from bestofq.cli.ablation import ablation
 from bestofq.cli.agent_q import agent_q, pairs, search, tune
 from bestofq.cli.choices import (
@@ -22,7 +24,7 @@ from bestofq.cli.choices import (
     Set,
     kind_of,
     limit_of,
-    parts_of,
+    models_of,
     split_of,
     with_values,
 )
@@ -40,13 +42,14 @@ from bestofq.cli.tasks import write_tasks
 from bestofq.cli.viewing import view
 from bestofq.cli.writing import write_json
 from bestofq.core.errors import ConfigError
+from bestofq.envs.suites import make_suite
 from bestofq.models.serving import model_app
 from bestofq.recipes import best_of_q as recipe
 from bestofq.recipes.benchmark import AGENTS, compare
-from bestofq.recipes.parts import proposer_name, shipped_q
+from bestofq.recipes.collect import Play
+from bestofq.recipes.collect import collect as play_and_store
 from bestofq.recipes.provenance import this_command
 from bestofq.recipes.q_training import TrainingSet, learn
-from bestofq.recipes.worlds import open_world
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.q_functions import BASELINE
@@ -96,8 +99,8 @@ def demo(
 ) -> None:
     """Watch the frozen pocket model shop in Chromium, with and without a Q-function; then learn and compare again."""
     if agentq:
-        parts = parts_of(config, set_, model, None, *AGENT_Q_SETTINGS)
-        asyncio.run(run_demo_agent_q(parts, console, tasks=tasks, out=out or Path("runs/demo-agentq"), fresh=fresh))
+        models = models_of(config, set_, model, None, *AGENT_Q_SETTINGS)
+        asyncio.run(run_demo_agent_q(models, console, tasks=tasks, out=out or Path("runs/demo-agentq"), fresh=fresh))
     elif config or set_ or model:
         raise ConfigError("the demo of Best-of-Q has its own settings: --config, --set and --model go with --agentq")
     else:
@@ -127,22 +130,15 @@ def collect(
 ) -> None:
     """Collect episodes on training tasks. The same command again goes on where it stopped."""
     kind = kind_of(agent)
-    parts, values = with_values(parts_of(config, set_, model, base_url, data=data), q, [kind])
-    say_warnings(parts)
+    models, values = with_values(models_of(config, set_, model, base_url, data=data), q, [kind])
+    named = make_suite(models.settings.suite)
+    say_warnings(named)
 
     async def work() -> None:
-        async with open_world(parts) as world:
+        async with open_suite(models, named) as suite:
             with Store.open(store) as opened:
-                await recipe.collect(
-                    parts,
-                    world,
-                    opened,
-                    run,
-                    kind,
-                    console,
-                    repeats=repeats or parts.settings.seed_runs,
-                    values=values,
-                )
+                context = RunContext(models, suite, opened, console)
+                await play_and_store(context, run, Play(kind, repeats or models.settings.seed_runs, values))
                 console.print(cost_table(agent_costs(opened, Selection(runs=[run], agents=[kind]))))
 
     asyncio.run(work())
@@ -162,13 +158,13 @@ def train(
     Prints the sizes first and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's network:
     --set iql.network.hidden=paper. On several devices: torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
-    parts, runs = parts_of(config, set_), run or [SEED_RUN]
+    models, runs = models_of(config, set_), run or [SEED_RUN]
 
     def read() -> TrainingSet | None:
         with Store.open(store) as opened:
-            return recipe.training_set(parts, opened, runs, out, console, again=again)
+            return recipe.training_set(models, opened, runs, out, console, again=again)
 
-    learn(read, parts.settings.iql, out, console)
+    learn(read, models.settings.iql, out, console)
 
 
 @app.command()
@@ -182,14 +178,15 @@ def improve(
     base_url: BaseUrl = None,
 ) -> None:
     """The whole recipe: collect, train, then cycles of exploit, add data, retrain. Resumable."""
-    parts = parts_of(config, set_, model, base_url, data=data)
-    say_warnings(parts)
+    models = models_of(config, set_, model, base_url, data=data)
+    named = make_suite(models.settings.suite)
+    say_warnings(named)
 
     async def work() -> None:
-        async with open_world(parts) as world:
+        async with open_suite(models, named) as suite:
             with Store.open(store) as opened:
-                await recipe.best_of_q(parts, world, opened, out, console)
-                runs = [SEED_RUN, *map(cycle_run, range(1, parts.settings.cycles + 1))]
+                await recipe.best_of_q(RunContext(models, suite, opened, console), out)
+                runs = [SEED_RUN, *map(cycle_run, range(1, models.settings.cycles + 1))]
                 console.print(cost_table(agent_costs(opened, Selection(runs=runs))))
 
     asyncio.run(work())
@@ -221,38 +218,35 @@ def evaluate(
     """Success ± standard error over runs, steps for success and cost of each agent (Tables 2 and 5 to 8)."""
     more = [f"suite.name={suite}"] if suite else []
     more += [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
-    parts = parts_of(config, set_, model, base_url, *more, data=data)
+    models = models_of(config, set_, model, base_url, *more, data=data)
+    named = make_suite(models.settings.suite)
     kinds = [kind_of(kind.strip()) for kind in agents.split(",")] if agents else [*AGENTS]
-    if not agents and not q and not shipped_q(parts.settings):
-        learned = [kind for kind in kinds if parts.settings.reads_q(kind)]
+    if not agents and not q and not shipped_q(models.settings):
+        learned = [kind for kind in kinds if models.settings.reads_q(kind)]
         kinds = [kind for kind in kinds if kind not in learned]
-        model = proposer_name(parts.settings)
         console.print(
             f"{' and '.join(learned)} are left out: "
-            f"no Q-function ships for {model} on {parts.suite.name}, and --q gives none."
+            f"no Q-function ships for {proposer_name(models.settings)} on {named.name}, and --q gives none."
         )
-    parts, values = with_values(parts, q, kinds)
-    say_warnings(parts)
+    models, values = with_values(models, q, kinds)
+    say_warnings(named)
 
     async def work() -> None:
-        async with open_world(parts) as world:
-            if "prior" in kinds and not await parts.gives_log_probs():
-                sentence = f"{proposer_name(parts.settings)} gives no log-probabilities, which the agent prior needs"
+        async with open_suite(models, named) as played:
+            if "prior" in kinds and not await models.gives_log_probs():
+                sentence = f"{proposer_name(models.settings)} gives no log-probabilities, which the agent prior needs"
                 if agents:
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
             with Store.open(store) as opened:
                 await compare(
-                    parts,
-                    world,
-                    opened,
+                    RunContext(models, played, opened, console),
                     run,
-                    console,
-                    agents=kinds,
+                    kinds,
                     values=values,
                     split=split_of(split),
-                    tasks=limit_of(tasks, parts.settings.suite),
+                    tasks=limit_of(tasks, models.settings.suite),
                     runs=runs,
                     n=n,
                 )
@@ -262,7 +256,7 @@ def evaluate(
         baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
         chosen = Selection(runs=[run], agents=kinds, split=split, baseline=baseline)
         results, costs = agent_results(opened, chosen), agent_costs(opened, chosen)
-        name, groups = parts.suite.name, parts.settings.suite.groups
+        name, groups = named.name, models.settings.suite.groups
         domains = domain_results(opened, chosen) if groups else None
         if domains is not None:
             console.print(domain_grid(domains).titled(f"{name}, {split}, by {groups}"))
@@ -290,4 +284,4 @@ def serve_model(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the loopback interface.")] = 8000,
 ) -> None:
     """Serve a local model behind an OpenAI-compatible endpoint on loopback; its seeds give the draws made here."""
-    uvicorn.run(model_app(parts_of(config, set_, model).model), host="127.0.0.1", port=port)
+    uvicorn.run(model_app(models_of(config, set_, model).local), host="127.0.0.1", port=port)

@@ -6,15 +6,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.rule import Rule
 
+from bestofq.build.agents import pocket_q
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.errors import InputError
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.checkpoint import export_value, load_networks, load_value, read_card
 from bestofq.learning.iql import train_iql
 from bestofq.recipes.benchmark import AGENTS, compare
-from bestofq.recipes.best_of_q import collect, transitions
-from bestofq.recipes.parts import Parts, pocket_q
-from bestofq.recipes.settings import BestOfQSettings
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.best_of_q import transitions
+from bestofq.recipes.collect import Play, collect
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.q_functions import BASELINE
 from bestofq.reports.report import gather
@@ -36,51 +38,30 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
     gently = {"steps": 400, "lr_q": 3e-5, "lr_v": 3e-5, "network": card.network, "log_every": 20}
     learning = card.config.model_copy(update=gently)
     shop = WebShopSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
-    parts = Parts(BestOfQSettings(suite=shop, iql=learning)).reading(card.embed)
-    shipped = load_value(pocket_q(), embed=parts.embedder.spec)
+    models = Models(BestOfQSettings(suite=shop, iql=learning)).reading(card.embed)
+    shipped = load_value(pocket_q(), embed=models.embedder.spec)
     with Store.open(out) as store:
-        async with open_world(parts) as world:
+        async with open_suite(models) as suite:
+            context = RunContext(models, suite, store, console)
             console.print(Rule("1. One frozen model, held-out tasks, real Chromium: only the choice differs"))
             console.print(
-                f"{parts.model.name}: {sum(p.numel() for p in parts.model.model.parameters()):,} parameters, frozen. "
+                f"{models.local.name}: {sum(p.numel() for p in models.local.model.parameters()):,} parameters, frozen. "
                 f"{tasks} test tasks for each agent."
             )
-            await compare(
-                parts,
-                world,
-                store,
-                HELD_OUT,
-                console,
-                agents=AGENTS,
-                values=shipped,
-                split="test",
-                tasks=tasks,
-                runs=1,
-            )
+            await compare(context, HELD_OUT, AGENTS, values=shipped, split="test", tasks=tasks, runs=1)
             compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
             console.print(success_table(agent_results(store, compared)))
             console.print(cost_table(agent_costs(store, compared)))
             console.print(Rule("2. The loop at small scale: explore training tasks, learn Q and V from the episodes"))
-            await collect(parts, world, store, COLLECTED, "explore", console, repeats=1)
-            data = transitions(parts, store, [COLLECTED], console)
-            start = load_networks(pocket_q(), embed=parts.embedder.spec)
+            await collect(context, COLLECTED, Play("explore"))
+            data = transitions(models, store, [COLLECTED], console)
+            start = load_networks(pocket_q(), embed=models.embedder.spec)
             trained = train_iql(data, learning, start=start)
-            export_value(out / "q", trained, embed=parts.embedder.spec, train_n=shipped.train_n)
+            export_value(out / "q", trained, embed=models.embedder.spec, train_n=shipped.train_n)
             console.print(f"{learning.steps} steps of IQL on {len(data):,} transitions: {out / 'q'}")
             console.print(Rule("3. The same frozen model, with what was learned on top of the shipped Q"))
-            learned = load_value(out / "q", embed=parts.embedder.spec)
-            await compare(
-                parts,
-                world,
-                store,
-                AGAIN,
-                console,
-                agents=["best-of-q"],
-                values=learned,
-                split="test",
-                tasks=tasks,
-                runs=1,
-            )
+            learned = load_value(out / "q", embed=models.embedder.spec)
+            await compare(context, AGAIN, ["best-of-q"], values=learned, split="test", tasks=tasks, runs=1)
         console.print(success_table(agent_results(store, Selection(runs=[AGAIN]))))
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
     console.print(f"\nReport with replays of the episodes: [bold]{report.resolve()}[/bold]")

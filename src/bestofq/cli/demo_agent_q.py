@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
 
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
 from bestofq.cli.demo import make_room
 from bestofq.core.errors import ConfigError
 from bestofq.core.extras import extra
@@ -16,10 +18,7 @@ from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.recipes.agent_q import SEARCH_RUN, need_pairs, reinforce, search_training, step_pairs, tune
-from bestofq.recipes.best_of_q import collect
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import AgentKind
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.collect import Play, collect
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.report import gather
@@ -46,7 +45,7 @@ BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
 
 
 async def run_demo_agent_q(
-    parts: Parts, console: Console, *, tasks: int, out: Path, fresh: bool, split: Split = "test"
+    models: Models, console: Console, *, tasks: int, out: Path, fresh: bool, split: Split = "test"
 ) -> None:
     """Play held-out tasks; search training tasks; learn from successes and pairs; play again, without and with search;
     report.
@@ -54,23 +53,26 @@ async def run_demo_agent_q(
     Episodes are played in Chromium; searches try things out on the same pages as text. ConfigError on another suite,
     SetupError without the extra that DPO needs.
     """
-    if not isinstance(parts.settings.suite, BookingSettings):
-        raise ConfigError(f"the demo of Agent Q plays on the booking site, not on {parts.settings.suite.name}")
+    if not isinstance(models.settings.suite, BookingSettings):
+        raise ConfigError(f"the demo of Agent Q plays on the booking site, not on {models.settings.suite.name}")
     extra("accelerate")  # before the minutes that the first steps take
     if fresh:
         make_room(out)
-    chosen = parts.settings.agent_q
-    text = _on(parts, env="text")
-    seen = _on(parts, env="browser", screenshots=True, concurrency=8)
+    chosen = models.settings.agent_q
+    text = _on(models, env="text")
+    seen = _on(models, env="browser", screenshots=True, concurrency=8)
     numbers = count(1)
 
     def heading(text: str) -> None:
         console.print(Rule(f"{next(numbers)}. {text}"))
 
+    async def play(asked: Play) -> None:
+        await _play(seen, text, store, asked, console)
+
     with Store.open(out) as store:
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
-        console.print(f"{_about(parts)} {tasks} {split} tasks.")
-        await _play(seen, text, store, BEFORE, "prompting", console, tasks, split)
+        console.print(f"{_about(models)} {tasks} {split} tasks.")
+        await play(Play("prompting", split=split, limit=tasks, name=BEFORE))
         console.print(success_table(agent_results(store, Selection(runs=[BEFORE]))))
 
         heading("Search: a tree for each training task, K actions a node, ranked by the model itself")
@@ -92,8 +94,8 @@ async def run_demo_agent_q(
 
         heading("Agent Q: the tuned model on the same held-out tasks, without and with search")
         seen = seen.playing(tuned)
-        await _play(seen, text, store, AFTER, "prompting", console, tasks, split)
-        await _play(seen, text, store, SEARCHING, "mcts", console, max(1, tasks // 4), split)
+        await play(Play("prompting", split=split, limit=tasks, name=AFTER))
+        await play(Play("mcts", split=split, limit=max(1, tasks // 4), name=SEARCHING))
         runs = [BEFORE, AFTER, SEARCHING]
         played = Selection(runs=runs, agents=runs, baseline=BEFORE)
         console.print(success_table(agent_results(store, played)))
@@ -106,46 +108,32 @@ async def run_demo_agent_q(
     console.print(f"{tasks} tasks tell a large difference only: read the intervals, not the means.")
 
 
-def _on(parts: Parts, **suite: object) -> Parts:
-    """The same parts on the site as text or in Chromium."""
-    changed = parts.settings.suite.model_copy(update=suite)
+def _on(models: Models, **suite: object) -> Models:
+    """The same models on the site as text or in Chromium."""
+    changed = models.settings.suite.model_copy(update=suite)
     checked = type(changed).model_validate(changed.model_dump())
-    return type(parts)(parts.settings.model_copy(update={"suite": checked}))
+    return models.replaced(models.settings.model_copy(update={"suite": checked}))
 
 
-async def _search(policy: Parts, store: Store, run: str, console: Console, *, part: int) -> list[SearchTree]:
+async def _search(policy: Models, store: Store, run: str, console: Console, *, part: int) -> list[SearchTree]:
     """Trees of the training tasks of that part, and a table of them."""
     chosen = policy.settings.agent_q
-    async with open_world(policy) as world:
-        trees = await search_training(policy, world, store, run, console, part=part)
+    async with open_suite(policy) as suite:
+        trees = await search_training(RunContext(policy, suite, store, console), run, part=part)
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
     console.print(search_table([row]))
     return trees
 
 
-async def _play(
-    seen: Parts, text: Parts, store: Store, run: str, kind: AgentKind, console: Console, tasks: int, split: Split
-) -> None:
+async def _play(seen: Models, text: Models, store: Store, play: Play, console: Console) -> None:
     """One pass over held-out tasks in Chromium, by an agent that searches the site as text if it searches."""
-    async with open_world(seen) as world, open_world(text) as simulator:
-        await collect(
-            seen,
-            world,
-            store,
-            run,
-            kind,
-            console,
-            repeats=1,
-            split=split,
-            limit=tasks,
-            name=run,
-            simulator=simulator,
-        )
+    async with open_suite(seen) as suite, open_suite(text) as simulator:
+        await collect(RunContext(seen, suite, store, console), play.name, play, simulator=simulator)
 
 
-def _about(parts: Parts) -> str:
-    count = sum(p.numel() for p in parts.model.model.parameters())
-    return f"{parts.model.name}: {count:,} parameters, Agent Q's composite actions."
+def _about(models: Models) -> str:
+    count = sum(p.numel() for p in models.local.model.parameters())
+    return f"{models.local.name}: {count:,} parameters, Agent Q's composite actions."
 
 
 def _clearest(trees: Sequence[SearchTree], alpha: float, threshold: float) -> Iterable[str]:

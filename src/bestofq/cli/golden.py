@@ -15,8 +15,8 @@ from bestofq.cli.config import load_config
 from bestofq.cli.spending import spending
 from bestofq.cli.writing import write_json
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.recipes.bars import bar
-from bestofq.recipes.golden import GoldenFindings, golden_findings
+from bestofq.recipes.golden import Golden, GoldenFindings, golden_findings
+from bestofq.recipes.progress import bar
 from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origins
@@ -58,10 +58,7 @@ def golden(
                     matcher,
                     run=run,
                     agent=agent,
-                    golden_agent=golden_agent,
-                    golden_run=golden_run,
-                    golden_store=others,
-                    golden_ids=golden_episode or (),
+                    golden=Golden(store=others, run=golden_run, agent=golden_agent, ids=golden_episode or ()),
                     failures=not all_,
                     limit=limit,
                     on_episode=lambda: progress.advance(line),

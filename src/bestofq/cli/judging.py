@@ -14,12 +14,11 @@ from bestofq.cli.choices import day_of
 from bestofq.cli.config import load_config
 from bestofq.cli.spending import spending
 from bestofq.core.decision import Usage, Verdict
-from bestofq.core.protocols import Warns
+from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import judge_run
-from bestofq.recipes.parts import Parts
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.rows import Selection
@@ -65,8 +64,7 @@ def judge(
                     run,
                     asked,
                     agent=agent,
-                    beside=against_env,
-                    again=again,
+                    which="beside" if against_env else "all" if again else "open",
                     limit=limit,
                     concurrency=concurrency,
                     on_verdict=on_verdict,
@@ -110,7 +108,7 @@ def tasks_of(
     )
 
 
-def say_warnings(parts: Parts) -> None:
+def say_warnings(suite: Suite) -> None:
     """Before a run: what the suite has to say, such as tasks that cannot be done any more."""
-    for line in parts.suite.warnings() if isinstance(parts.suite, Warns) else ():
+    for line in suite.warnings() if isinstance(suite, Warns) else ():
         console.print(escape(line), style="yellow")

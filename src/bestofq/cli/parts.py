@@ -13,13 +13,13 @@ from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import ENVIRONMENT, find_chromium
+from bestofq.build.agents import SHIPPED_Q
 from bestofq.cli.finding import Finding
 from bestofq.core.errors import BestOfQError, CheckpointError
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
 from bestofq.models.local import SHIPPED, LocalModel, weights_hash
-from bestofq.recipes.parts import SHIPPED_Q
 
 DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 INSTALL_CHROMIUM = f"python -m playwright install --with-deps chromium, or name one in {ENVIRONMENT}"

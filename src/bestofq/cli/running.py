@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 from rich.console import Console
 
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
+from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
+from bestofq.build.models import Models
 from bestofq.cli.asking import Asking
-from bestofq.cli.choices import kind_of, parts_of, with_values
+from bestofq.cli.choices import kind_of, models_of, with_values
 from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
@@ -22,9 +23,9 @@ from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
 from bestofq.models.local import SHIPPED
 from bestofq.recipes.benchmark import AGENTS
-from bestofq.recipes.open_page import UserJudge, page_task, visit
-from bestofq.recipes.parts import Parts
-from bestofq.rollouts.episode import STEP_LIMIT
+from bestofq.recipes.run_config import policy_config
+from bestofq.recipes.run_goal import UserJudge, page_task, visit
+from bestofq.rollouts.episode import STEP_LIMIT, EpisodeOptions
 from bestofq.store.store import Store
 
 
@@ -57,9 +58,9 @@ def run(
     """Do one thing on any web page, and show how. Asks before it pays, sends, deletes, books or gives your data."""
     console = Console()
     words = ("by=words", f"localizer={localizer}") if localizer else ()
-    parts, chosen = _agent(parts_of(config, set_, model, base_url, *words), agent, q, n)
-    parts.check_pictures(screenshots)
-    if _is_pocket(parts):
+    models, chosen = _agent(models_of(config, set_, model, base_url, *words), agent, q, n)
+    check_pictures(models.settings, screenshots)
+    if _is_pocket(models):
         console.print(
             "[yellow]The models that ship were made for WebShop's and MiniWoB++'s pages: elsewhere give --model and "
             "--base-url.[/]"
@@ -79,30 +80,31 @@ def run(
                         user=asking.reply if asking.interactive else None,
                         approve=asking.approve,
                     )
-                    with view.live(), parts.keeping(kind_of(chosen.name), opened.vectors):
+                    with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):
                         episode = await visit(
                             env,
                             chosen,
                             task,
                             store=opened,
                             config={
-                                **_kept(parts),
+                                **policy_config(models.settings),
                                 "q": str(q),
-                                "localizer": parts.settings.localizer,
                                 "screenshots": screenshots,
                             },
-                            judge=UserJudge(asking.judge),
-                            provenance=Provenance(version=__version__, prompt_hash=parts.prompts),
-                            seed=parts.settings.seed,
-                            step_limit=steps,
-                            on_decision=view.decided,
-                            on_step=view.stepped,
+                            options=EpisodeOptions(
+                                judge=UserJudge(asking.judge),
+                                provenance=Provenance(version=__version__, prompt_hash=models.prompts),
+                                seed=models.settings.seed,
+                                step_limit=steps,
+                                on_decision=view.decided,
+                                on_step=view.stepped,
+                            ),
                         )
                     view.ended(episode)
                     _hint(view, env.session.refused)
                     return episode
             finally:
-                await parts.close()
+                await models.close()
 
     try:
         episode = asyncio.run(work())
@@ -112,29 +114,19 @@ def run(
     raise typer.Exit(0 if _told(view, episode, store) else 1)
 
 
-def _agent(parts: Parts, name: str | None, q: Path | None, n: int | None) -> tuple[Parts, Agent]:
+def _agent(models: Models, name: str | None, q: Path | None, n: int | None) -> tuple[Models, Agent]:
     """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as it is told to."""
     kind = kind_of(name or ("prompting" if q is None else "best-of-q"))
-    if parts.settings.reads_q(kind) and q is None and not _is_pocket(parts):
+    if models.settings.reads_q(kind) and q is None and not _is_pocket(models):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
-    parts, values = with_values(parts, q, [kind])
-    if parts.settings.by == "words" and parts.endpoint is None:
+    models, values = with_values(models, q, [kind])
+    if models.settings.by == "words" and models.endpoint is None:
         raise ConfigError("--localizer needs a chat model (--model, --base-url): others name elements by marks")
-    return parts, parts.agent(kind, values, n=n)
+    return models, make_agent(kind, models, values, n=n)
 
 
-def _is_pocket(parts: Parts) -> bool:
-    return parts.settings.chat is None and parts.settings.model.path in SHIPPED
-
-
-def _kept(parts: Parts) -> dict[str, JsonValue]:
-    """What the episodes depend on besides the agent's name."""
-    kept: dict[str, JsonValue] = parts.settings.model_dump(
-        mode="json", include={"n_candidates", "seed", "by", "chat_screenshots"}
-    )
-    model = parts.settings.model if parts.settings.chat is None else parts.settings.chat
-    kept["model"] = model.model_dump(mode="json", include={"path", "draws", "model", "base_url", "temperature"})
-    return kept
+def _is_pocket(models: Models) -> bool:
+    return models.settings.chat is None and models.settings.model.path in SHIPPED
 
 
 def _hint(view: StepView, refused: set[str]) -> None:

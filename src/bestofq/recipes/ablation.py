@@ -14,6 +14,8 @@ from pathlib import Path
 from pydantic import JsonValue
 from rich.console import Console
 
+from bestofq.build.context import RunContext, open_suite, step_limit_of
+from bestofq.build.models import Models
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
@@ -22,15 +24,14 @@ from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation_config import Ablation, ArmConfig
 from bestofq.recipes.ablation_data import Sources, choose
-from bestofq.recipes.best_of_q import collect, transitions_of
-from bestofq.recipes.parts import Parts
+from bestofq.recipes.best_of_q import transitions_of
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn
-from bestofq.recipes.run_config import run_config, search_settings
-from bestofq.recipes.worlds import open_world
+from bestofq.recipes.run_config import run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
-Ranker = Callable[["AblationRunner", Parts, ValueModel], Awaitable[Sequence[Rated]]]
+Ranker = Callable[["AblationRunner", Models, ValueModel], Awaitable[Sequence[Rated]]]
 """Rates what a Q-function would choose at stored dev steps. It needs one who knows what is right, so it is given in."""
 
 
@@ -75,8 +76,8 @@ class AblationRunner:
         self.console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
         if config.acting.reads_q(config.arm.agent):
             source, found.learned = await self._episodes(config)
-            learning = Parts(config.learning)
-            ranking = Parts(config.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
+            learning = Models(config.learning)
+            ranking = Models(config.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
             if ranking.embedder.spec != learning.embedder.spec:
                 raise ConfigError(
                     f"the arm {config.arm.name!r} learns and acts with other embeddings: name one model.embedder"
@@ -98,18 +99,24 @@ class AblationRunner:
             source = self.sources.of(config)
             passes = [source.summaries(run=run) for run in config.data.runs]
         else:
-            parts, source = Parts(config.collecting), self.store
-            run, repeats = f"data-{key_of(facts_of(parts, 'train'))}", config.collecting.seed_runs
-            async with open_world(parts) as world:
-                passes = [await collect(parts, world, source, run, "explore", self.console, repeats=repeats)]
+            source, play = self.store, Play("explore", config.collecting.seed_runs)
+            passes = [await self.collect(Models(config.collecting), "data", play)]
         return source, choose(passes, config)
 
+    async def collect(
+        self, models: Models, kind: str, play: Play, facts: Mapping[str, JsonValue] | None = None
+    ) -> list[EpisodeSummary]:
+        """Episodes in the run of the kind that is named by all that they depend on; `facts`: what else that is."""
+        run = f"{kind}-{key_of({**facts_of(models, play.split), **(facts or {})})}"
+        async with open_suite(models) as suite:
+            return await collect(RunContext(models, suite, self.store, self.console), run, play)
+
     def _learn(
-        self, parts: Parts, source: Store, learned: Sequence[EpisodeSummary], seed: int
+        self, models: Models, source: Store, learned: Sequence[EpisodeSummary], seed: int
     ) -> tuple[ValueModel, str]:
         """The Q-function of a seed, and the name of its folder."""
-        config, spec = parts.settings.iql.model_copy(update={"seed": seed}), parts.embedder.spec
-        origin = Origin.of(parts, learned, config)
+        config, spec = models.settings.iql.model_copy(update={"seed": seed}), models.embedder.spec
+        origin = Origin.of(models, learned, config)
         key = key_of(origin.identity)
         out = self.out / "q" / key
 
@@ -121,7 +128,7 @@ class AblationRunner:
                 wanted = {episode.id for episode in learned}
                 runs = dict.fromkeys(episode.run for episode in learned)
                 episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
-                self._last = data, transitions_of(parts, episodes, source, self.sources.vectors(spec), self.console)
+                self._last = data, transitions_of(models, episodes, source, self.sources.vectors(spec), self.console)
             return TrainingSet(origin, self._last[1])
 
         learn(read, config, out, self.console)
@@ -129,34 +136,24 @@ class AblationRunner:
 
     async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
         """Held-out test tasks, with draws of the seed's own."""
-        parts = Parts(config.acting.model_copy(update={"seed": seed}))
-        facts = {
-            **facts_of(parts, "test"),
+        models = Models(config.acting.model_copy(update={"seed": seed}))
+        play = Play(config.arm.agent, self.ablation.passes, values, "test", self.ablation.test_tasks)
+        facts: dict[str, JsonValue] = {
             "q": key,
-            "beta": parts.settings.beta,
-            "beams": parts.settings.model.beams,
-            "search": search_settings(parts, "mcts"),
+            "beta": models.settings.beta,
+            "beams": models.settings.model.beams,
+            "search": search_config_of(models, "mcts"),
         }
-        async with open_world(parts) as world:
-            return await collect(
-                parts,
-                world,
-                self.store,
-                f"test-{key_of(facts)}",
-                config.arm.agent,
-                self.console,
-                repeats=self.ablation.passes,
-                values=values,
-                split="test",
-                limit=self.ablation.test_tasks,
-            )
+        return await self.collect(models, "test", play, facts)
 
 
-def facts_of(parts: Parts, split: Split) -> dict[str, JsonValue]:
+def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
     """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
-    suite = parts.settings.suite.selection()
-    weights = parts.model.revision if parts.settings.chat is None else None
-    return {**run_config(parts, split), "tasks": suite, "prompts": parts.prompts, "weights": weights}
+    settings = models.settings
+    weights = models.local.revision if settings.chat is None else None
+    tasks: dict[str, JsonValue] = settings.suite.selection()
+    config = run_config(settings, split, step_limit_of(settings))
+    return {**config, "tasks": tasks, "prompts": models.prompts, "weights": weights}
 
 
 def key_of(facts: Mapping[str, JsonValue | Sequence[str]]) -> str:

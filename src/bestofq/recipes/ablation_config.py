@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, model_validator
 
+from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.core.identity import differences
 from bestofq.core.noun import Noun
-from bestofq.recipes.settings import AgentKind, BestOfQSettings
 from bestofq.store.run_names import SEED_RUN
 
 Changes = dict[str, JsonValue]

@@ -6,16 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bestofq.build.context import step_limit_of
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
+from bestofq.core.identity import as_set, differences
 from bestofq.core.transitions import Floats
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.ablation_config import ArmConfig
-from bestofq.recipes.parts import Parts
 from bestofq.recipes.run_config import run_config
-from bestofq.store.configuration import agree
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+
+COLLECTED = ("n_candidates", "model", "suite", "chat")
+"""What of a run's configuration the settings of an arm that learns from it must repeat."""
 
 
 class Sources:
@@ -39,17 +42,17 @@ class Sources:
         if where not in self._sources:
             self._sources[where] = Store.open(where, read_only=True)
         stored = {run.name: run.config for run in self._sources[where].runs()}
-        wanted = run_config(Parts(config.learning), "train")
+        wanted = run_config(config.learning, "train", step_limit_of(config.learning))
         for run in config.data.runs:
             if run not in stored:
                 raise DataError(f"there is no run {run!r} in {where}: it has {', '.join(stored)}")
-            known = {"chat": None, **stored[run]}
-            for name in ("n_candidates", "model", "suite", "chat"):
-                if name in known and not agree(known[name], wanted.get(name)):
-                    raise DataError(
-                        f"run {run!r} of {where} was collected with {name} {known[name]}, the arm {config.arm.name!r} "
-                        f"says {wanted.get(name)}: give it `collect`, or the settings of that run"
-                    )
+            found = differences(*({name: one.get(name) for name in COLLECTED} for one in (stored[run], wanted)))
+            if found:
+                name, before, now = found[0]
+                raise DataError(
+                    f"run {run!r} of {where} was collected with {name}={as_set(before)}, the arm {config.arm.name!r} "
+                    f"says {as_set(now)}: give it `collect`, or the settings of that run"
+                )
         return self._sources[where]
 
     def vectors(self, spec: EmbedSpec) -> "_Layered":

@@ -18,6 +18,8 @@ from bestofq.core.observation import Observation
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
+CONCURRENCY = 8  # episodes analysed at once
+
 
 class GoldenStep(Noun):
     """A step held against the golden one: `good` marks the candidate that means it, if any."""
@@ -45,39 +47,48 @@ class GoldenFindings:
     usage: list[Usage] = field(default_factory=list)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Golden:
+    """Where golden episodes are looked for: those of `ids`; none: the shortest success of a task in `run`, or in all
+    runs, of `agent`, or of any. `store` None: the store of the episodes that are analysed."""
+
+    store: Store | None = None
+    run: str | None = None
+    agent: str | None = None
+    ids: Sequence[str] = ()
+
+
+ANY = Golden()
+
+
 async def golden_findings(
     store: Store,
     matcher: GoldenMatcher,
     *,
     run: str,
     agent: str,
-    golden_agent: str | None = None,
-    golden_run: str | None = None,
-    golden_store: Store | None = None,
-    golden_ids: Sequence[str] = (),
+    golden: Golden = ANY,
     failures: bool = True,
     limit: int | None = None,
-    concurrency: int = 8,
     on_episode: Callable[[], None] | None = None,
 ) -> GoldenFindings:
     """The agent's finished episodes in a run (its failures only, unless `failures` is False) against golden ones.
 
-    Golden episodes are looked for in `golden_store` (none: the same store): those of `golden_ids`; none: the shortest
-    success of a task in `golden_run`, or in all runs, of `golden_agent`, or of any. An episode that is its own golden
-    one is not held against itself. `limit`: so many episodes. Raises InputError when there is no episode to analyse, no
-    golden one for any of them, or none as named; ModelError when the model gives no reply.
+    An episode that is its own golden one is not held against itself. `limit`: so many episodes. Raises InputError when
+    there is no episode to analyse, no golden one for any of them, or none as named; ModelError when the model gives no
+    reply.
     """
     theirs = [e for e in store.summaries(run=run, agent=agent) if e.told and e.steps and not (failures and e.success)]
     if not theirs:
         kind = "failed" if failures else "finished"
         raise InputError(f"there is no {kind} episode of agent {agent!r} in run {run!r}")
-    chosen = _golden(golden_store or store, golden_run, golden_agent, golden_ids)
+    chosen = _golden(golden.store or store, golden)
     solved = [(e, chosen[e.key[:2]]) for e in theirs if e.key[:2] in chosen]
     pairs = [(e, best) for e, best in solved if best.id != e.id][:limit]
     own = sum(best.id == e.id for e, best in solved)
     if not solved:
-        where = f" in run {golden_run!r}" if golden_run else ""
-        whose = f" by {golden_agent}" if golden_agent else " as in --golden-episode" if golden_ids else ""
+        where = f" in run {golden.run!r}" if golden.run else ""
+        whose = f" by {golden.agent}" if golden.agent else " as in --golden-episode" if golden.ids else ""
         raise InputError(
             f"none of the {len(theirs)} episodes has a task that was solved{whose}{where}: no golden episode"
         )
@@ -91,11 +102,11 @@ async def golden_findings(
         own_golden=own,
         golden=list({best.id: best for _, best in pairs}.values()),
     )
-    gate = asyncio.Semaphore(concurrency)
+    gate = asyncio.Semaphore(CONCURRENCY)
 
     async def one(summary: EpisodeSummary, best: EpisodeSummary) -> None:
         async with gate:
-            await hold_against(store.episode(summary.id), (golden_store or store).episode(best.id), matcher, found)
+            await hold_against(store.episode(summary.id), (golden.store or store).episode(best.id), matcher, found)
         found.episodes += 1
         if on_episode is not None:
             on_episode()
@@ -121,10 +132,9 @@ def golden_episodes(episodes: Sequence[EpisodeSummary]) -> dict[tuple[str, str],
     return found
 
 
-def _golden(
-    store: Store, run: str | None, agent: str | None, ids: Sequence[str]
-) -> dict[tuple[str, str], EpisodeSummary]:
+def _golden(store: Store, golden: Golden) -> dict[tuple[str, str], EpisodeSummary]:
     """By suite and task. InputError where there is no such run, or an episode of `ids` is no success."""
+    run, agent, ids = golden.run, golden.agent, golden.ids
     if ids and (run or agent):
         raise InputError("--golden-episode says which episode is golden: leave out --golden-run and --golden-agent")
     names = [record.name for record in store.runs()]

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
+from typing import Literal
 
 from bestofq.core.decision import Episode, Outcome, Verdict
 from bestofq.core.errors import InputError
@@ -12,6 +13,7 @@ from bestofq.rollouts.episode import ended_by_itself
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
+Which = Literal["open", "all", "beside"]
 OPEN: tuple[Outcome, ...] = ("unjudged", "unparseable")
 
 
@@ -21,22 +23,22 @@ async def judge_run(
     judge: Judge,
     *,
     agent: str | None = None,
-    beside: bool = False,
-    again: bool = False,
+    which: Which = "open",
     limit: int | None = None,
     concurrency: int = 16,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Counter[Outcome]:
     """Have a run's finished episodes judged that ended by themselves; how many of each outcome this call gave.
 
-    Each verdict is committed as it comes, so the same call again goes on where this one ended. By default the episodes
-    without a verdict (unjudged, unparseable) get one, with `again` also those that a judge has judged. `beside` keeps
-    the verdicts beside those of the environment, which stay in force: all episodes this judge has not judged yet.
+    Each verdict is committed as it comes, so the same call again goes on where this one ended. `which`: "open", the
+    episodes without a verdict (unjudged, unparseable); "all", also those that a judge has judged; "beside", those that
+    this judge has not judged yet, and its verdicts stand beside those of the environment, which stay in force.
     `limit`: judge so many at most.
 
     Raises InputError when there is no such run, or no episode of it is a judge's to judge; ModelError when the judge
     gives no reply; ConfigError as the judge does.
     """
+    beside = which == "beside"
     if run not in (names := [record.name for record in store.runs()]):
         raise InputError(f"there is no run {run!r} in the store: it has {', '.join(names) or 'none'}")
     judged = store.verdicts(run=run, agent=agent, judge=judge.name).get(judge.name, {}) if beside else {}
@@ -46,7 +48,7 @@ async def judge_run(
             f"no finished episode of run {run!r} is a judge's to judge: "
             + ("none ended by itself" if beside else "its verdicts are its environment's (compare: --against-env)")
         )
-    wanted = [e for e in theirs if (_is_open(judged.get(e.id)) if beside else again or e.outcome in OPEN)]
+    wanted = [e for e in theirs if (_is_open(judged.get(e.id)) if beside else which == "all" or e.outcome in OPEN)]
     todo = deque(episode.id for episode in wanted[:limit])
     given: Counter[Outcome] = Counter()
 

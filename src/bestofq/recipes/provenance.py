@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import bestofq
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.decision import Provenance
-from bestofq.recipes.settings import BestOfQSettings
 
 
 def current_provenance(*, prompts: str, seed: int) -> Provenance:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Self
 from pydantic import JsonValue
 from rich.console import Console
 
+from bestofq.build.models import Models
+from bestofq.build.settings import ModelSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.identity import Difference, as_set, differences, identity_of
@@ -20,9 +22,7 @@ from bestofq.learning.distributed import choose_device, process_group
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.training import share_transitions, train_stoppable
-from bestofq.recipes.bars import bar
-from bestofq.recipes.parts import Parts
-from bestofq.recipes.settings import ModelSettings
+from bestofq.recipes.progress import bar
 from bestofq.store.records import EpisodeSummary
 
 TRAINING = ".training"
@@ -40,10 +40,10 @@ class Origin(NamedTuple):
     episodes: EpisodeSet | None
 
     @classmethod
-    def of(cls, parts: Parts, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
+    def of(cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
         """Of a Q-function that is learned from these episodes; `config` None: as the settings say."""
-        config = config or parts.settings.iql
-        return cls(config, parts.embedder.spec, parts.settings.n_candidates, _set_of(episodes))
+        config = config or models.settings.iql
+        return cls(config, models.embedder.spec, models.settings.n_candidates, _set_of(episodes))
 
     @classmethod
     def read(cls, folder: Path) -> "Origin | None":

@@ -120,7 +120,7 @@ def wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int
     """N, the candidates that an agent of a run of this configuration asks for at a step.
 
     As the run keeps it for the agent; where it keeps none, `n_candidates`, unless `seen`, the most that were offered at
-    a step, is 1 or more than that: Prompting, a search and a run of an older bestofq may have another N. None: unknown.
+    a step, is 1 or more than that: Prompting and a search may have another N. None: unknown.
     """
     kept = _of_agent(config, agent, "n")
     if isinstance(kept, int):
@@ -130,8 +130,7 @@ def wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int
 
 
 def trained_discount(config: Mapping[str, JsonValue], agent: str) -> float | None:
-    """That the Q-function of an agent of a run of this configuration was trained with; None: it has none, or the run
-    is of an older bestofq."""
+    """That the Q-function of an agent of a run of this configuration was trained with; None: it has none."""
     kept = _of_agent(config, agent, DISCOUNT)
     return float(kept) if isinstance(kept, int | float) else None
 

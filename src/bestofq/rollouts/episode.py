@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
@@ -18,6 +19,22 @@ from bestofq.store.store import Store
 STEP_LIMIT = 30  # Best-of-Q, appendix K
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeOptions:
+    """How an episode is played. `on_decision` hears of each action before it is carried out, `on_step` once it is
+    stored."""
+
+    seed: int = 0
+    step_limit: int = STEP_LIMIT
+    judge: Judge | None = None  # None: the environment's reward tells
+    provenance: Provenance | None = None  # None: this version alone
+    on_decision: Callable[[State, Decision], None] | None = None
+    on_step: Callable[[Step], None] | None = None
+
+
+DEFAULTS = EpisodeOptions()
 
 
 def state_at(task: Task, before: Sequence[Step], observation: Observation, *, seed: int = 0) -> State:
@@ -41,30 +58,24 @@ async def run_episode(
     store: Store,
     run: str,
     repeat: int = 0,
-    seed: int = 0,
-    step_limit: int = STEP_LIMIT,
-    judge: Judge | None = None,
-    provenance: Provenance | None = None,
-    on_decision: Callable[[State, Decision], None] | None = None,
-    on_step: Callable[[Step], None] | None = None,
+    options: EpisodeOptions = DEFAULTS,
 ) -> Episode:
     """Run and store one episode of a run that was begun.
 
     The verdict is the judge's, or without one the environment's last reward (success: reward 1; unjudged where it gives
     none). Running out of `step_limit` steps is a failure with reward 0, and no judge is asked. What the machinery
     breaks is outcome infra_error (see `_verdict_of`); a judge that fails leaves the episode unjudged, so that it can be
-    judged later without being run again (`recipes/judging.py`). `on_decision` hears of each action before it is carried
-    out, `on_step` once it is stored.
+    judged later without being run again (`recipes/judging.py`).
 
     Raises: SetupError, InputError, CheckpointError: what the user must mend; the episode then stays without a verdict,
     or unjudged where it was the judge's fault.
     """
-    own = episode_seed(seed, run, agent.name, task, repeat)
-    provenance = (provenance or Provenance(version=__version__)).model_copy(
+    own = episode_seed(options.seed, run, agent.name, task, repeat)
+    provenance = (options.provenance or Provenance(version=__version__)).model_copy(
         update={"seed": own, "started_at": datetime.now(UTC).isoformat()}
     )
     episode_id = await store.begin_episode(run, agent.name, task, repeat, provenance)
-    play = _Play(env, agent, task, store, episode_id, step_limit, on_decision, on_step)
+    play = _Play(env, agent, task, store, episode_id, options)
     verdict = await play.out(own)
 
     def episode(verdict: Verdict) -> Episode:
@@ -80,8 +91,8 @@ async def run_episode(
         )
 
     trouble: Exception | None = None
-    if judge is not None and ended_by_itself(verdict):
-        verdict, trouble = await _judged(judge, episode(verdict))
+    if options.judge is not None and ended_by_itself(verdict):
+        verdict, trouble = await _judged(options.judge, episode(verdict))
     await store.finish_episode(episode_id, verdict, play.final)
     if trouble is not None:
         raise trouble
@@ -93,43 +104,36 @@ def ended_by_itself(verdict: Verdict) -> bool:
     return bool(verdict.judge) or not verdict.reason
 
 
+@dataclass
 class _Play:
     """An episode being played: its steps so far, and what the page shows now."""
 
-    def __init__(
-        self,
-        env: Env,
-        agent: Agent,
-        task: Task,
-        store: Store,
-        episode: str,
-        step_limit: int,
-        on_decision: Callable[[State, Decision], None] | None,
-        on_step: Callable[[Step], None] | None,
-    ) -> None:
-        self._env, self._agent, self._task, self._store = env, agent, task, store
-        self._episode, self._step_limit = episode, step_limit
-        self._on_decision, self._on_step = on_decision, on_step
-        self.steps: list[Step] = []
-        self.final: Observation | None = None
+    env: Env
+    agent: Agent
+    task: Task
+    store: Store
+    episode: str
+    options: EpisodeOptions
+    steps: list[Step] = field(default_factory=list)
+    final: Observation | None = None
 
     async def out(self, seed: int) -> Verdict:
         """Play to the end, with draws from `seed`; the environment's verdict."""
         try:
-            observation = await self._env.reset(self._task, seed=self._task.seed)
+            observation = await self.env.reset(self.task, seed=self.task.seed)
         except Exception as error:
             return _verdict_of(error)
         self.final = observation
-        while len(self.steps) < self._step_limit:
-            state = state_at(self._task, self.steps, observation, seed=seed)
+        while len(self.steps) < self.options.step_limit:
+            state = state_at(self.task, self.steps, observation, seed=seed)
             try:
-                decision = await self._agent.decide(state, np.random.default_rng(state.step_seed))
+                decision = await self.agent.decide(state, np.random.default_rng(state.step_seed))
             except Exception as error:
                 return _verdict_of(error)
-            if self._on_decision is not None:
-                self._on_decision(state, decision)
+            if self.options.on_decision is not None:
+                self.options.on_decision(state, decision)
             try:
-                result = await self._env.step(decision.candidate.action)
+                result = await self.env.step(decision.candidate.action)
             except Exception as error:
                 verdict = _verdict_of(error)
                 await self._commit(observation, decision, StepResult(observation=observation, truncated=True))
@@ -140,7 +144,7 @@ class _Play:
                 return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
             if result.terminated:
                 return _told(result.reward)
-        return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self._step_limit} steps")
+        return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
 
     async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
         step = Step(
@@ -148,13 +152,13 @@ class _Play:
             observation=observation,
             decision=decision,
             reward=result.reward or 0.0,
-            terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self._step_limit),
+            terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self.options.step_limit),
             truncated=result.truncated,
         )
-        await self._store.append_step(self._episode, step)
+        await self.store.append_step(self.episode, step)
         self.steps.append(step)
-        if self._on_step is not None:
-            self._on_step(step)
+        if self.options.on_step is not None:
+            self.options.on_step(step)
 
 
 def _told(reward: float | None) -> Verdict:

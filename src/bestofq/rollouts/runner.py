@@ -4,15 +4,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from bestofq.agents.agent import Agent
-from bestofq.core.decision import Episode, Provenance, Step
+from bestofq.core.decision import Episode, Step
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
-from bestofq.core.protocols import Env, EnvFactory, Judge
-from bestofq.rollouts.episode import STEP_LIMIT, run_episode
+from bestofq.core.protocols import Env, EnvFactory
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
@@ -37,6 +37,18 @@ class Silent:
     def step(self, step: Step) -> None: ...
 
     def episode(self, episode: Episode) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(EpisodeOptions):
+    """How the episodes of a run are played. `on_step` is the progress's."""
+
+    retries: int = 1  # of an episode that the infrastructure cut
+    give_up_after: int = 20  # cuts in a row
+    progress: Progress | None = None
+
+
+DEFAULTS = RunOptions()
 
 
 @dataclass(slots=True)
@@ -72,32 +84,27 @@ async def run_many(
     run: str,
     repeats: int = 1,
     concurrency: int = 16,
-    seed: int = 0,
-    step_limit: int = STEP_LIMIT,
-    judge: Judge | None = None,
-    retries: int = 1,
-    give_up_after: int = 20,
-    provenance: Provenance | None = None,
-    progress: Progress | None = None,
+    options: RunOptions = DEFAULTS,
 ) -> list[EpisodeSummary]:
     """Run each task `repeats` times, `concurrency` episodes at once, in a run that was begun.
 
     What this agent has finished in this run is not done again. What was running when a process died stays readable as
-    `interrupted`, and is done again from its start. An episode cut by the infrastructure is tried `retries` more
-    times, in a new environment; the next call tries it again. After `give_up_after` cuts in a row the run ends with
-    InfraError.
+    `interrupted`, and is done again from its start. An episode cut by the infrastructure is tried
+    `options.retries` more times, in a new environment; the next call tries it again. After `options.give_up_after` cuts
+    in a row the run ends with InfraError.
 
     Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
     """
     _check(tasks, repeats, concurrency)
-    progress = progress or Silent()
+    progress = options.progress or Silent()
+    each = replace(options, on_step=progress.step)
     await store.interrupt(run, agent.name)
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
     done = store.finished(run, agent.name)
-    todo = deque(_Todo(task, key.repeat, retries) for key, task in wanted.items() if key not in done)
+    todo = deque(_Todo(task, key.repeat, options.retries) for key, task in wanted.items() if key not in done)
     finished = [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
     progress.begin(finished, len(wanted))
-    health = _Health(give_up_after)
+    health = _Health(options.give_up_after)
 
     async def work() -> None:
         env: Env | None = None
@@ -112,11 +119,7 @@ async def run_many(
                     store=store,
                     run=run,
                     repeat=item.repeat,
-                    seed=seed,
-                    step_limit=step_limit,
-                    judge=judge,
-                    provenance=provenance,
-                    on_step=progress.step,
+                    options=each,
                 )
                 if episode.verdict.outcome == "infra_error":
                     broken, env = env, None

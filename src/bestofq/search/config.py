@@ -1,23 +1,26 @@
 """The settings of a search."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 
 
 class SearchConfig(Noun):
     """One tree. The paper gives no numbers for K, c_exp or the iterations; T, the depth, is the suite's step limit."""
 
-    iterations: int = Field(default=16, ge=1, description="rollouts a tree")
+    iterations: Annotated[int, FREE] = Field(default=16, ge=1, description="rollouts a tree")
     candidates: int = Field(default=4, ge=1, description="K, actions proposed at each node (Agent Q, 5.1.1)")
     exploration: float = Field(default=0.5, ge=0, description="c_exp of UCB1 (Eq. 7)")
     rollout: Literal["sample", "greedy"] = Field(
         default="sample", description="what a rollout does: draw from the policy (5.1.2), or take its first choice"
     )
     depth: int = Field(default=30, ge=1, description="T, steps from the start of the episode to its end")
-    seconds: float | None = Field(default=None, gt=0, description="wall time after which no rollout begins")
+    seconds: Annotated[float | None, FREE] = Field(
+        default=None, gt=0, description="wall time after which no rollout begins"
+    )
     parallel: int = Field(default=1, ge=1, description="rollouts at once in one tree, kept apart by virtual loss")
     outcome: Literal["success", "reward"] = Field(
         default="success", description="R of a rollout: 1 for full reward, else 0 (Agent Q, 3.1), or the reward itself"

@@ -1,29 +1,27 @@
-"""What a run was begun with, and where another configuration differs from it."""
+"""What a run was begun with, and the sentence where it is to go on with something else."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
-from bestofq.core.identity import Difference, differences, flat
+from bestofq.core.identity import Difference, as_set, differences
 
 SEARCHES, AGENTS = "searches", "agents"
-DISCOUNT = "discount"
-"""Among an agent's settings: that its Q-function was trained with."""
+Q, DISCOUNT = "q", "discount"
+"""Among an agent's settings: the name of its Q-function, and the discount that this was trained with."""
 Owned = Mapping[str, Mapping[str, JsonValue]]
-"""Settings of the searches made in a run, by who searches; or of its agents, by the kind of agent."""
-
-
-class OtherConfigurationError(DataError):
-    """A run was begun with another configuration than it is to go on with."""
-
-    def __init__(self, run: str, differences: Sequence[Difference]) -> None:
-        name, before, now = differences[0]
-        super().__init__(
-            f"run {run!r} was begun with {name} = {before}, and this is {now}: "
-            "choose another name for the run, or go back to its configuration"
-        )
-        self.differences = differences
+"""Settings of the searches made in a run, by who searches; or of its agents, by their names."""
+_FIRST = ("chat.model", Q)  # what other differences follow from
+_WAYS = {
+    "split": "--split {}",
+    "n": "--n {}",
+    Q: "--q and the folder of the Q-function {}",
+    "weights": "--model and the model of the weights {}",
+    "prompts": "the prompts {}",
+}
+"""How to go back to what is no setting."""
 
 
 def going_on(
@@ -31,32 +29,32 @@ def going_on(
 ) -> dict[str, JsonValue]:
     """The configuration of a run begun with `before` that goes on with `config`, `searches` and `agents`.
 
-    What of a search or an agent the run does not know yet is added: it had none, or is of a bestofq that did not keep
-    it. All else must be the same: OtherConfigurationError.
+    Searches and agents that are new to the run are added. All else must be the same: DataError.
     """
     owned: dict[str, Owned] = {SEARCHES: searches, AGENTS: agents}
-    known: dict[str, JsonValue] = {part: before.get(part, {}) for part in owned}
-    new: dict[str, JsonValue] = {
-        part: {who: dict(settings) for who, settings in own.items()} for part, own in owned.items()
-    }
-    in_both = flat(known).keys() & flat(new).keys()
-    found = differences({name: value for name, value in before.items() if name not in owned}, config)
-    found += [one for one in differences(known, new) if one.name in in_both]
-    if found:
-        raise OtherConfigurationError(run, sorted(found))
+    if found := differences({name: value for name, value in before.items() if name not in owned}, config):
+        raise DataError(refusal(f"run {run!r}", found))
     after = dict(before)
     for part, own in owned.items():
-        kept = _table(before.get(part))
-        if merged := {**kept, **{who: {**settings, **_table(kept.get(who))} for who, settings in own.items()}}:
-            after[part] = merged
+        kept = {**_table(before.get(part))}
+        for who, settings in own.items():
+            if who in kept and (found := differences(_table(kept[who]), settings)):
+                raise DataError(refusal(f"{who} in run {run!r}", found))
+            kept[who] = dict(settings)
+        if kept:
+            after[part] = kept
     return after
 
 
-def agree(stored: JsonValue, wanted: JsonValue) -> bool:
-    """Whether both say the same, as far as both say something: older stores know fewer settings."""
-    if isinstance(stored, dict) and isinstance(wanted, dict):
-        return all(agree(stored[name], wanted[name]) for name in stored if name in wanted)
-    return stored == wanted
+def refusal(who: str, found: Sequence[Difference]) -> str:
+    """Why a run cannot go on: a setting, its value then and now, and the way back."""
+    name, before, now = min(found, key=lambda one: one.name not in _FIRST)
+    own = "or begin another run, by another name or in another folder"
+    if before is None:
+        return f"{who} was begun without {name}, and this has {as_set(now)}: leave it out, {own}"
+    setting = f"--set {shlex.quote(f'{name}={as_set(before)}')}"
+    way = _WAYS[name].format(as_set(before)) if name in _WAYS else setting
+    return f"{who} was begun with {name}={as_set(before)}, and this has {as_set(now)}: go on with {way}, {own}"
 
 
 def _table(value: JsonValue) -> dict[str, JsonValue]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.observation import Split
 from bestofq.envs.webshop.goals import NO_LIMIT, synthetic_goals
 from bestofq.envs.webshop.products import Catalogue, Goal
@@ -16,7 +17,6 @@ from bestofq.envs.webshop.settings import SearchFields
 from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
 from bestofq.envs.webshop.splits import goals_of, published_goals_of
 from bestofq.envs.webshop.suite import real_suite
-from bestofq.recipes.settings import BestOfQSettings
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 
 ROOT = Path(__file__).parents[3]

@@ -29,7 +29,7 @@ from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
 from bestofq.recipes.judging import judge_run
 from bestofq.reports.domains import ALL, domain_results
-from bestofq.rollouts.runner import run_many
+from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 
 SITES = {"Allrecipes": "www.allrecipes.com", "ArXiv": "arxiv.org", "ESPN": "www.espn.com"}
@@ -130,7 +130,7 @@ async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
         with Store.open(tmp_path / "runs") as store:
             await store.begin_run("eval", {}, Provenance(version="test"))
             judge = ChatJudge(model=model)
-            await run_many(suite.tasks(), make_env, agent, store=store, run="eval", judge=judge)
+            await run_many(suite.tasks(), make_env, agent, store=store, run="eval", options=RunOptions(judge=judge))
             table = domain_results(store)
             (soup,) = (e for e in store.episodes() if e.task.id == "Allrecipes--0")
     success = {row.domain: row.cells[0].success for row in table.rows}
@@ -185,9 +185,8 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
                 store=store,
                 run="eval",
                 repeats=RUNS,
-                step_limit=STEP_LIMIT,
                 concurrency=4,
-                judge=judge,
+                options=RunOptions(step_limit=STEP_LIMIT, judge=judge),
             )
             assert len(done) == len(TASKS) * RUNS
             assert sum(episode.outcome == "unjudged" for episode in done) == 1

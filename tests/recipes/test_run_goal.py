@@ -17,12 +17,13 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
-from bestofq.core.decision import Episode, Provenance, Step
+from bestofq.core.decision import Episode, Step
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Task
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
-from bestofq.recipes.open_page import UserJudge, own_hosts, page_task, visit
+from bestofq.recipes.run_goal import UserJudge, own_hosts, page_task, visit
+from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.transitions import records
 from bestofq.store.store import Store
 
@@ -88,10 +89,7 @@ async def go(
         task,
         store=store,
         config={"model": "scripted"},
-        judge=UserJudge(ask),
-        provenance=Provenance(version="0"),
-        step_limit=3,
-        on_step=on_step,
+        options=EpisodeOptions(judge=UserJudge(ask), step_limit=3, on_step=on_step),
     )
 
 

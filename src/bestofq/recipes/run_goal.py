@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.actions import Impossible, address
-from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Verdict
+from bestofq.core.decision import Episode, Provenance, Verdict
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
-from bestofq.core.protocols import Judge
 from bestofq.envs.web import WebEnv
-from bestofq.rollouts.episode import STEP_LIMIT, run_episode
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.records import Status
 from bestofq.store.store import Store
 
@@ -81,12 +81,7 @@ async def visit(
     *,
     store: Store,
     config: Mapping[str, JsonValue],
-    judge: Judge,
-    provenance: Provenance,
-    seed: int = 0,
-    step_limit: int = STEP_LIMIT,
-    on_decision: Callable[[State, Decision], None] | None = None,
-    on_step: Callable[[Step], None] | None = None,
+    options: EpisodeOptions,
 ) -> Episode:
     """One more episode of the task, in the run that `config` names; `env` is closed.
 
@@ -94,7 +89,7 @@ async def visit(
     """
     body = json.dumps(config, sort_keys=True)
     run = f"{SUITE}-{hashlib.sha256(body.encode()).hexdigest()[:8]}"
-    await store.begin_run(run, config, provenance)
+    await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
     await store.interrupt(run, agent.name)
     before = (s for status in _EVERY for s in store.summaries(run=run, agent=agent.name, suite=SUITE, status=status))
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
@@ -106,12 +101,7 @@ async def visit(
             store=store,
             run=run,
             repeat=repeat,
-            seed=seed,
-            step_limit=step_limit,
-            judge=judge,
-            provenance=provenance,
-            on_decision=on_decision,
-            on_step=on_step,
+            options=options,
         )
     except asyncio.CancelledError:
         await store.interrupt(run, agent.name)

@@ -1,13 +1,14 @@
 """The settings of the Best-of-Q recipe. Every default of the paper quotes its place."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bestofq.agents.dialects.json import By
 from bestofq.agents.judges.chat import SCREENSHOTS
 from bestofq.core.embedding import Context, Pooling
+from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
@@ -22,33 +23,44 @@ AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "bes
 
 
 class ModelSettings(Noun):
-    """The frozen model that proposes, picks and embeds."""
+    """The frozen model that proposes, picks and embeds. What is `FREE` here is no part of a run's identity, or of one
+    agent's or a Q-function's own."""
 
     path: str = Field(default="pocket", description="directory or hub name; pocket, pocket-web and pocket-agentq ship")
-    device: str = "auto"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    device: Annotated[str, FREE] = "auto"
+    precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = "auto"
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
     draws: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
-    beams: int = Field(default=4, ge=2, description="width of the agent beam's search over one action (Agent Q, 4.1)")
+    beams: Annotated[int, FREE] = Field(
+        default=4, ge=2, description="width of the agent beam's search over one action (Agent Q, 4.1)"
+    )
     dialect: Literal["commands", "composite"] = Field(
         default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
     )
     reply_tokens: int | None = Field(
         default=None, ge=1, description="of one draw, at most; what is longer is no action; none: 40, composite 120"
     )
-    embedder: str | None = Field(
+    embedder: Annotated[str | None, FREE] = Field(
         default=None,
         description="model that embeds: directory, hub name or a shipped one (Table 12); none: the one at `path`, "
         "where no endpoint proposes",
     )
-    embed_pixels: int = Field(default=PIXELS, ge=0, description="largest picture a VLM embedder sees; 0: texts only")
-    embed_pixels_least: int = Field(default=PIXELS_LEAST, ge=0, description="smaller pictures are enlarged")
-    embed_agreement: Path | None = Field(
+    embed_pixels: Annotated[int, FREE] = Field(
+        default=PIXELS, ge=0, description="largest picture a VLM embedder sees; 0: texts only"
+    )
+    embed_pixels_least: Annotated[int, FREE] = Field(
+        default=PIXELS_LEAST, ge=0, description="smaller pictures are enlarged"
+    )
+    embed_agreement: Annotated[Path | None, FREE] = Field(
         default=None, description="file of `bestofq embed --check`: embed by that endpoint"
     )
-    embed_layer: int = Field(default=-1, description="hidden layer; the last in A.3")
-    embed_pooling: Pooling = Field(default="mean", description="mean over a text's own tokens (A.3), or the last")
-    embed_context: Context = Field(default="alone", description="texts alone (A.3), or see `EmbeddingTexts`")
+    embed_layer: Annotated[int, FREE] = Field(default=-1, description="hidden layer; the last in A.3")
+    embed_pooling: Annotated[Pooling, FREE] = Field(
+        default="mean", description="mean over a text's own tokens (A.3), or the last"
+    )
+    embed_context: Annotated[Context, FREE] = Field(
+        default="alone", description="texts alone (A.3), or see `EmbeddingTexts`"
+    )
 
     @property
     def most_tokens(self) -> int:
@@ -98,15 +110,15 @@ class BestOfQSettings(Noun):
     picker_chat: ChatConfig | None = Field(
         default=None, description="an endpoint that picks instead of the proposer's; none: the proposer's own (Table 3)"
     )
-    iql: IQLConfig = IQLConfig(steps=6000)
+    iql: Annotated[IQLConfig, FREE] = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
     epsilon: float = Field(default=0.5, ge=0, le=1, description="of the seed runs (A.2)")
-    seed_runs: int = Field(default=5, ge=1, description="passes of the exploring agent (A.2)")
-    cycles: int = Field(default=4, ge=0, description="times exploit, add data, retrain (A.2)")
-    runs_per_cycle: int = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
-    beta: float = Field(default=0.1, gt=0, description="of the prior agent; chosen on dev tasks")
+    seed_runs: Annotated[int, FREE] = Field(default=5, ge=1, description="passes of the exploring agent (A.2)")
+    cycles: Annotated[int, FREE] = Field(default=4, ge=0, description="times exploit, add data, retrain (A.2)")
+    runs_per_cycle: Annotated[int, FREE] = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
+    beta: Annotated[float, FREE] = Field(default=0.1, gt=0, description="of the prior agent; chosen on dev tasks")
     seed: int = 0
-    agent_q: AgentQSettings = AgentQSettings()
+    agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
 
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:

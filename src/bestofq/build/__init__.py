@@ -1,0 +1,1 @@
+"""Floor 3b: from settings to models, agents and environments."""

@@ -1,0 +1,173 @@
+"""The models that the settings name, each loaded when it is first used."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bestofq.agents.dialects.composite import CHAT_TEMPLATES, TEMPLATES
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
+from bestofq.build.settings import BestOfQSettings
+from bestofq.core.embedding import EmbedSpec
+from bestofq.core.errors import ConfigError
+from bestofq.core.protocols import Judge
+from bestofq.models.cached_embedder import CachedEmbedder
+from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
+from bestofq.models.embed_load import load_embedder
+from bestofq.models.endpoint_model import EndpointModel
+from bestofq.models.language_model import LanguageModel
+from bestofq.models.local import SHIPPED, LocalModel
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of one run; all its agents share them."""
+
+    settings: BestOfQSettings
+
+    def replaced(self, settings: BestOfQSettings) -> "Models":
+        """The models of other settings; none that is loaded is reused."""
+        return type(self)(settings)
+
+    def reading(self, spec: EmbedSpec) -> "Models":
+        """The models with texts embedded the way a Q-function was trained on: layer, pooling and context."""
+        ways: dict[str, object] = {
+            "embed_layer": spec.layer,
+            "embed_pooling": spec.pooling,
+            "embed_context": spec.context,
+        }
+        if self.settings.model.embedder is not None:
+            ways |= {"embed_pixels": spec.pixels, "embed_pixels_least": spec.pixels_least}
+        return self._with_model(ways)
+
+    def playing(self, model: Path) -> "Models":
+        """The models with another local model."""
+        return self._with_model({"path": str(model)})
+
+    def _with_model(self, changes: Mapping[str, object]) -> "Models":
+        model = self.settings.model.model_copy(update=changes)
+        return self.replaced(self.settings.model_copy(update={"model": model}))
+
+    async def close(self) -> None:
+        """Closes the endpoints' connections."""
+        for endpoint in {id(e): e for e in (self.endpoint, self.judge_endpoint, self.seeing, self.picking)}.values():
+            if endpoint is not None:
+                await endpoint.close()
+
+    # ---- what proposes
+
+    @cached_property
+    def local(self) -> LocalModel:
+        chosen = self.settings.model
+        return LocalModel.load(SHIPPED.get(chosen.path, chosen.path), device=chosen.device, precision=chosen.precision)
+
+    @cached_property
+    def endpoint(self) -> ChatModel | None:
+        """The model that proposes, where it is not the local one."""
+        return ChatModel(self.settings.chat) if self.settings.chat else None
+
+    @cached_property
+    def prompted(self) -> LanguageModel | None:
+        """The proposer, where it is asked in the pocket model's prompts."""
+        if self.endpoint is None:
+            return self.local
+        return EndpointModel(self.endpoint) if in_pocket_prompts(self.settings) else None
+
+    @property
+    def prompts(self) -> str:
+        """Hash of the prompts that the proposer reads."""
+        own, composite = (LOCAL, TEMPLATES) if in_pocket_prompts(self.settings) else (CHAT, CHAT_TEMPLATES)
+        return prompt_hash(own if self.settings.model.dialect == "commands" else (*own, *composite))
+
+    async def gives_log_probs(self) -> bool:
+        """Whether the model that proposes says how probable a reply is. An endpoint is asked for a word to find out."""
+        if self.endpoint is None:
+            return True
+        word = ChatRequest(messages=(Message(role="user", text="Reply with one word."),), log_probs=True)
+        return (await self.endpoint.reply(word)).choices[0].log_prob is not None
+
+    # ---- what picks, sees and judges
+
+    @cached_property
+    def picking(self) -> ChatModel | None:
+        """The endpoint that picks, where it is not the proposer's."""
+        return ChatModel(self.settings.picker_chat) if self.settings.picker_chat else None
+
+    @cached_property
+    def seeing(self) -> ChatModel | None:
+        """The endpoint of a vision localizer."""
+        own = self.settings.localizer_chat
+        return ChatModel(own) if own else self.endpoint
+
+    @cached_property
+    def judge_endpoint(self) -> ChatModel | None:
+        return ChatModel(self.settings.judge) if self.settings.judge else None
+
+    @property
+    def judge(self) -> Judge | None:
+        """Who says how an episode ended, where the environment cannot tell."""
+        endpoint = self.judge_endpoint
+        return ChatJudge(model=endpoint, screenshots=self.settings.judge_screenshots) if endpoint else None
+
+    # ---- what embeds
+
+    @cached_property
+    def embedder(self) -> CachedEmbedder:
+        """The proposer's own model, another one (Table 12), or an endpoint that was compared with one.
+
+        ConfigError where an endpoint proposes and no model is named that embeds.
+        """
+        chosen = self.settings.model
+        if self.settings.chat is not None:
+            check_embedder(self.settings, self.settings.chat.model)
+        if chosen.embed_agreement is not None:
+            agreement = Agreement.read(chosen.embed_agreement)
+            return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
+        if chosen.embedder is not None:
+            return load_embedder(
+                SHIPPED.get(chosen.embedder, chosen.embedder),
+                device=chosen.device,
+                precision=chosen.precision,
+                prompt=prompt_hash(),
+                layer=chosen.embed_layer,
+                pooling=chosen.embed_pooling,
+                context=chosen.embed_context,
+                pixels=chosen.embed_pixels,
+                pixels_least=chosen.embed_pixels_least,
+            )
+        return LocalEmbedder(
+            self.local,
+            prompt=prompt_hash(),
+            layer=chosen.embed_layer,
+            pooling=chosen.embed_pooling,
+            context=chosen.embed_context,
+        )
+
+    @property
+    def texts(self) -> EmbeddingTexts:
+        return EmbeddingTexts(self.settings.model.embed_context, pictures=self.embedder.spec.pixels > 0)
+
+
+def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME") -> None:
+    """ConfigError where the endpoint's model `proposer` proposes and nobody says what embeds its texts; `name`: of the
+    model to advise."""
+    chosen = settings.model
+    if chosen.embedder is None and chosen.embed_agreement is None and proposer.rpartition("/")[2] != chosen.path:
+        raise ConfigError(
+            f"{proposer} proposes behind an endpoint, and no model is named that embeds its texts: "
+            f"add --set model.embedder={name}, the directory or hub name of the model"
+        )
+
+
+def in_pocket_prompts(settings: BestOfQSettings) -> bool:
+    """Whether the proposer is asked in the pocket model's prompts: a local one, or an endpoint's named alike."""
+    return settings.chat is None or is_shipped(settings.chat)
+
+
+def is_shipped(chat: ChatConfig) -> bool:
+    """Whether the endpoint's model is named as a pocket model."""
+    return chat.model.rpartition("/")[2] in SHIPPED

@@ -1,0 +1,130 @@
+"""Episodes of one agent over the tasks of a split, stored as a run."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from bestofq.agents.agent import Agent
+from bestofq.build.agents import SHIPPED_FOR, keeping_vectors, make_agent
+from bestofq.build.context import OpenSuite, RunContext
+from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.core.decision import Provenance
+from bestofq.core.errors import InfraError
+from bestofq.core.observation import Split
+from bestofq.learning.value import ValueModel
+from bestofq.recipes.mcts_agent import searching_agent
+from bestofq.recipes.provenance import current_provenance
+from bestofq.recipes.run_config import Searcher, agent_config, run_config, search_config_of
+from bestofq.rollouts.progress import LiveProgress
+from bestofq.rollouts.runner import RunOptions, run_many
+from bestofq.store.configuration import DISCOUNT, Q
+from bestofq.store.records import EpisodeSummary
+
+EXAMPLE = 120  # characters of a reply that is shown as an example
+
+
+@dataclass(frozen=True)
+class Play:
+    """What is played: an agent on the tasks of a split."""
+
+    kind: AgentKind
+    repeats: int = 1  # passes over the tasks
+    values: ValueModel | None = None  # of the agents that rank by a Q-function
+    split: Split = "train"
+    limit: int | None = None  # tasks at most; None: `suite.train_tasks`
+    n: int | None = None  # candidates a step; None: `n_candidates`
+    name: str = ""  # that the episodes are stored under; empty: the kind of agent
+
+    @property
+    def agent(self) -> str:
+        return self.name or self.kind
+
+
+async def collect(
+    context: RunContext, run: str, play: Play, *, simulator: OpenSuite | None = None
+) -> list[EpisodeSummary]:
+    """All passes of `play`; resumes what was begun.
+
+    On training tasks the vectors that the agent computes are stored too. A searching agent searches in `simulator`,
+    whose pages must be those of the context's suite; None: in that itself. InfraError, with what cut one, where every
+    episode was cut. Where half of them or more ended for want of a valid action, the console says so, and what to
+    change.
+    """
+    settings, suite, store, agent_name = context.settings, context.suite, context.store, play.agent
+    provenance = await begin(context, run, play.split, play=play, values=play.values)
+    tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
+    trained_on = play.split == "train"
+    kept = keeping_vectors(context.models, play.kind, store.vectors) if trained_on else nullcontext()
+    label = run if agent_name == run else f"{run}: {agent_name}"
+    with kept, LiveProgress(label, console=context.console) as progress:
+        async with _agent(context, play, simulator or suite) as agent:
+            done = await run_many(
+                tasks,
+                suite.make_env,
+                replace(agent, name=agent_name),
+                store=store,
+                run=run,
+                repeats=play.repeats,
+                concurrency=settings.suite.at_once,
+                options=RunOptions(
+                    seed=settings.seed,
+                    step_limit=suite.step_limit,
+                    provenance=provenance,
+                    judge=suite.judge,
+                    progress=progress,
+                ),
+            )
+    if not done and (cut := store.summaries(run=run, agent=agent_name, status="cut")):
+        raise InfraError(
+            f"no episode of {agent_name} in {run} came to its end: all were cut, one by {cut[-1].reason!r}; "
+            "mend that and run the same command again"
+        )
+    ended = [episode for episode in done if episode.replies is not None]
+    if ended and 2 * len(ended) >= len(done):
+        context.console.print(_without_action(settings, ended, len(done)), style="yellow", markup=False)
+    return done
+
+
+def _without_action(settings: BestOfQSettings, ended: Sequence[EpisodeSummary], of: int) -> str:
+    """Why these episodes ended: their model's replies were no valid actions."""
+    last = ended[-1]
+    example = next((reply for reply in last.replies or () if reply.strip()), "")
+    taught = SHIPPED_FOR.get(settings.suite.name)
+    advice = f"--model {taught}" if taught and taught != settings.model.path else "another --model"
+    return (
+        f"{len(ended)} of {of} episodes of {last.agent} in {last.run} ended because the model replied no valid action, "
+        f"for example {example[:EXAMPLE]!r} ({last.reason}): try {advice}."
+    )
+
+
+@asynccontextmanager
+async def _agent(context: RunContext, play: Play, searched: OpenSuite) -> AsyncIterator[Agent]:
+    if play.kind == "mcts":
+        async with searching_agent(context.models, searched, play.values) as agent:
+            yield agent
+    else:
+        yield make_agent(play.kind, context.models, play.values, n=play.n)
+
+
+async def begin(
+    context: RunContext, run: str, split: Split, *, play: Play | None = None, values: ValueModel | None = None
+) -> Provenance:
+    """Begin a run, or go on with it: of `play`, or of searches for trees where there is none.
+
+    DataError when it was begun with other settings, its searches' and the agent's own among them, or with another
+    Q-function than `values`.
+    """
+    models, settings = context.models, context.settings
+    made = current_provenance(prompts=models.prompts, seed=settings.seed)
+    searcher: Searcher | None = "trees" if play is None else "mcts" if play.kind == "mcts" else None
+    q: dict[str, JsonValue] = {} if values is None else {Q: values.checkpoint, DISCOUNT: values.discount}
+    await context.store.begin_run(
+        run,
+        run_config(settings, split, context.suite.step_limit),
+        made,
+        searches={searcher: {**search_config_of(models, searcher), **q}} if searcher else {},
+        agents={play.agent: own} if play and (own := agent_config(settings, play.kind, play.n, q)) else {},
+    )
+    return made
