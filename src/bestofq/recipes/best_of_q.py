@@ -1,6 +1,6 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -131,22 +131,11 @@ def embedded(
     models: Models, items: Sequence[EmbedItem], store: Store, vectors: VectorStore, console: Console
 ) -> Floats:
     """Vectors [B, D] of items of `store`'s episodes; each distinct one is embedded once, for good in `vectors`."""
-    with _bar("embedding", len(items), console) as advance:
+    with bar(console) as shown:
+        row = shown.add_task("embedding", total=len(items))
         return models.embedder.embed_all(
-            items, vectors, progress=lambda done, _: advance(done), pictures=store.screenshots.load
+            items,
+            vectors,
+            progress=lambda done, _: shown.update(row, completed=done),
+            pictures=store.screenshots.load,
         )
-
-
-class _bar:
-    """A progress bar whose `advance` takes how many are done."""
-
-    def __init__(self, label: str, total: int, console: Console) -> None:
-        self._progress = bar(console)
-        self._task = self._progress.add_task(label, total=total)
-
-    def __enter__(self) -> Callable[[int], None]:
-        self._progress.start()
-        return lambda done: self._progress.update(self._task, completed=done)
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
