@@ -198,7 +198,7 @@ async def test_another_endpoint_picks(tmp_path: Path, within: Within) -> None:
     assert first.chosen == 1
     critic = {used.role: used for used in first.usage}["critic"]
     assert (critic.calls, critic.usd) == (1, (100 * 2.0 + 20 * 8.0) / 1e6)  # Table 13
-    assert run.config["picker"] == {"model": "gpt-4.1", "base_url": picker.base_url}
+    assert run.config["picker_chat"] == {"model": "gpt-4.1", "base_url": picker.base_url, "temperature": 0.7}
 
 
 async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_path: Path, within: Within) -> None:

@@ -43,4 +43,6 @@ async def test_eval_plays_it_in_chromium_and_stores_it(tmp_path: Path, monkeypat
     assert {(e.task.id, e.task.suite, e.verdict.outcome) for e in found} == {
         (colour, "lamps", "success") for colour in ("red", "blue")
     }
-    assert run.config["suite"] == {"name": "examples.own_suite:make_suite", "colours": "red,blue", "step_limit": 5}
+    name = "examples.own_suite:make_suite"
+    kept = {"name": name, "colours": "red,blue", "screenshots": False, "step_limit": 5}
+    assert run.config["suite"] == kept
