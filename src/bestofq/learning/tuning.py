@@ -1,7 +1,7 @@
 """Tuning a language model on what was searched: RFT on successes (Agent Q, 3.2.1), DPO on preferences (3.2.2, 5.2).
 
 One trainer for all losses, on accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP or FSDP2
-(tried on CPUs alone so far).
+(DPO was tried so, on CPUs alone; RFT was not yet launched on several processes since it shares this trainer).
 """
 
 import math
