@@ -19,9 +19,10 @@ from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.agent_q import run_agent_q
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.language import Generation, Request
 from bestofq.core.preferences import PreferencePair
+from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
-from bestofq.models.language_model import Generation, LanguageModel, Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.agent_q import (

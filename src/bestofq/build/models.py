@@ -12,14 +12,13 @@ from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
-from bestofq.core.protocols import Judge
+from bestofq.core.language import Request, user
+from bestofq.core.protocols import Judge, LanguageModel
 from bestofq.models.cached_embedder import CachedEmbedder
-from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
+from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
-from bestofq.models.endpoint_model import EndpointModel
-from bestofq.models.language_model import LanguageModel
 from bestofq.models.local import SHIPPED, LocalModel
 
 
@@ -75,7 +74,7 @@ class Models:
         """The proposer, where it is asked in the pocket model's prompts."""
         if self.endpoint is None:
             return self.local
-        return EndpointModel(self.endpoint) if in_pocket_prompts(self.settings) else None
+        return self.endpoint if in_pocket_prompts(self.settings) else None
 
     @property
     def prompts(self) -> str:
@@ -87,8 +86,8 @@ class Models:
         """Whether the model that proposes says how probable a reply is. An endpoint is asked for a word to find out."""
         if self.endpoint is None:
             return True
-        word = ChatRequest(messages=(Message(role="user", text="Reply with one word."),), log_probs=True)
-        return (await self.endpoint.reply(word)).choices[0].log_prob is not None
+        word = Request(messages=user("Reply with one word."), greedy=False, log_probs=True)
+        return (await self.endpoint.generate(word)).replies[0].log_prob is not None
 
     # ---- what picks, sees and judges
 

@@ -13,8 +13,9 @@ from bestofq.agents.judges.chat import SCREENSHOTS, ChatJudge
 from bestofq.cli.choices import day_of
 from bestofq.cli.config import load_config
 from bestofq.cli.spending import spending
-from bestofq.core.decision import Usage, Verdict
+from bestofq.core.decision import Verdict
 from bestofq.core.protocols import Suite, Warns
+from bestofq.core.usage import Usage
 from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 
 from bestofq.cli.options import RUNS, Config, Folder, Set
-from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
+from bestofq.core.usage import Role
 from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.curve import dev_base, dev_curve

@@ -17,7 +17,7 @@ An action that cannot be carried out is none of these: it is `Observation.error`
 
 from collections.abc import Sequence
 
-from bestofq.core.decision import Usage
+from bestofq.core.usage import Usage
 
 
 class BestOfQError(Exception):
