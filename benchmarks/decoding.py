@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from bestofq.models.language_model import Generation, Request
+from bestofq.core.language import Generation, Request, user
 from bestofq.models.local import SHIPPED, LocalModel
 from bestofq.recipes.provenance import commit
 
@@ -29,7 +29,7 @@ Run = Callable[[], int]  # gives the tokens written
 def requests(model: LocalModel, count: int, *, length: int, limit: int, beams: int, seed: int) -> list[Request]:
     """Prompts of `length` random tokens, of text as the tokenizer reads it back."""
     made = torch.randint(3, len(model.tokenizer), (count, length), generator=torch.Generator().manual_seed(seed))
-    return [Request(prompt=text, beams=beams, max_new_tokens=limit) for text in model.tokenizer.batch_decode(made)]
+    return [Request(messages=user(text), beams=beams, max_tokens=limit) for text in model.tokenizer.batch_decode(made)]
 
 
 def ours(model: LocalModel, asked: Sequence[Request]) -> int:
@@ -61,7 +61,7 @@ def theirs(model: LocalModel, asked: Sequence[Request]) -> int:
             num_return_sequences=beams,
             length_penalty=0.0,
             temperature=None,
-            max_new_tokens=asked[0].max_new_tokens,
+            max_new_tokens=asked[0].max_tokens,
         )
     finally:
         model.model.set_attn_implementation(before)

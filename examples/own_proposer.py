@@ -11,7 +11,8 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action, Click, Write, action_text
-from bestofq.core.decision import Candidate, Proposal, Provenance, State, Usage
+from bestofq.core.decision import Candidate, Proposal, Provenance, State
+from bestofq.core.usage import Usage
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.rollouts.episode import EpisodeOptions, run_episode

@@ -6,7 +6,8 @@ from functools import cached_property
 
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentQSettings, BestOfQSettings, ModelSettings
-from bestofq.models.language_model import LanguageModel, Request
+from bestofq.core.language import Request
+from bestofq.core.protocols import LanguageModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.search.config import SearchConfig
 

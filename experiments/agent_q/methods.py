@@ -9,9 +9,9 @@ from typing import get_args
 
 from markupsafe import Markup
 
-from bestofq.core.decision import Role
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
+from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
 from bestofq.reports.svg import Plot, axis, dot, line, svg, text

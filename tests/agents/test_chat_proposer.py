@@ -24,13 +24,13 @@ from bestofq.core.actions import ACTION, Action, Answer, Click, Targeted, Write
 from bestofq.core.decision import Candidate, Decision, Provenance, State, StepResult
 from bestofq.core.errors import ConfigError, ContextError, ReplyError
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
+from bestofq.core.picture import Picture, PictureLimits
 from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import Fault, FaultServer
-from bestofq.models.images import Picture, PictureLimits
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 

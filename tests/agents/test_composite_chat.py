@@ -21,7 +21,6 @@ from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.endpoint_model import EndpointModel
 from bestofq.models.faults import FaultServer
 from bestofq.recipes.agent_q import search_tasks
 from bestofq.recipes.collect import begin
@@ -73,7 +72,7 @@ async def test_a_sample_is_drawn_at_the_temperature_of_the_model() -> None:
 
 async def test_a_prompted_endpoint_draws_all_replies_where_none_is_to_be_greedy() -> None:
     async with FaultServer(lambda _: said("CLICK [2]", plan=True)) as server, endpoint(server) as model:
-        proposer = SamplingProposer(EndpointModel(model), temperature=0.7, draws=2, dialect=COMPOSITE)
+        proposer = SamplingProposer(model, temperature=0.7, draws=2, dialect=COMPOSITE)
         sampled = await proposer.sample(STATE)
         drawn = len(server.requests)
         await proposer.propose(STATE, 2)

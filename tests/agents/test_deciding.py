@@ -9,12 +9,12 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scripted import ScriptedProposer, ScriptedScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Proposal, State, Usage
+from bestofq.core.decision import Candidate, Proposal, State
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
 from bestofq.core.location import Located
 from bestofq.core.observation import Element, Observation, Point, Task
 from bestofq.core.protocols import Selector
-from bestofq.core.usage import merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 LINKS = tuple(Element(mark=mark, role="link", name=f"link {mark}") for mark in (1, 2, 3))
 PAGE = Observation(url="http://shop/", title="Shop", text="", elements=LINKS)

@@ -6,8 +6,9 @@ import pytest
 
 from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Scores, State, Usage
+from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.observation import Observation, Task
+from bestofq.core.usage import Usage
 
 STATE = State(
     task=Task(id="t", suite="s", goal="g", start_url="u"),

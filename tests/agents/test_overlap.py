@@ -14,11 +14,12 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.core.decision import Proposal, State, Usage
+from bestofq.core.decision import Proposal, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ModelError, ReplyError
 from bestofq.core.protocols import Prepares, Scorer
 from bestofq.core.transitions import Floats
+from bestofq.core.usage import Usage
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 
 

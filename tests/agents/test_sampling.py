@@ -11,10 +11,10 @@ from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.actions import Click
 from bestofq.core.decision import State
 from bestofq.core.errors import ReplyError
+from bestofq.core.language import Request
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.seeds import step_seed
 from bestofq.models.faults import FaultServer
-from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
 
 SHELF = Observation(

@@ -12,9 +12,9 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ConfigError
+from bestofq.core.language import Request
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig
-from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
 
 STATE = State(

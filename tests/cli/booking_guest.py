@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from zlib import crc32
 
-from bestofq.models.language_model import Request
+from bestofq.core.language import Request
 
 CITIES = "Austin|Boston|Chicago|Denver|Miami|Seattle"
 NAME = re.compile(rf"(?:at|book|restaurant) ([A-Z][\w' ]+?)(?:,| \(| in) ?(?:{CITIES})")

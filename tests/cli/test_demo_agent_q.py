@@ -6,16 +6,16 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from bestofq.cli.choices import models_of
 from booking_guest import guest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from bestofq.build.models import Models
-from bestofq.cli.choices import models_of
 from bestofq.cli.commands import app
 from bestofq.cli.demo_agent_q import AFTER, BEFORE, RFT_RUN, SEARCHING, SETTINGS, run_demo_agent_q
 from bestofq.core.errors import ConfigError, SetupError
-from bestofq.models.language_model import LanguageModel
+from bestofq.core.protocols import LanguageModel
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import SEARCH_RUN
 from bestofq.store.store import Store

@@ -7,8 +7,9 @@ from rich.console import Console
 
 from bestofq.cli.step_view import StepView, bar, shown
 from bestofq.core.actions import Click, Scroll
-from bestofq.core.decision import Candidate, Decision, State, Step, Usage
+from bestofq.core.decision import Candidate, Decision, State, Step
 from bestofq.core.observation import Observation, Task
+from bestofq.core.usage import Usage
 
 
 @pytest.mark.parametrize(

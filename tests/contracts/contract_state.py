@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, State
+from bestofq.core.language import Request
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
-from bestofq.models.language_model import Request
 
 PAGE = Observation(
     url="/",

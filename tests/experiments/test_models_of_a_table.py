@@ -9,8 +9,8 @@ from rich.console import Console
 
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.decision import Role
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.usage import Role
 from experiments.agent_q import results as results_module
 from experiments.agent_q.comparison import AGENT_Q, ZERO
 from experiments.agent_q.methods import (

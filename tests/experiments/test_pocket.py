@@ -17,6 +17,7 @@ from bestofq.cli.config import load_config
 from bestofq.core.actions import Click, Goto
 from bestofq.core.decision import State
 from bestofq.core.errors import CheckpointError
+from bestofq.core.language import Request, user
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import BUY
@@ -24,7 +25,6 @@ from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, to_url
-from bestofq.models.language_model import Request
 from bestofq.models.local import SHIPPED, LocalModel
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
@@ -201,7 +201,7 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
     )
     assert load_config(PocketConfig, None, log["command"].split(" --set ")[1:]) == config  # the command repeats it
     model = LocalModel.load(tmp_path, device="cpu")
-    assert len(model.generate_batch([Request(prompt="goal: a", draws=2, max_new_tokens=4)])[0].replies) == 2
+    assert len(model.generate_batch([Request(messages=user("goal: a"), draws=2, max_tokens=4)])[0].replies) == 2
 
     further = config.model_copy(update={"base": tmp_path, "vocabulary": 400, "layers": 2})
     make_pocket_model(further, tmp_path / "further", Console(quiet=True))
@@ -231,7 +231,7 @@ def test_the_shipped_models_are_small_and_know_their_shop(
     task = Task(id="t", suite="s", goal=goal, start_url="shop:/")
     page = Observation(url="shop:/", title="WebShop", text='WebShop\nSearch: "" [1] Search [2]', elements=())
     prompt = prompt_of(State(task=task, observation=page))
-    reply = model.generate_batch([Request(prompt=prompt)])[0].replies[0]
+    reply = model.generate_batch([Request(messages=user(prompt))])[0].replies[0]
     assert reply.text == says
 
 
@@ -241,7 +241,9 @@ def test_the_model_taught_miniwob_fills_in_a_field(name: str) -> None:
     goal = f'Enter "{name}" into the text field and press Submit.'
     task = Task(id="t", suite="s", goal=goal, start_url="/")
     page = Observation(url="/", title="", text=f'{goal}\ntextbox: "" [1] Submit [2]', elements=())
-    reply = model.generate_batch([Request(prompt=propose_prompt(State(task=task, observation=page)))])[0].replies[0]
+    reply = model.generate_batch([Request(messages=user(propose_prompt(State(task=task, observation=page))))])[
+        0
+    ].replies[0]
     assert reply.text.endswith(f'\nwrite [1] "{name}"')
 
 
@@ -261,7 +263,7 @@ async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:
             seen = (await env.step(Goto(url=to_url(item)))).observation
             buy = candidate(Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY))), seen)
             state = State(task=task, observation=seen)
-            asked.append(Request(prompt=review_prompt(state, buy), max_new_tokens=64, one_line=True))
+            asked.append(Request(messages=user(review_prompt(state, buy)), max_tokens=64, one_line=True))
             true.append(review(Oracle(suite, goal), shop, env.view, state, buy).rpartition(": ")[2])
     said = [g.replies[0].text.strip().rpartition(": ")[2] for g in model.generate_batch(asked)]
     assert true == ["right", "wrong"] * 24

@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from bestofq.core.language import Request, user
 from bestofq.models.beams import beam_search
 from bestofq.models.decoding import with_room
-from bestofq.models.language_model import Request
 from bestofq.models.local import LocalModel
 
 WORDS, END = 6, 0
@@ -80,8 +80,8 @@ def test_a_narrow_search_finds_what_that_of_transformers_finds(tiny: LlamaForCau
 def test_beams_are_distinct_replies_of_a_local_model(model: LocalModel) -> None:
     """In a batch with a longer prompt; at least as likely as what is drawn greedily."""
     prompts = ("goal: i need a mouse\npage:\nBuy Now [1]\nnext:", "goal: red\nnext:")
-    found = model.generate_batch([Request(prompt=p, beams=4, max_new_tokens=8) for p in prompts])
-    greedy = model.generate_batch([Request(prompt=p, max_new_tokens=8) for p in prompts])
+    found = model.generate_batch([Request(messages=user(p), beams=4, max_tokens=8) for p in prompts])
+    greedy = model.generate_batch([Request(messages=user(p), max_tokens=8) for p in prompts])
     for prompt, generation, first in zip(prompts, found, greedy, strict=True):
         replies = generation.replies
         assert len({reply.ids for reply in replies}) == 4

@@ -15,14 +15,16 @@ import httpx
 import openai
 import pytest
 
+from bestofq.agents.structured_output import json_of, tolerant_json
 from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError, ReplyError
+from bestofq.core.language import Request, user
 from bestofq.models.api_errors import api_error_of
-from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message, tolerant_json
+from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 KEY = "sk-this-must-never-be-written-down"
-ASK = ChatRequest(messages=[Message(role="user", text="hello")], schema=SCHEMA)
+ASK = Request(messages=user("hello"), greedy=False, schema=SCHEMA)
 
 
 def good(_: Mapping[str, Any]) -> str:
@@ -36,8 +38,9 @@ def model(server: FaultServer, **settings: Any) -> ChatModel:
 
 async def test_a_reply_with_its_usage() -> None:
     async with FaultServer(good) as server, model(server) as asked:
-        reply = await asked.reply(ASK)
-    assert (reply.json(), reply.finish, reply.tokens_in, reply.tokens_out, reply.attempts) == (
+        said = await asked.generate(ASK)
+    [reply] = said.replies
+    assert (json_of(reply), reply.finish, said.prompt_tokens, said.reply_tokens, said.calls) == (
         {"a": 1},
         "stop",
         100,
@@ -69,22 +72,22 @@ PASSING: list[Fault] = [
 async def test_what_passes_is_tried_again(fault: Fault) -> None:
     async with FaultServer(good, script=[fault, fault]) as server, model(server) as asked:
         async with asyncio.timeout(10):
-            reply = await asked.reply(ASK)
-    assert reply.json() == {"a": 1}
-    assert reply.attempts == 3
+            [reply] = (await asked.generate(ASK)).replies
+    assert json_of(reply) == {"a": 1}
+    assert server.seen.total() == 3
 
 
 async def test_json_of_any_other_shape_is_tried_again() -> None:
     async with FaultServer(good, script=["shape"] * 6) as server, model(server) as asked:
-        reply = await asked.reply(ASK)
-    assert (reply.json(), reply.attempts) == ({"a": 1}, 7)
+        [reply] = (await asked.generate(ASK)).replies
+    assert (json_of(reply), server.seen.total()) == ({"a": 1}, 7)
 
 
 async def test_tokens_that_were_not_counted_have_no_price() -> None:
     script: list[Fault] = ["uncounted", "miscounted"]
     async with FaultServer(good, script=script) as server, model(server, usd_in=1.0, usd_out=2.0) as asked:
-        replies = [await asked.reply(ASK) for _ in range(3)]
-    counted = [(reply.tokens_in, reply.tokens_out, reply.usd) for reply in replies]
+        replies = [await asked.generate(ASK) for _ in range(3)]
+    counted = [(said.prompt_tokens, said.reply_tokens, said.usd) for said in replies]
     assert counted == [(0, 0, None), (0, 0, None), (100, 20, pytest.approx(140e-6))]
 
 
@@ -101,7 +104,7 @@ REFUSED: list[tuple[Fault, str]] = [
 async def test_what_does_not_pass_fails_at_once_and_names_the_setting(fault: Fault, mend: str) -> None:
     async with FaultServer(good, {fault: 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match=mend):
-            await asked.reply(ASK)
+            await asked.generate(ASK)
     assert server.seen.total() == 1
 
 
@@ -109,7 +112,7 @@ async def test_what_does_not_pass_fails_at_once_and_names_the_setting(fault: Fau
 async def test_a_request_that_is_too_long_is_not_sent_again(fault: Fault) -> None:
     async with FaultServer(good, {fault: 1.0}) as server, model(server) as asked:
         with pytest.raises(ContextError, match="too long"):
-            await asked.reply(ASK)
+            await asked.generate(ASK)
     assert server.seen.total() == 1
 
 
@@ -119,16 +122,16 @@ async def test_a_request_that_is_too_long_is_not_sent_again(fault: Fault) -> Non
 )
 async def test_replies_that_are_none_are_told_apart(fault: Fault, finish: str, said: str) -> None:
     async with FaultServer(good, script=[fault]) as server, model(server) as asked:
-        reply = await asked.reply(ASK)
+        [reply] = (await asked.generate(ASK)).replies
     assert reply.finish == finish
     with pytest.raises(ReplyError, match=said):
-        reply.json()
+        json_of(reply)
 
 
 async def test_the_ladder_is_walked_once() -> None:
     async with FaultServer(good, refuses=("json_schema", "json_object")) as server, model(server, attempts=1) as asked:
-        await asked.reply(ASK)
-        await asked.reply(ASK)
+        await asked.generate(ASK)
+        await asked.generate(ASK)
     sent = [request.get("response_format", {}).get("type") for request in server.requests]
     assert sent == ["json_schema", "json_object", None, None]
     assert asked.rung == "text"
@@ -137,8 +140,8 @@ async def test_the_ladder_is_walked_once() -> None:
 async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: pytest.LogCaptureFixture) -> None:
     settings = ("max_tokens", "max_completion_tokens", "temperature")
     async with FaultServer(good, refuses=("max_tokens", "temperature")) as server, model(server, attempts=1) as asked:
-        await asyncio.gather(asked.reply(ASK), asked.reply(ASK))
-        await asked.reply(ASK)
+        await asyncio.gather(asked.generate(ASK), asked.generate(ASK))
+        await asked.generate(ASK)
     sent = [[name for name in settings if name in request] for request in server.requests]
     assert 1 <= sent.count(["max_tokens", "temperature"]) <= 2
     assert 1 <= sent.count(["max_completion_tokens", "temperature"]) <= 2
@@ -150,25 +153,25 @@ async def test_settings_that_a_model_does_not_take_are_found_out_once(caplog: py
 async def test_log_probabilities_of_words_make_that_of_a_reply() -> None:
     asking = replace(ASK, log_probs=True)
     async with FaultServer(good, log_prob=-0.5) as server, model(server) as asked:
-        said, unasked = await asked.reply(asking), await asked.reply(ASK)
-    assert said.choices[0].log_prob == -0.5 * len(said.text.split())
-    assert unasked.choices[0].log_prob is None
+        said, unasked = await asked.generate(asking), await asked.generate(ASK)
+    assert said.replies[0].log_prob == -0.5 * len(said.replies[0].text.split())
+    assert unasked.replies[0].log_prob is None
     async with FaultServer(good) as server, model(server) as asked:
-        assert (await asked.reply(asking)).choices[0].log_prob is None
+        assert (await asked.generate(asking)).replies[0].log_prob is None
 
 
 async def test_an_endpoint_that_refuses_log_probabilities_is_asked_without() -> None:
     asking = replace(ASK, log_probs=True)
     async with FaultServer(good, refuses=("logprobs",), log_prob=-0.5) as server, model(server, attempts=1) as asked:
-        said = [await asked.reply(asking), await asked.reply(asking)]
-    assert [reply.choices[0].log_prob for reply in said] == [None, None]
+        said = [await asked.generate(asking), await asked.generate(asking)]
+    assert [one.replies[0].log_prob for one in said] == [None, None]
     assert ["logprobs" in request for request in server.requests] == [True, False, False]
 
 
 async def test_below_the_ladder_there_is_nothing() -> None:
     async with FaultServer(good, {"format": 1.0}) as server, model(server) as asked:
         with pytest.raises(ConfigError, match="no structured output"):
-            await asked.reply(ASK)
+            await asked.generate(ASK)
     assert server.seen.total() == 3
 
 
@@ -178,20 +181,20 @@ async def test_nothing_can_pass_the_deadline(fault: Fault, attempt: float) -> No
     async with FaultServer(good, {fault: 1.0}) as server, model(server, attempt=attempt, deadline=0.4) as asked:
         async with asyncio.timeout(5):
             with pytest.raises(ModelError, match=r"no reply in [1-3] attempts"):
-                await asked.reply(ASK)
+                await asked.generate(ASK)
 
 
 async def test_waits_are_held_to_the_deadline_too() -> None:
     slow = {"backoff": 0.3, "backoff_most": 0.3, "deadline": 0.1}
     async with FaultServer(good, {"500": 1.0}) as server, model(server, **slow) as asked:
         with pytest.raises(ModelError, match="in 1 attempts"):
-            await asked.reply(ASK)
+            await asked.generate(ASK)
 
 
 async def test_retry_after_is_honoured() -> None:
     async with FaultServer(good, script=["429"]) as server, model(server, backoff=30.0, backoff_most=30.0) as asked:
         began = time.monotonic()
-        await asked.reply(ASK)
+        await asked.generate(ASK)
         assert time.monotonic() - began < 5  # the server says 0 s; our own back-off would have been 15 s
 
 
@@ -241,9 +244,9 @@ def slow_down(header: str) -> openai.RateLimitError:
 
 async def test_overload_halves_the_calls_in_flight_and_success_brings_them_back() -> None:
     async with FaultServer(good, script=["429"], seconds=0.005) as server, model(server, concurrency=8) as asked:
-        await asked.reply(ASK)
+        await asked.generate(ASK)
         assert asked._pace.allowed == 4
-        await asyncio.gather(*(asked.reply(ASK) for _ in range(60)))
+        await asyncio.gather(*(asked.generate(ASK) for _ in range(60)))
         assert asked._pace.allowed == 8
         assert server.most_at_once <= 8
 
@@ -254,7 +257,7 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(cap
         model(server, concurrency=4, trip_after=4, cooldown=0.1, attempts=50) as asked,
     ):
         began = time.monotonic()
-        replies = await asyncio.gather(*(asked.reply(ASK) for _ in range(8)))
+        replies = await asyncio.gather(*(asked.generate(ASK) for _ in range(8)))
         assert len(replies) == 8
         assert time.monotonic() - began > 0.3  # it paused, and probed one by one
         assert server.seen["500"] == 12
@@ -271,11 +274,11 @@ async def test_a_thousand_replies_through_every_fault() -> None:
 
     async def read(asked: ChatModel) -> str:
         try:
-            reply = await asked.reply(ASK)
+            [reply] = (await asked.generate(ASK)).replies
         except ContextError:
             return await read(asked)
         try:
-            return json.dumps(reply.json())
+            return json.dumps(json_of(reply))
         except ReplyError:
             return reply.finish if reply.finish != "stop" else "unreadable"
 
@@ -313,7 +316,7 @@ async def test_the_key_stays_out_of_all_that_is_kept_though_the_endpoint_echoes_
     said = ""
     async with FaultServer(good, {fault: 1.0}, echo=True) as server, model(server, attempts=2) as asked:
         try:
-            reply = await asked.reply(ASK)
+            reply = await asked.generate(ASK)
             said = f"{reply!r}"
         except BestOfQError as error:
             said = "".join(traceback.format_exception(error))
@@ -345,7 +348,7 @@ async def test_a_key_is_not_cut_in_half_by_a_long_message(monkeypatch: pytest.Mo
     monkeypatch.setenv("OPENAI_API_KEY", KEY * 20)
     async with FaultServer(good, {"overflow": 1.0}, echo=True) as server, model(server) as asked:
         with pytest.raises(ContextError) as raised:
-            await asked.reply(ASK)
+            await asked.generate(ASK)
     assert KEY[:12] not in str(raised.value)
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from bestofq.core.embedding import EmbedItem, Pooling
+from bestofq.core.language import Request, user
 from bestofq.models.cached_embedder import Vector
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.language_model import Request
 from bestofq.models.local import LocalModel
 
 SHORT = EmbedItem(text="red mouse")
@@ -72,7 +72,7 @@ def test_a_tokenizer_with_neither_start_token_nor_chat_template(model: LocalMode
     vector, empty = LocalEmbedder(bare).embed_all([LONG, EmbedItem(text="")])
     np.testing.assert_allclose(vector, last_layer(model, own).mean(0), atol=1e-5)
     assert np.isfinite(empty).all()
-    [reply] = bare.generate_batch([Request(prompt=LONG.text, max_new_tokens=2)])[0].replies
+    [reply] = bare.generate_batch([Request(messages=user(LONG.text), max_tokens=2)])[0].replies
     assert len(reply.ids) > 0
 
 
@@ -93,14 +93,16 @@ def test_the_model_s_own_answer_can_be_pooled_whether_it_ended_or_was_cut_off(
     model: LocalModel, pooling: Pooling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = [EmbedItem(text=f"{word} {LONG.text}", answer=12) for word in ("a", "mouse", "need")]
-    said = [model.generate_batch([Request(prompt=item.text, one_line=True)])[0].replies[0].ids for item in items]
+    said = [
+        model.generate_batch([Request(messages=user(item.text), one_line=True)])[0].replies[0].ids for item in items
+    ]
     begun = said[0][0]  # some answers are to end at once, some after three tokens, some not before the limit
     later = next(ids[3] for ids in said if ids[0] != begun)
     monkeypatch.setattr(model, "_ends", torch.tensor([begun, later]))
     vectors = LocalEmbedder(model, pooling=pooling).embed_all([SHORT, *items, LONG])
     lengths = set()
     for item, vector in zip(items, vectors[1:-1], strict=True):
-        reply = model.generate_batch([Request(prompt=item.text, max_new_tokens=12, one_line=True)])[0].replies[0]
+        reply = model.generate_batch([Request(messages=user(item.text), max_tokens=12, one_line=True)])[0].replies[0]
         answer = list(reply.ids[:-1] if reply.finished else reply.ids)
         lengths.add(len(answer))
         prompt = model.encode(item.text)

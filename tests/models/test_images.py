@@ -11,7 +11,8 @@ from PIL import Image
 
 from bestofq.core.errors import DataError, ReplyError
 from bestofq.core.observation import Point, Screenshot
-from bestofq.models.images import FAMILIES, FLOOR, PictureCache, PictureLimits, limits_of, resize
+from bestofq.core.picture import FLOOR, PictureLimits
+from bestofq.models.images import FAMILIES, PictureCache, limits_of, resize
 
 try:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from bestofq.core.errors import DataError
-from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
+from bestofq.core.language import Request, user
+from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.faults import FaultServer
 from bestofq.models.prices import Price, price_of
 
-ASK = ChatRequest(messages=[Message(role="user", text="hello")])
+ASK = Request(messages=user("hello"), greedy=False)
 FILE = """
 ["qwen3-vl-8b"]
 usd_in = 0.18
@@ -50,7 +51,7 @@ def test_an_unknown_price_is_never_0() -> None:
 async def test_a_reply_without_counted_tokens_has_no_price() -> None:
     async with FaultServer(lambda _: "hi", script=["ok", "uncounted"]) as server:
         model = ChatModel(ChatConfig(model="gpt-4.1", base_url=server.base_url))
-        counted, uncounted = await model.reply(ASK), await model.reply(ASK)
+        counted, uncounted = await model.generate(ASK), await model.generate(ASK)
         await model.close()
     assert counted.usd == (100 * 2 + 20 * 8) / 1e6
     assert uncounted.usd is None

@@ -14,8 +14,9 @@ from bestofq.browser.browser import Browser
 from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentQSettings, BestOfQSettings
+from bestofq.core.language import Request
 from bestofq.core.observation import Split, Task
-from bestofq.core.protocols import Env
+from bestofq.core.protocols import Env, LanguageModel
 from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.pages import COMPLETE, DETAILS
 from bestofq.envs.booking.suite import Booking
@@ -24,7 +25,6 @@ from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.models.language_model import LanguageModel, Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import search_tasks
 from bestofq.recipes.collect import begin

@@ -5,8 +5,9 @@ from base64 import b64decode
 from collections.abc import Iterable
 
 from bestofq.core.actions import Click, Scroll, Write
-from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Usage, Verdict
+from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
+from bestofq.core.usage import Usage
 from bestofq.store.store import Store
 
 PROVENANCE = Provenance(version="0.0-test", commit="0123456789abcdef", seed=3)

@@ -3,7 +3,8 @@ from pathlib import Path
 from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Decision, Step, Usage
+from bestofq.core.decision import Candidate, Decision, Step
+from bestofq.core.usage import Usage
 from bestofq.reports.behaviour import behaviour
 from bestofq.reports.differences import compared, differences
 from bestofq.reports.spending import spending

@@ -8,8 +8,9 @@ import pytest
 from report_nouns import PROVENANCE, decision, page, record, task
 from rich.console import Console
 
-from bestofq.core.decision import Outcome, Step, Usage
+from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
+from bestofq.core.usage import Usage
 from bestofq.reports.costs import Costs, agent_costs, cost_table
 from bestofq.reports.figures import pareto_front, pareto_svg
 from bestofq.reports.rows import Selection

@@ -6,8 +6,9 @@ from pathlib import Path
 from report_nouns import PROVENANCE, page, record, task
 
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Usage
+from bestofq.core.decision import Candidate
 from bestofq.core.tree import SearchTree
+from bestofq.core.usage import Usage
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.report import gather

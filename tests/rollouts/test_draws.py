@@ -15,8 +15,8 @@ from bestofq.agents.selectors import GreedySelector, UniformSelector
 from bestofq.core.actions import Action
 from bestofq.core.decision import Decision, Provenance, StepResult
 from bestofq.core.errors import BrowserError
+from bestofq.core.language import Request
 from bestofq.core.observation import Observation, Task
-from bestofq.models.language_model import Request
 from bestofq.models.scripted import ScriptedModel
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store

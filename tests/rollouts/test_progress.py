@@ -4,7 +4,8 @@ from pathlib import Path
 from line_world import LineEnv, line_agent, line_task
 from rich.console import Console
 
-from bestofq.core.decision import Decision, Episode, Provenance, Step, Usage, Verdict
+from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
+from bestofq.core.usage import Usage
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store

@@ -3,8 +3,9 @@
 import hashlib
 
 from bestofq.core.actions import Click, Write
-from bestofq.core.decision import Candidate, Decision, Provenance, Step, Usage, Verdict
+from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
+from bestofq.core.usage import Usage
 
 PROVENANCE = Provenance(version="test", seed=3)
 WON = Verdict(reward=1.0, outcome="success")

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from store_nouns import CUT, PROVENANCE, WON, decision, page, picture, step, task
 
-from bestofq.core.decision import Episode, Usage, Verdict
+from bestofq.core.decision import Episode, Verdict
 from bestofq.core.errors import DataError
+from bestofq.core.usage import Usage
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 

@@ -5,8 +5,9 @@ from tiny_shop import shop_page, shop_task, shop_tree
 
 from bestofq.agents.scorers import constant, feedback, learned, picker, verifier
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Decision, Usage
+from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Point
+from bestofq.core.usage import Usage
 from bestofq.reports.scorers import KNOWN
 from bestofq.search import tree_scorer
 from bestofq.search.tree import MutableTree

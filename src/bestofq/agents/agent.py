@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from bestofq.core.actions import Targeted
-from bestofq.core.decision import Decision, Proposal, State, Usage
+from bestofq.core.decision import Decision, Proposal, State
 from bestofq.core.errors import ModelError, ReplyError
 from bestofq.core.protocols import Localizer, Prepares, Proposer, Scorer, Selector
-from bestofq.core.usage import merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 
 @dataclass(frozen=True, kw_only=True)

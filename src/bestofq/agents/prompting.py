@@ -14,7 +14,7 @@ import jinja2
 
 from bestofq.core.decision import Candidate, State
 from bestofq.core.observation import Observation, Task
-from bestofq.models.images import Picture
+from bestofq.core.picture import Picture
 
 HISTORY = 8  # past actions shown, the last ones
 LOCAL = ("state", "propose", "pick", "review")  # what a local model reads

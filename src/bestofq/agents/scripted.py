@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bestofq.agents.dialects.commands import parse_reply
-from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Usage, Verdict, distinct
+from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Verdict, distinct
 from bestofq.core.errors import ReplyError
+from bestofq.core.usage import Usage
 
 Replies = Sequence[str]
 """Replies to one state, the greedy one first."""

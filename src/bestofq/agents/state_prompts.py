@@ -6,14 +6,15 @@ from dataclasses import replace
 from bestofq.agents.structured_output import Prompt, Prompts
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError
-from bestofq.models.chat import ChatModel, ChatRequest, Message
-from bestofq.models.images import Picture
+from bestofq.core.language import Message, Request
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import VisionModel
 
 
 async def state_prompts(
-    model: ChatModel,
+    model: VisionModel,
     state: State,
-    request: ChatRequest,
+    request: Request,
     *,
     system: Callable[[Picture | None], str],
     user: Callable[[int, int], str],
@@ -23,7 +24,7 @@ async def state_prompts(
 ) -> Prompts:
     """The `request` with messages about the state. `user`: of so many past actions and pictures shown.
 
-    Includes the last `screenshots` images, the current page last. Pictures are halved down to `models.images.FLOOR`
+    Includes the last `screenshots` images, the current page last. Pictures are halved down to `core.picture.FLOOR`
     pixels, then those of earlier steps go, the oldest first, then the older half of the history, again and again, then
     the picture of the current page, which stays where elements are points on it (`pointing`).
 

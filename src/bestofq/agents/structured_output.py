@@ -1,18 +1,20 @@
-"""Asking a chat model for a reply that can be read: repair turns for what cannot, a shorter prompt for too long ones.
+"""Asking a model for a reply that can be read: repair turns for what cannot, a shorter prompt for too long ones.
 
 Each user gives its prompts, from the longest to the shortest, and a reader that raises ReplyError.
 """
 
+import json
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from bestofq.core.decision import Role, Usage
 from bestofq.core.errors import ContextError, ReplyError
-from bestofq.core.usage import merge_usage
-from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
-from bestofq.models.images import Picture
+from bestofq.core.language import Generation, Message, Reply, Request
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import LanguageModel
+from bestofq.core.usage import Role, Usage, merge_usage
 
 T = TypeVar("T")
 
@@ -21,24 +23,24 @@ T = TypeVar("T")
 class Prompt:
     """A request in one of its lengths."""
 
-    request: ChatRequest
+    request: Request
     picture: Picture | None = None  # the one that points of the reply are on, as it is sent
 
 
 Prompts = AsyncGenerator[Prompt, None]
 """The same request from its longest to its shortest: the next one is taken where the model has no room for the last."""
 
-Reader = Callable[[Sequence[ChatReply], Picture | None], T]
-"""What replies to a prompt with this picture say. ReplyError, in words that help the model to mend it."""
+Reader = Callable[[Sequence[Reply], Picture | None], T]
+"""What replies to a prompt with this picture say. ReplyError, in words that help the model to correct it."""
 
 
-async def only(request: ChatRequest) -> Prompts:
+async def only(request: Request) -> Prompts:
     """A request that cannot be made shorter."""
     yield Prompt(request=request)
 
 
 async def ask(
-    model: ChatModel,
+    model: LanguageModel,
     prompts: Prompts,
     read: Reader[T],
     role: Role,
@@ -61,13 +63,15 @@ async def ask(
     async with aclosing(prompts):
         prompt = await anext(prompts)
 
-        async def reply(tail: Sequence[Message], later: int, **changes: Any) -> ChatReply:
+        async def generate(tail: Sequence[Message] = (), later: int = 0, **changes: Any) -> Sequence[Reply]:
             nonlocal prompt
             while True:
                 asked = prompt.request
                 seed = None if asked.seed is None else asked.seed + later
                 try:
-                    found = await model.reply(replace(asked, messages=(*asked.messages, *tail), seed=seed, **changes))
+                    found: Generation = await model.generate(
+                        replace(asked, messages=(*asked.messages, *tail), seed=seed, **changes)
+                    )
                 except ContextError:
                     shorter = await anext(prompts, None)
                     if shorter is None:
@@ -75,20 +79,57 @@ async def ask(
                     prompt = shorter
                 else:
                     usage.append(found.usage(role))
-                    return found
+                    return found.replies
 
         tail: Sequence[Message] = ()
         for attempt in range(attempts):
             if attempt == 0 and draws is not None:
-                replies = [await reply((), 0, temperature=0.0)]
-                while (missing := draws - sum(len(found.choices) for found in replies)) > 0:
-                    replies.append(await reply((), len(replies), n=missing))
+                replies = await generate(greedy=True)
+                if draws > 1:
+                    replies = (*replies, *await generate(later=1, draws=draws - 1))
             else:
-                fresh = attempt > 1
-                replies = [await reply(() if fresh else tail, int(fresh))]
+                replies = await (generate(later=1) if attempt > 1 else generate(tail))
             first_replies.append(replies[0].text)
             try:
                 return read(replies, prompt.picture), merge_usage(usage)
             except ReplyError as error:
-                problem, tail = error, replies[0].repair(str(error), repair)
+                problem, tail = error, _repair(replies[0], str(error), repair)
         raise ReplyError(str(problem), usage=merge_usage(usage), replies=first_replies) from problem
+
+
+def _repair(reply: Reply, problem: str, how: str) -> tuple[Message, Message]:
+    """The turns that ask for another reply because of what was wrong with this one; `how` it should be."""
+    return (
+        Message(role="assistant", text=reply.text or "(nothing)"),
+        Message(role="user", text=f"That cannot be used: {problem}. Reply again, {how}."),
+    )
+
+
+def json_of(reply: Reply) -> Any:
+    """The JSON in a reply. ReplyError, which says what is wrong in words the model can use."""
+    if reply.finish in ("refused", "empty"):
+        raise ReplyError("the reply was refused" if reply.finish == "refused" else "the reply was empty")
+    try:
+        return tolerant_json(reply.text)
+    except ReplyError as error:
+        if not reply.finished:
+            raise ReplyError(f"the reply was cut off after {reply.tokens} tokens: be briefer") from error
+        raise
+
+
+def tolerant_json(text: str) -> Any:
+    """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none."""
+    decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
+    problem = "the reply holds no JSON object"
+    for start in (brace.start() for brace in re.finditer(r"\{", text)):
+        try:
+            found = decoder.raw_decode(text, start)[0]
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, not written
+            return found
+        except json.JSONDecodeError as error:
+            problem = f"the reply is not valid JSON: {error.msg} at character {error.pos}"
+            if error.pos >= len(text.rstrip()) - 1:
+                break  # it stops short: what stands within it is not the reply
+        except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
+            raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
+    raise ReplyError(problem)

@@ -28,7 +28,6 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.models.endpoint_model import EndpointModel
 from bestofq.models.local import POCKET
 from bestofq.models.prices import price_of
 
@@ -143,7 +142,7 @@ def _picker(models: Models) -> PickerScorer | ChatPickerScorer:
 def _picker_of_its_own(models: Models) -> PickerScorer | ChatPickerScorer:
     endpoint = models.picking
     assert endpoint is not None
-    return PickerScorer(EndpointModel(endpoint)) if is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
+    return PickerScorer(endpoint) if is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
 
 
 def _verifier(models: Models) -> VerifierScorer:

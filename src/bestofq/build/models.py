@@ -1,7 +1,7 @@
 """The models that the settings name, each loaded when it is first used."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
-from bestofq.core.protocols import Judge
+from bestofq.core.language import Request, user
+from bestofq.core.protocols import Judge, LanguageModel
 from bestofq.models.cached_embedder import CachedEmbedder
-from bestofq.models.chat import ChatConfig, ChatModel, ChatRequest, Message
+from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
-from bestofq.models.endpoint_model import EndpointModel
-from bestofq.models.language_model import LanguageModel
 from bestofq.models.local import SHIPPED, LocalModel
+from bestofq.models.prices import Budget
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,11 @@ class Models:
     """The models of one run; all its agents share them."""
 
     settings: BestOfQSettings
+    budget: Budget = field(default_factory=Budget)  # of all endpoints together
 
     def replaced(self, settings: BestOfQSettings) -> "Models":
         """The models of other settings; none that is loaded is reused."""
-        return type(self)(settings)
+        return type(self)(settings, self.budget)
 
     def reading(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on: layer, pooling and context."""
@@ -68,14 +69,14 @@ class Models:
     @cached_property
     def endpoint(self) -> ChatModel | None:
         """The model that proposes, where it is not the local one."""
-        return ChatModel(self.settings.chat) if self.settings.chat else None
+        return ChatModel(self.settings.chat, self.budget) if self.settings.chat else None
 
     @cached_property
     def prompted(self) -> LanguageModel | None:
         """The proposer, where it is asked in the pocket model's prompts."""
         if self.endpoint is None:
             return self.local
-        return EndpointModel(self.endpoint) if in_pocket_prompts(self.settings) else None
+        return self.endpoint if in_pocket_prompts(self.settings) else None
 
     @property
     def prompts(self) -> str:
@@ -87,25 +88,25 @@ class Models:
         """Whether the model that proposes says how probable a reply is. An endpoint is asked for a word to find out."""
         if self.endpoint is None:
             return True
-        word = ChatRequest(messages=(Message(role="user", text="Reply with one word."),), log_probs=True)
-        return (await self.endpoint.reply(word)).choices[0].log_prob is not None
+        word = Request(messages=user("Reply with one word."), greedy=False, log_probs=True)
+        return (await self.endpoint.generate(word)).replies[0].log_prob is not None
 
     # ---- what picks, sees and judges
 
     @cached_property
     def picking(self) -> ChatModel | None:
         """The endpoint that picks, where it is not the proposer's."""
-        return ChatModel(self.settings.picker_chat) if self.settings.picker_chat else None
+        return ChatModel(self.settings.picker_chat, self.budget) if self.settings.picker_chat else None
 
     @cached_property
     def seeing(self) -> ChatModel | None:
         """The endpoint of a vision localizer."""
         own = self.settings.localizer_chat
-        return ChatModel(own) if own else self.endpoint
+        return ChatModel(own, self.budget) if own else self.endpoint
 
     @cached_property
     def judge_endpoint(self) -> ChatModel | None:
-        return ChatModel(self.settings.judge) if self.settings.judge else None
+        return ChatModel(self.settings.judge, self.budget) if self.settings.judge else None
 
     @property
     def judge(self) -> Judge | None:

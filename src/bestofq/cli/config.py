@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
 from rich.markup import escape
 from rich.table import Table
 
@@ -83,8 +84,8 @@ def settings_table(values: BaseModel, name: str | None = None) -> Table:
         table.add_column(heading, overflow="fold")
     for setting, field, value in chosen:
         default = defaults.get(setting, value)
-        changed = "" if value == default else f" (default: {as_set(default)})"
-        table.add_row(*map(escape, (setting, as_set(value) + changed, field.description or "")))
+        changed = "" if value == default else f" (default: {as_set(to_jsonable_python(default))})"
+        table.add_row(*map(escape, (setting, as_set(to_jsonable_python(value)) + changed, field.description or "")))
     return table
 
 

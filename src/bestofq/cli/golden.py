@@ -1,4 +1,4 @@
-"""`bestofq judge --golden`: where an agent's steps go wrong, by a model and one golden episode a task (Fig. 3 and 10)."""
+"""`bestofq judge --golden`: where steps go wrong, by a model and one golden episode a task (Fig. 3 and 10)."""
 
 import asyncio
 from contextlib import ExitStack
@@ -9,10 +9,10 @@ from bestofq.agents.judges.golden import GoldenMatcher
 from bestofq.agents.prompting import GOLDEN, prompt_hash
 from bestofq.cli.judging import Judging
 from bestofq.cli.options import console
+from bestofq.cli.settings import budget_of
 from bestofq.cli.spending import spending
 from bestofq.cli.writing import write_json
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.prices import Budget
 from bestofq.recipes.golden import Golden, GoldenFindings, golden_findings
 from bestofq.recipes.progress import bar
 from bestofq.recipes.provenance import current_provenance
@@ -29,7 +29,7 @@ def judge_steps(
     run, agent, store, out = asked.run, asked.agent or "best-of-q", asked.store, asked.out
 
     async def work(opened: Store, others: Store | None) -> tuple[GoldenFindings, str]:
-        async with ChatModel(config, Budget.of(asked.budget)) as chat:
+        async with ChatModel(config, budget_of(asked.budget)) as chat:
             matcher = GoldenMatcher(model=chat)
             with bar(console) as progress:
                 line = progress.add_task("episodes", total=asked.limit)

@@ -8,11 +8,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bestofq.agents.judges.chat import SCREENSHOTS, ChatJudge
 from bestofq.cli.options import console
-from bestofq.cli.settings import existing
+from bestofq.cli.settings import budget_of, existing
 from bestofq.cli.spending import spending
-from bestofq.core.decision import Usage, Verdict
+from bestofq.core.decision import Verdict
+from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.prices import Budget
 from bestofq.recipes.judging import Which, episodes_to_judge, judge_run
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.domains import domain_grid, domain_results
@@ -40,7 +40,7 @@ def judge_episodes(
     run, agent = asked.run, asked.agent
 
     async def work(opened: Store) -> str:
-        async with ChatModel(config, Budget.of(asked.budget)) as chat:
+        async with ChatModel(config, budget_of(asked.budget)) as chat:
             judge = ChatJudge(model=chat, screenshots=SCREENSHOTS if screenshots is None else screenshots)
             columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
             with Progress(*columns, console=console) as progress:

@@ -1,4 +1,4 @@
-"""`--dry-run`: what a command would do, from the settings and what is stored. Nothing is made, and no model is asked."""
+"""`--dry-run`: what a command would do, from the settings and what is stored. It makes nothing and asks no model."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -56,8 +56,8 @@ def plan_training(models: Models, store: Path, runs: Sequence[str], out: Path) -
     iql = models.settings.iql
     won, steps = sum(one.success for one in found), sum(one.steps for one in found)
     console.print(
-        f"IQL would learn from {len(found):,} episodes of {', '.join(runs)} in {store}, {won:,} of them successes, with "
-        f"{steps:,} transitions: {iql.steps:,} steps of {iql.batch_size}, discount {iql.discount:g}, expectile "
+        f"IQL would learn from {len(found):,} episodes of {', '.join(runs)} in {store}, {won:,} of them successes, "
+        f"with {steps:,} transitions: {iql.steps:,} steps of {iql.batch_size}, discount {iql.discount:g}, expectile "
         f"{iql.expectile:g}; into {out}"
     )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from bestofq.cli.options import console
-from bestofq.core.decision import Role
 from bestofq.core.errors import InputError
+from bestofq.core.usage import Role
 from bestofq.reports.by_setting import by_setting, setting_table
 from bestofq.reports.charts import bars_svg
 from bestofq.reports.curve import dev_base, dev_curve

@@ -21,6 +21,7 @@ from bestofq.envs.suites import make_suite
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
+from bestofq.models.prices import Budget
 from bestofq.store.store import Store
 
 EVERY = 1_000_000  # tasks
@@ -42,14 +43,18 @@ def models_of(
     """
     given = [] if suite is None else [f"suite.name={suite}"]
     given += [] if data is None else [f"suite.data={data}"]
-    given += [] if budget is None else [f"budget={budget}"]
     if base_url is not None:
         if model is None:
             raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
         given += [f"chat.base_url={base_url}", f"chat.model={model}"]
     elif model is not None:
         given += [f"model.path={model}"]
-    return Models(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]))
+    return Models(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]), budget_of(budget))
+
+
+def budget_of(budget: float | None) -> Budget:
+    """The USD that endpoints may cost; without a limit where none is given."""
+    return Budget() if budget is None else Budget(budget)
 
 
 def chat_config(model: str, base_url: str | None, settings: list[str] | None) -> ChatConfig:

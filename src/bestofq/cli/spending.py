@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from bestofq.core.decision import Usage
-from bestofq.core.usage import merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 
 def spending(who: str, usage: Iterable[Usage]) -> Iterator[str]:

@@ -9,9 +9,9 @@ from rich.status import Status
 from rich.text import Text
 
 from bestofq.cli.spending import spending_by_role
-from bestofq.core.decision import Decision, Episode, State, Step, Usage
+from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.observation import Observation
-from bestofq.core.usage import merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 BAR = 10  # characters
 LABEL = 48  # characters

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import get_args
 
+import typer
 from pydantic import ValidationError
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bestofq.build.context import chosen_tasks
 from bestofq.cli.config import load_config
 from bestofq.cli.options import console
-from bestofq.cli.settings import limit_of, models_of, named_only, split_of
+from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, split_of
 from bestofq.cli.spending import spending
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task
@@ -23,7 +24,6 @@ from bestofq.envs.suites import make_suite
 from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.source import Entry, load_entries
 from bestofq.models.chat import ChatModel
-from bestofq.models.prices import Budget
 from bestofq.recipes.tasks.files import TaskFile
 from bestofq.recipes.tasks.generation import GenerationSettings, Tally, generate_tasks
 from bestofq.recipes.tasks.screening import Site, Why
@@ -105,7 +105,7 @@ def write_tasks(asked: Writing, config: Path | None, given: Sequence[str], *, dr
 
     async def work(file: TaskFile) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
-        async with ChatModel(settings.chat, Budget.of(asked.budget)) as chat:
+        async with ChatModel(settings.chat, budget_of(asked.budget)) as chat:
             with Progress(*columns, console=console) as progress:
                 bars = {site.name: progress.add_task(escape(site.name), total=settings.count) for site in sites}
 

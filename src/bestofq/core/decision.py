@@ -9,28 +9,14 @@ from bestofq.core.actions import Action, identity
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Screenshot, Task
 from bestofq.core.seeds import step_seed
+from bestofq.core.usage import Usage
 
-Role = Literal["proposer", "localizer", "embedder", "critic", "judge"]
 Outcome = Literal["success", "failure", "blocked", "impossible", "unparseable", "unjudged", "infra_error"]
 """blocked: by a captcha or a login; impossible: the site cannot give what is asked; unparseable: the judge's reply
 could not be read; unjudged: the environment cannot tell, and no judge has spoken; infra_error: the machinery broke."""
 TOLD: tuple[Outcome, ...] = ("success", "failure", "blocked", "impossible")
 """The outcomes that tell how an agent did: episodes with any other are left out of training and of success rates.
 `blocked` and `impossible` stay in: the paper counts a site behind captchas in full (Best-of-Q, D)."""
-
-
-class Usage(Noun):
-    """What one role has used. A price that is not known is None, never 0."""
-
-    role: Role
-    tokens_in: int = 0
-    tokens_out: int = 0
-    calls: int = 0
-    unusable: int | None = Field(
-        default=None, description="rankings or choices that broke off at a reply naming no candidate; None: none did"
-    )
-    seconds: float = 0.0
-    usd: float | None = None
 
 
 class Candidate(Noun):

@@ -5,6 +5,7 @@ BestOfQError                   one clear sentence: what, which value, which limi
 │   ├── ConfigError            a setting has an unknown name or an impossible value
 │   └── DataError              a data file is missing, malformed or of another kind
 ├── SetupError                 something this machine lacks: Chromium, a package, a model   (exit 3)
+├── BudgetError                the endpoints' replies cost what --budget allows
 ├── CheckpointError            a checkpoint that does not fit: dimension, EmbedSpec, NaN
 ├── InfraError                 the machinery failed, not the agent: such an episode is truncated
 │   ├── BrowserError           Chromium crashed, or a browser call passed its deadline
@@ -17,7 +18,7 @@ An action that cannot be carried out is none of these: it is `Observation.error`
 
 from collections.abc import Sequence
 
-from bestofq.core.decision import Usage
+from bestofq.core.usage import Usage
 
 
 class BestOfQError(Exception):
@@ -44,6 +45,10 @@ class SetupError(BestOfQError):
     """Something this machine lacks; the message names the command that mends it."""
 
     exit_code = 3
+
+
+class BudgetError(BestOfQError):
+    """The endpoints' replies cost what the command may cost; what was finished before is kept."""
 
 
 class CheckpointError(BestOfQError):

@@ -4,9 +4,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from bestofq.core.decision import Usage
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Point
+from bestofq.core.usage import Usage
 
 
 class Located(Noun):

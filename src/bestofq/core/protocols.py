@@ -7,11 +7,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Usage, Verdict
+from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Verdict
 from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.language import Generation, Request
 from bestofq.core.location import Located
-from bestofq.core.observation import Observation, Split, Task
+from bestofq.core.observation import Observation, Screenshot, Split, Task
+from bestofq.core.picture import Picture
 from bestofq.core.transitions import Floats
+from bestofq.core.usage import Usage
 
 
 class Env(Protocol):
@@ -36,6 +39,26 @@ class Checkpointable(Protocol):
 
     async def restore(self, saved: object) -> Observation:
         """Go back to what `save` gave, any number of times, in any order; the observation there."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Replies to messages: `models.local.LocalModel`, or `models.chat.ChatModel` behind an endpoint."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def generate(self, request: Request) -> Generation:
+        """As many replies as the request draws. ContextError where it is too long for the model, ModelError where the
+        model cannot reply, ConfigError where a setting must be changed first."""
+        ...
+
+
+class VisionModel(LanguageModel, Protocol):
+    """A language model that also reads the pictures of messages, each in a size of its own."""
+
+    async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
+        """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
         ...
 
 

@@ -4,9 +4,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from bestofq.core.decision import Candidate, Usage
+from bestofq.core.decision import Candidate
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
+from bestofq.core.usage import Usage
 
 Ending = Literal["open", "ended", "unsafe", "pruned"]
 """open: the episode continues there, or nobody has been there; ended: it ends there; unsafe: an irreversible action

@@ -1,8 +1,27 @@
-"""Adding up what models have used."""
+"""What models have used (`Usage`), and its sum by role."""
 
 from collections.abc import Iterable
+from typing import Literal
 
-from bestofq.core.decision import Role, Usage
+from pydantic import Field
+
+from bestofq.core.noun import Noun
+
+Role = Literal["proposer", "localizer", "embedder", "critic", "judge"]
+
+
+class Usage(Noun):
+    """What one role has used. A price that is not known is None, never 0."""
+
+    role: Role
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls: int = 0
+    unusable: int | None = Field(
+        default=None, description="rankings or choices that broke off at a reply naming no candidate; None: none did"
+    )
+    seconds: float = 0.0
+    usd: float | None = None
 
 
 def merge_usage(usages: Iterable[Usage]) -> tuple[Usage, ...]:

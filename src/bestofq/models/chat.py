@@ -1,40 +1,38 @@
 """Any OpenAI-compatible chat endpoint: a hosted model, or your own behind vLLM, SGLang, Ollama or transformers serve.
 
-One call in, one `ChatReply` out: retries, back-off, pacing, deadlines and the ladder of structured output are dealt
+One request in, one `Generation` out: retries, back-off, pacing, deadlines and the ladder of structured output are dealt
 with here. Pictures are resized on this side (`images.py`). The SDK's own retries are off.
 """
 
 import asyncio
 import base64
-import json
 import logging
 import os
 import random
-import re
 import time
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import openai
 from pydantic import Field, model_validator
 
-from bestofq.core.decision import Role, Usage
-from bestofq.core.errors import ConfigError, ModelError, ReplyError
+from bestofq.core.errors import ConfigError, ModelError
+from bestofq.core.language import Finish, Generation, Message, Reply, Request
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
+from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.models.api_errors import Address, ApiError, Setting, api_error_of, keep_out_of_logs, without_key
-from bestofq.models.images import Coordinates, Picture, PictureCache, PictureLimits, limits_of
-from bestofq.models.prices import Price, price_of
+from bestofq.models.images import PictureCache, limits_of
+from bestofq.models.prices import Budget, Price, price_of
 from bestofq.models.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
 
-Finish = Literal["stop", "truncated", "refused", "empty"]
 Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
-JsonSchema = Mapping[str, Any]
 
 
 class ChatConfig(Noun):
@@ -87,88 +85,12 @@ class ChatConfig(Noun):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Message:
-    """A turn of the conversation; its pictures stand after its text, in the size that `ChatModel.picture` gives."""
-
-    role: Literal["system", "user", "assistant"]
-    text: str
-    screenshots: tuple[Screenshot, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChatRequest:
-    """What is asked, and how."""
-
-    messages: Sequence[Message]
-    schema: JsonSchema | None = None  # of the reply; None: free text
-    name: str = "reply"  # of the schema
-    temperature: float | None = None  # None: the config's
-    max_tokens: int | None = None
-    seed: int | None = None
-    pixels: int | None = None  # of a picture, at most; None: the config's
-    n: int = 1  # replies wanted; an endpoint may give fewer
-    log_probs: bool = False  # of the replies; an endpoint may give none
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """One of the replies to a request; `log_prob` of the whole of it, as the endpoint says; None where it does not."""
-
-    text: str
-    finish: Finish
-    log_prob: float | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChatReply:
-    """A reply and what it took, by the endpoint's own counts; `seconds` hold waits and failed attempts too."""
-
-    text: str
-    finish: Finish
-    tokens_in: int
-    tokens_out: int
-    attempts: int
-    seconds: float
-    usd: float | None  # None: the price is not known
-    choices: tuple[Choice, ...]  # all replies, this one first
-
-    def usage(self, role: Role) -> Usage:
-        return Usage(
-            role=role,
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            calls=1,
-            seconds=self.seconds,
-            usd=self.usd,
-        )
-
-    def repair(self, problem: str, how: str = "with JSON only") -> tuple[Message, Message]:
-        """The turns that ask for another reply because of what was wrong with this one; `how` it should be."""
-        return (
-            Message(role="assistant", text=self.text or "(nothing)"),
-            Message(role="user", text=f"That cannot be used: {problem}. Reply again, {how}."),
-        )
-
-    def json(self) -> Any:
-        """The JSON in the text. ReplyError, which says what is wrong in words the model can use."""
-        if self.finish == "refused":
-            raise ReplyError("the reply was refused")
-        if self.finish == "empty":
-            raise ReplyError("the reply was empty")
-        try:
-            return tolerant_json(self.text)
-        except ReplyError as error:
-            if self.finish == "truncated":
-                raise ReplyError(f"the reply was cut off after {self.tokens_out} tokens: be briefer") from error
-            raise
-
-
 @dataclass
 class ChatModel:
     """A client for one endpoint, shared by all episodes in flight; leaving its `async with` closes its connections."""
 
     config: ChatConfig
+    budget: Budget = field(default_factory=Budget)  # shared by the endpoints of a command
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
     _client: openai.AsyncOpenAI = field(init=False, repr=False)
@@ -187,6 +109,11 @@ class ChatModel:
         )
         self._pace = RateLimit(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
         self._price = config.price()
+        if self.budget.limit < inf and None in self._price:
+            raise ConfigError(
+                f"--budget {self.budget.limit:g} cannot be kept: the price of {config.model} is not known; set usd_in "
+                "and usd_out of its endpoint, USD per million tokens (--set chat.usd_in=…)"
+            )
         self._jitter = random.Random()
 
     @property
@@ -206,18 +133,45 @@ class ChatModel:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
         return await self._pictures.resize(screenshot, self.config.limits.within(pixels))
 
-    async def reply(self, request: ChatRequest) -> ChatReply:
-        """One reply.
+    async def generate(self, request: Request) -> Generation:
+        """The draws of a request. Greedy decoding is temperature 0 in a call of its own. The others are asked for
+        together with `n`, and one by one, each with the next seed, from an endpoint that gives one reply whatever `n`
+        says; which draws a seed stands for is up to the endpoint: behind `models.serving` they are `LocalModel`'s.
 
-        Raises ConfigError where a setting must be mended (key, model, address), ContextError where the request is too
-        long for the model, ModelError when the attempts or the deadline are spent.
+        Raises BudgetError once the budget is spent, ConfigError where a setting must be changed (key, model, address)
+        or beams are asked for, ContextError where the request is too long for the model, ModelError when the attempts
+        or the deadline are spent.
         """
+        if request.beams:
+            raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
+        began = time.monotonic()
+        asked = [await self._call(replace(request, draws=1))] if request.greedy else []
+        replies = [reply for one in asked for reply in one.replies[:1]]
+        while missing := request.draws - len(replies):
+            seed = None if request.seed is None else request.seed + len(asked) - request.greedy
+            asked.append(await self._call(replace(request, greedy=False, draws=missing, seed=seed)))
+            replies += asked[-1].replies[:missing]
+        if request.one_line:
+            replies = [replace(reply, text=reply.text.partition("\n")[0]) for reply in replies]
+        prices = [one.usd for one in asked if one.usd is not None]
+        return Generation(
+            replies=tuple(replies),
+            prompt_tokens=sum(one.prompt_tokens for one in asked),
+            reply_tokens=sum(one.reply_tokens for one in asked),
+            calls=len(asked),
+            seconds=round(time.monotonic() - began, 4),
+            usd=sum(prices) if len(prices) == len(asked) else None,
+        )
+
+    async def _call(self, request: Request) -> Generation:
+        """The replies of one call, its first all greedy or all sampled; errors as `generate`."""
         began = time.monotonic()
         where = f"{self.config.model} at {self.config.base_url}"
         spent, waits, attempt = 0.0, 0.0, 0
         trouble = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
+            self.budget.check()
             attempt += 1
             rung, refused = self.rung, self.refused
             async with self._pace.turn() as number:
@@ -227,17 +181,13 @@ class ChatModel:
                         completion = await self._client.chat.completions.create(
                             **self._arguments(request, messages, rung, refused)
                         )
-                    reply, counted = _read(completion, self.config.key_variable)
+                    found = self._read(completion)
                 except Exception as error:
                     trouble = self._trouble(error, where)
                 else:
                     self._pace.succeeded()
-                    return ChatReply(
-                        **reply,
-                        attempts=attempt,
-                        seconds=round(time.monotonic() - began, 4),
-                        usd=self._price.usd(reply["tokens_in"], reply["tokens_out"]) if counted else None,
-                    )
+                    self.budget.spent += found.usd or 0.0
+                    return found
                 finally:
                     spent += time.monotonic() - started
                 if trouble.kind == "overload":
@@ -292,7 +242,7 @@ class ChatModel:
         return {"role": message.role, "content": [{"type": "text", "text": message.text}, *parts]}
 
     def _arguments(
-        self, request: ChatRequest, messages: Sequence[dict[str, Any]], rung: Rung, refused: Set[Setting]
+        self, request: Request, messages: Sequence[dict[str, Any]], rung: Rung, refused: Set[Setting]
     ) -> dict[str, Any]:
         config = self.config
         found: dict[str, Any] = {
@@ -302,11 +252,12 @@ class ChatModel:
             or config.max_tokens,
         }
         if "temperature" not in refused:
-            found["temperature"] = config.temperature if request.temperature is None else request.temperature
+            sampled = config.temperature if request.temperature is None else request.temperature
+            found["temperature"] = 0.0 if request.greedy else sampled
         if request.seed is not None:
             found["seed"] = request.seed
-        if request.n > 1:
-            found["n"] = request.n
+        if request.draws > 1:
+            found["n"] = request.draws
         if request.log_probs and "logprobs" not in refused:
             found["logprobs"] = True
         if request.schema is not None and rung == "json_schema":
@@ -316,44 +267,25 @@ class ChatModel:
             found["response_format"] = {"type": "json_object"}
         return found
 
-
-def tolerant_json(text: str) -> Any:
-    """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none."""
-    decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
-    problem = "the reply holds no JSON object"
-    for start in (brace.start() for brace in re.finditer(r"\{", text)):
-        try:
-            found = decoder.raw_decode(text, start)[0]
-            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, not written
-            return found
-        except json.JSONDecodeError as error:
-            problem = f"the reply is not valid JSON: {error.msg} at character {error.pos}"
-            if error.pos >= len(text.rstrip()) - 1:
-                break  # it stops short: what stands within it is not the reply
-        except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
-            raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
-    raise ReplyError(problem)
-
-
-def _read(completion: Any, key_variable: str) -> tuple[dict[str, Any], bool]:
-    """Replies and tokens of a completion, and whether the tokens were counted. ModelError where it is none."""
-    choices = getattr(completion, "choices", None)
-    if not choices:
-        raise ModelError("the endpoint's answer is no chat completion")
-    read = tuple(_choice(choice, key_variable) for choice in choices)
-    usage = getattr(completion, "usage", None)
-    tokens_in, tokens_out = (getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion"))
-    reply = {
-        "text": read[0].text,
-        "finish": read[0].finish,
-        "choices": read,
-        "tokens_in": tokens_in if isinstance(tokens_in, int) else 0,
-        "tokens_out": tokens_out if isinstance(tokens_out, int) else 0,
-    }
-    return reply, isinstance(tokens_in, int) and isinstance(tokens_out, int)
+    def _read(self, completion: Any) -> Generation:
+        """Replies and tokens of a completion; without a price where tokens were not counted. ModelError where it is
+        none."""
+        choices = getattr(completion, "choices", None)
+        if not choices:
+            raise ModelError("the endpoint's answer is no chat completion")
+        usage = getattr(completion, "usage", None)
+        counts = [getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion")]
+        read, written = (count if isinstance(count, int) else 0 for count in counts)
+        counted = all(isinstance(count, int) for count in counts)
+        return Generation(
+            tuple(_reply(choice, written, self.config.key_variable) for choice in choices),
+            read,
+            written,
+            usd=self._price.usd(read, written) if counted else None,
+        )
 
 
-def _choice(choice: Any, key_variable: str) -> Choice:
+def _reply(choice: Any, tokens: int, key_variable: str) -> Reply:
     text = without_key(choice.message.content or "", key_variable).encode(errors="replace").decode()
     finish: Finish = "stop"
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
@@ -362,5 +294,5 @@ def _choice(choice: Any, key_variable: str) -> Choice:
         finish = "truncated"
     elif not text.strip():
         finish = "empty"
-    tokens = getattr(getattr(choice, "logprobs", None), "content", None)
-    return Choice(text=text, finish=finish, log_prob=sum(token.logprob for token in tokens) if tokens else None)
+    drawn = getattr(getattr(choice, "logprobs", None), "content", None)
+    return Reply(text, sum(one.logprob for one in drawn) if drawn else None, (), finish, tokens)

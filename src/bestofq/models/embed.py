@@ -14,10 +14,10 @@ from torch import Tensor
 
 from bestofq.core.embedding import Context, EmbedItem, EmbedSpec, Pooling
 from bestofq.core.errors import ConfigError
+from bestofq.core.language import Request, user
 from bestofq.core.transitions import Floats
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.language_model import Generation, Request
-from bestofq.models.local import LocalModel
+from bestofq.models.local import Drawn, LocalModel
 from bestofq.models.pooling import hidden_states, padded, pooled
 
 
@@ -87,11 +87,9 @@ class LocalEmbedder(CachedEmbedder):
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
         """The tokens of each item without context, its answer among them."""
         asked = [i for i, item in enumerate(items) if item.answer]
-        states = self.spec.layer == -1
-        requests = [
-            Request(prompt=items[i].text, max_new_tokens=items[i].answer, one_line=True, states=states) for i in asked
-        ]
-        answers = dict(zip(asked, self._model.generate_batch(requests), strict=True))
+        requests = [Request(messages=user(items[i].text), max_tokens=items[i].answer, one_line=True) for i in asked]
+        drawn = self._model.drawn(requests, states=self.spec.layer == -1)
+        answers = dict(zip(asked, drawn, strict=True))
         return [
             self._answered(self._model.encode(item.text), answers[i]) if i in answers else self._alone(item.text)
             for i, item in enumerate(items)
@@ -104,14 +102,14 @@ class LocalEmbedder(CachedEmbedder):
         """A text's tokens, one at least."""
         return self._model.encode_plain(text) or [self._model.end]
 
-    def _answered(self, ids: list[int], generation: Generation) -> _Reading:
+    def _answered(self, ids: list[int], drawn: Drawn) -> _Reading:
         """A prompt and the answer to it. The end is no word of an answer; where there are none, the prompt's last token
         stands for it."""
-        reply = generation.replies[0]
+        (reply, *_), states = drawn[0].replies, drawn[1]
         answer = reply.ids[:-1] if reply.finished else reply.ids
         vector = None
-        if generation.states is not None and reply.finished:  # else the state of the last token is still to be found
-            own = generation.states[1:] if answer else generation.states
+        if states is not None and reply.finished:  # else the state of the last token is still to be found
+            own = states[1:] if answer else states
             vector = pooled(own[None], torch.ones_like(own[None, :, 0], dtype=torch.bool), self.spec.pooling)[0]
         return _Reading([*ids, *answer], len(ids) if answer else len(ids) - 1, vector)
 

@@ -7,6 +7,7 @@ prompt is neither copied nor read more than once.
 
 import hashlib
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,11 +20,11 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-from bestofq.core.errors import SetupError
+from bestofq.core.errors import ConfigError, SetupError
+from bestofq.core.language import Generation, Reply, Request
 from bestofq.models.batching import MicroBatcher
 from bestofq.models.beams import Found, beam_search
 from bestofq.models.decoding import attend_in_order, with_room
-from bestofq.models.language_model import Generation, Reply, Request
 from bestofq.models.pooling import padded
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
@@ -32,6 +33,9 @@ for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "16")
 
 Precision = Literal["auto", "float32", "bfloat16"]
+TOKENS = 64  # of a reply, at most, where a request does not say
+Drawn = tuple[Generation, Tensor | None]
+"""Replies and, where asked for, what the head read when it drew each token of the first [T, D]."""
 POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the package
 SHIPPED = {
     "pocket": POCKET,
@@ -87,8 +91,12 @@ class LocalModel:
         return torch.tensor([token for token, text in enumerate(texts) if "\n" in text], dtype=torch.long)
 
     async def generate(self, request: Request) -> Generation:
-        """Replies to one prompt, batched with the other requests in flight."""
-        return await self._batcher.submit(request)
+        """Replies to one request, batched with the others in flight. ConfigError where it holds pictures."""
+        if any(message.screenshots for message in request.messages):
+            raise ConfigError(f"{self.name} reads no pictures: ask it in texts alone, or a model behind --base-url")
+        started = time.perf_counter()
+        generation = await self._batcher.submit(request)
+        return replace(generation, seconds=time.perf_counter() - started)
 
     def _on_its_share(self, requests: Sequence[Request]) -> list[Generation]:
         """Two batches at once, each on half of a CPU's cores, take less than one after the other on all of them: much
@@ -123,22 +131,26 @@ class LocalModel:
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Generation]:
-        """Replies to many prompts, in the order asked. Alike lengths run together, so that little is padded."""
+        """Replies to many prompts, in the order asked."""
+        return [generation for generation, _ in self.drawn(requests)]
+
+    def drawn(self, requests: Sequence[Request], *, states: bool = False) -> list[Drawn]:
+        """The same with what the first replies were drawn from, where `states` asks for it. Alike lengths run together,
+        so that little is padded."""
         encoded = [self.encode(request.prompt) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: (*_kind(requests[i]), len(encoded[i])))
-        results: dict[int, Generation] = {}
+        results: dict[int, Drawn] = {}
         for group in _groups(order, requests, size=self.max_batch):
-            generations = self._generate([requests[i] for i in group], [encoded[i] for i in group])
-            results.update(zip(group, generations, strict=True))
+            drawn = self._generate([requests[i] for i in group], [encoded[i] for i in group], states)
+            results.update(zip(group, drawn, strict=True))
         return [results[i] for i in range(len(requests))]
 
     @torch.inference_mode()
-    def _generate(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> list[Generation]:
-        rows, draws, limit = len(requests), requests[0].draws, max(r.max_new_tokens for r in requests)
+    def _generate(self, requests: Sequence[Request], prompts: Sequence[list[int]], states: bool) -> list[Drawn]:
+        rows, draws, limit = len(requests), requests[0].draws, max(r.max_tokens or TOKENS for r in requests)
         ids, seen = padded(prompts, self.device)  # [B, P]; no token sees what is padded after it, so no mask is needed
         lengths = seen.sum(1)  # [B]
         kept, where = torch.unique(lengths - 1, return_inverse=True)
-        states = requests[0].states
         out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
         beams = requests[0].beams
         cache = with_room(out.past_key_values, (beams or draws) * limit)
@@ -147,7 +159,7 @@ class LocalModel:
         if beams:
             ends = self._ends.to(self.device)
             found = beam_search(self.model, ids, seen, cache, first, ends, width=beams, limit=limit)
-            return [self._beamed(replies, len(prompt)) for replies, prompt in zip(found, prompts, strict=True)]
+            return [(self._beamed(replies, len(prompt)), None) for replies, prompt in zip(found, prompts, strict=True)]
         logits = first[:, None].float().expand(-1, draws, -1)  # [B, R, V]
         read = [(each, out.hidden_states[-1][each, lengths - 1])] if states else []  # by the head, for the first draw
         sampler = _Sampler(requests, limit, self.device)
@@ -188,9 +200,9 @@ class LocalModel:
             for row in range(rows)
         ]
         if not states:
-            return generations
+            return [(generation, None) for generation in generations]
         held = torch.stack([torch.zeros_like(read[0][1]).index_copy(0, *step) for step in read], dim=1)  # [B, T, D]
-        return [replace(g, states=held[row, : len(drawn[row][0])]) for row, g in enumerate(generations)]
+        return [(generation, held[row, : len(drawn[row][0])]) for row, generation in enumerate(generations)]
 
     def _beamed(self, found: Sequence[Found], prompt_tokens: int) -> Generation:
         return self._generation([list(reply) for _, reply in found], [score for score, _ in found], prompt_tokens)
@@ -201,7 +213,7 @@ class LocalModel:
         ends = {*self._ends.tolist(), *(self._breaks.tolist() if one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
         replies = (
-            Reply(text, p, tuple(branch), branch[-1] in ends)
+            Reply(text, p, tuple(branch), "stop" if branch[-1] in ends else "truncated")
             for text, p, branch in zip(texts, log_probs, branches, strict=True)
         )
         return Generation(tuple(replies), prompt_tokens, sum(map(len, branches)))
@@ -215,11 +227,11 @@ class _Sampler:
         draws, self._first = requests[0].draws, int(requests[0].greedy)
         uniforms = np.zeros((len(requests), draws, limit))  # [B, R, steps]
         for row, request in enumerate(requests):
-            digest = hashlib.sha256(f"{request.seed}\x1f{request.prompt}".encode()).digest()
+            digest = hashlib.sha256(f"{request.seed or 0}\x1f{request.prompt}".encode()).digest()
             rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
             uniforms[row, self._first :] = rng.random((draws - self._first, limit))
         self._uniforms = torch.from_numpy(uniforms).to(device)
-        self._temperature = torch.tensor([r.temperature for r in requests], device=device)[:, None, None]
+        self._temperature = torch.tensor([r.temperature or 1.0 for r in requests], device=device)[:, None, None]
 
     def next(self, logits: Tensor, active: Tensor, step: int) -> tuple[Tensor, Tensor]:
         """Tokens [A, R] and their log-probabilities at temperature 1, from logits [A, R, V] of the rows `active`."""
@@ -233,9 +245,9 @@ class _Sampler:
         return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
 
 
-def _kind(request: Request) -> tuple[int, int, bool, bool, bool]:
+def _kind(request: Request) -> tuple[int, int, bool, bool]:
     """What all requests of one batch share."""
-    return request.draws, request.beams, request.greedy, request.one_line, request.states
+    return request.draws, request.beams, request.greedy, request.one_line
 
 
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:

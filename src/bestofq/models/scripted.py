@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bestofq.models.language_model import Generation, Reply, Request
+from bestofq.core.language import Generation, Reply, Request
 
 
 @dataclass(frozen=True)
@@ -16,5 +16,5 @@ class ScriptedModel:
 
     async def generate(self, request: Request) -> Generation:
         texts = self.replies(request)[: request.draws]
-        replies = tuple(Reply(text, -len(text) / 100, tuple(text.encode()), True) for text in texts)
+        replies = tuple(Reply(text, -len(text) / 100, tuple(text.encode())) for text in texts)
         return Generation(replies, len(request.prompt.encode()), sum(reply.tokens for reply in replies))

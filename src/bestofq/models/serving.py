@@ -16,7 +16,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from bestofq.models.language_model import Reply, Request
+from bestofq.core.language import Message, Reply, Request
 from bestofq.models.local import LocalModel
 
 
@@ -62,21 +62,19 @@ def model_app(model: LocalModel) -> Starlette:
             return _refusal(400, "the body is not JSON")
         if asked.model != model.name:
             return _refusal(404, f"there is no model {asked.model!r} here: it is {model.name!r}")
-        prompt = "\n".join(message.text for message in asked.messages)
-        context = getattr(model.model.config.get_text_config(), "max_position_embeddings", math.inf)
-        if (length := len(model.encode(prompt)) + asked.max_tokens) > context:
-            return _refusal(400, f"maximum context length is {context} tokens: prompt and max_tokens make {length}")
         greedy = asked.temperature == 0
-        generation = await model.generate(
-            Request(
-                prompt=prompt,
-                draws=1 if greedy else asked.n,
-                greedy=greedy,
-                temperature=asked.temperature or 1.0,
-                max_new_tokens=asked.max_tokens,
-                seed=asked.seed,
-            )
+        wanted = Request(
+            messages=[Message(role=message.role, text=message.text) for message in asked.messages],
+            draws=1 if greedy else asked.n,
+            greedy=greedy,
+            temperature=asked.temperature,
+            max_tokens=asked.max_tokens,
+            seed=asked.seed,
         )
+        context = getattr(model.model.config.get_text_config(), "max_position_embeddings", math.inf)
+        if (length := len(model.encode(wanted.prompt)) + asked.max_tokens) > context:
+            return _refusal(400, f"maximum context length is {context} tokens: prompt and max_tokens make {length}")
+        generation = await model.generate(wanted)
         replies = generation.replies * asked.n if greedy else generation.replies
         return JSONResponse(_completion(model.name, replies, generation.prompt_tokens, asked.logprobs))
 

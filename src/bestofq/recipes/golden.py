@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bestofq.agents.judges.golden import GoldenMatcher
-from bestofq.core.decision import Episode, Usage
+from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation
+from bestofq.core.usage import Usage
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 

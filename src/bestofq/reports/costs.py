@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Self, get_args
 
-from bestofq.core.decision import TOLD, Role, Usage
+from bestofq.core.decision import TOLD
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
+from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.stats import Attempt, Interval

@@ -6,9 +6,10 @@ from typing import get_args
 
 from pydantic import Field
 
-from bestofq.core.decision import Outcome, Usage
+from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
+from bestofq.core.usage import Usage
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows

@@ -6,10 +6,9 @@ from heapq import nlargest
 
 import numpy as np
 
-from bestofq.core.decision import Role, Usage
 from bestofq.core.noun import Noun
 from bestofq.core.tree import SearchTree
-from bestofq.core.usage import merge_usage
+from bestofq.core.usage import Role, Usage, merge_usage
 from bestofq.reports import stats
 from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Doubles, Interval, Measure

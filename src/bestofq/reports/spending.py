@@ -7,8 +7,9 @@ leaves USD undefined: it is never taken for 0. Only finished episodes, since onl
 from collections.abc import Hashable, Iterable
 from typing import get_args
 
-from bestofq.core.decision import Episode, Role
+from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
+from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.costs import Prices, Spent
 from bestofq.reports.origin import Origin

@@ -20,13 +20,13 @@ from bestofq.core.decision import (
     State,
     Step,
     StepResult,
-    Usage,
     Verdict,
 )
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge, Proposer, Samples, Scorer
 from bestofq.core.seeds import step_seed
+from bestofq.core.usage import Usage
 from bestofq.search.backtracking import DivergedError, EnvPool, InFlight, Path, Slot
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree import MutableTree

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bestofq.core.actions import Action, identity
-from bestofq.core.decision import Candidate, Usage
+from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation, Task
 from bestofq.core.tree import BacktrackCost, Ending, SearchTree
+from bestofq.core.usage import Usage
 
 
 class Move(NamedTuple):

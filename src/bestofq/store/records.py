@@ -5,8 +5,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.decision import TOLD, Decision, Outcome, Provenance, Usage
+from bestofq.core.decision import TOLD, Decision, Outcome, Provenance
 from bestofq.core.observation import Task
+from bestofq.core.usage import Usage
 
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from bestofq.core.actions import Targeted, action_text, identity
-from bestofq.core.decision import Candidate, Decision, Usage
+from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Observation
 from bestofq.core.tree import SearchTree
+from bestofq.core.usage import Usage
 from bestofq.reports.costs import Spent
 from bestofq.reports.scorers import FEEDBACK, SCORE, Q, meaning
 

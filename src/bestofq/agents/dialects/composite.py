@@ -32,9 +32,9 @@ from bestofq.core.actions import (
 )
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
+from bestofq.core.language import Reply
 from bestofq.core.observation import Observation
-from bestofq.models.chat import ChatReply
-from bestofq.models.images import Picture
+from bestofq.core.picture import Picture
 
 TEMPLATES = ("composite",)
 CHAT_TEMPLATES = ("composite_system", "composite_user")  # what a chat endpoint reads instead
@@ -186,7 +186,7 @@ class CompositeDialect:
     def user(self, state: State, history: int, pictures: int) -> str:
         return composite_user(state, history, pictures)
 
-    def read(self, reply: ChatReply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
+    def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
         """Without the empty lines and the fence that chat models put around and between what they are asked for."""
         lines = (line.strip() for line in reply.text.splitlines())
         return [parse_composite("\n".join(line for line in lines if line and not line.startswith("```")), observation)]

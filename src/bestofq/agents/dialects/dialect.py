@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bestofq.core.decision import Candidate, State
+from bestofq.core.language import JsonSchema, Reply
 from bestofq.core.observation import Observation
-from bestofq.models.chat import ChatReply, JsonSchema
-from bestofq.models.images import Picture
+from bestofq.core.picture import Picture
 
 
 class Dialect(Protocol):
@@ -48,7 +48,7 @@ class ChatDialect(Protocol):
 
     def user(self, state: State, history: int, pictures: int) -> str: ...
 
-    def read(self, reply: ChatReply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
+    def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
         """The first n candidates with distinct actions. ReplyError, in words that help the model, when there is
         none."""
         ...

@@ -13,12 +13,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from bestofq.agents.prompting import history_lines, picture_unit, render
+from bestofq.agents.structured_output import json_of
 from bestofq.core.actions import ACTION, Action, Targeted, action_text
 from bestofq.core.decision import Candidate, State, distinct
 from bestofq.core.errors import ReplyError
+from bestofq.core.language import Reply
 from bestofq.core.observation import Element, Observation, Point
-from bestofq.models.chat import ChatReply
-from bestofq.models.images import Picture
+from bestofq.core.picture import Picture
 
 By = Literal["mark", "words", "point"]  # how a model names an element
 _PLACES: Mapping[By, Sequence[str]] = {"mark": ("element",), "words": ("element",), "point": ("x", "y")}
@@ -203,5 +204,5 @@ class JsonDialect:
     def user(self, state: State, history: int, pictures: int) -> str:
         return candidates_user(state, history, pictures)
 
-    def read(self, reply: ChatReply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
-        return parse_candidates(reply.json(), observation, n, self.by, picture)
+    def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
+        return parse_candidates(json_of(reply), observation, n, self.by, picture)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bestofq.agents.prompting import JUDGE, judge_system, judge_user, prompt_hash
-from bestofq.agents.structured_output import Prompt, Prompts, ask
+from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
 from bestofq.core.actions import Answer, AskUser
 from bestofq.core.decision import TOLD, Episode, Outcome, Verdict
 from bestofq.core.errors import ReplyError
+from bestofq.core.language import Message, Reply, Request
 from bestofq.core.observation import Screenshot
-from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
-from bestofq.models.images import Picture
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import LanguageModel
 
 SCREENSHOTS = 15  # `max_attached_imgs` in the run_eval.sh of WebVoyager
 SHORTEST = 500  # characters of a page below which a judge is not asked
@@ -26,7 +27,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ChatJudge:
-    """`Judge` over a chat endpoint, at temperature 0.
+    """`Judge` over a language model, greedy.
 
     It sees the last `screenshots` distinct pictures that carry their bytes; where that is one, the actions with it;
     where there are none (or `screenshots` is 0, for a model without eyes) the actions and the text of the last page. A
@@ -34,7 +35,7 @@ class ChatJudge:
     again with half the pictures, then without, then with half the text, and so on.
     """
 
-    model: ChatModel
+    model: LanguageModel
     screenshots: int = SCREENSHOTS
 
     @property
@@ -67,7 +68,7 @@ class ChatJudge:
                 Message(role="system", text=judge_system(pictures=len(pictures))),
                 Message(role="user", text=text, screenshots=pictures),
             )
-            return Prompt(request=ChatRequest(messages=messages, schema=_SCHEMA, name="verdict", temperature=0.0))
+            return Prompt(request=Request(messages=messages, schema=_SCHEMA, name="verdict"))
 
         yield prompt()
         while pictures:
@@ -100,9 +101,9 @@ def _done(episode: Episode) -> list[str]:
     return lines
 
 
-def _read(replies: Sequence[ChatReply], _: Picture | None) -> tuple[Outcome, str]:
+def _read(replies: Sequence[Reply], _: Picture | None) -> tuple[Outcome, str]:
     """Outcome and reason of a reply. ReplyError in words that help the model mend it."""
-    data = replies[0].json()
+    data = json_of(replies[0])
     said = str(data.get("verdict", "")).strip().lower() if isinstance(data, dict) else ""
     if said not in TOLD:
         raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(TOLD)}')

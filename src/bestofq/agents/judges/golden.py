@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bestofq.agents.prompting import GOLDEN, golden_system, golden_user, prompt_hash
-from bestofq.agents.structured_output import ask, only
+from bestofq.agents.structured_output import ask, json_of, only
 from bestofq.core.actions import identity
-from bestofq.core.decision import Candidate, Usage
+from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
-from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
-from bestofq.models.images import Picture
+from bestofq.core.language import Message, Reply, Request
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import LanguageModel
+from bestofq.core.usage import Usage
 
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -36,10 +38,10 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenMatcher:
-    """Asks at temperature 0. The one candidate that says the same as the golden step is found without asking; where
+    """Asks greedily. The one candidate that says the same as the golden step is found without asking; where
     several do, the one that is also the same action."""
 
-    model: ChatModel
+    model: LanguageModel
 
     @property
     def name(self) -> str:
@@ -57,9 +59,9 @@ class GoldenMatcher:
             Message(role="system", text=golden_system()),
             Message(role="user", text=golden_user(goal, golden, candidates)),
         )
-        request = ChatRequest(messages=messages, schema=_SCHEMA, name="match", temperature=0.0)
+        request = Request(messages=messages, schema=_SCHEMA, name="match")
 
-        def read(replies: Sequence[ChatReply], _: Picture | None) -> tuple[int | None, str]:
+        def read(replies: Sequence[Reply], _: Picture | None) -> tuple[int | None, str]:
             return _read(replies[0], len(candidates))
 
         try:
@@ -69,9 +71,9 @@ class GoldenMatcher:
         return Match(index=index, rationale=rationale, usage=usage)
 
 
-def _read(reply: ChatReply, count: int) -> tuple[int | None, str]:
+def _read(reply: Reply, count: int) -> tuple[int | None, str]:
     """The matched index and why. ReplyError in words that help the model mend it."""
-    data = reply.json()
+    data = json_of(reply)
     if not isinstance(data, dict) or not isinstance(data.get("contained"), bool):
         raise ReplyError('"contained" must be true or false')
     rationale = " ".join(str(data.get("rationale", "")).split())

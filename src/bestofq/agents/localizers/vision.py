@@ -6,12 +6,13 @@ from typing import Any
 
 from bestofq.agents.dialects.json import point_of
 from bestofq.agents.prompting import localizer_prompt
-from bestofq.agents.structured_output import Prompt, Prompts, ask
+from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
 from bestofq.core.errors import ConfigError, ReplyError
+from bestofq.core.language import Reply, Request, user
 from bestofq.core.location import Located
 from bestofq.core.observation import Observation, Point, Screenshot
-from bestofq.models.chat import ChatModel, ChatReply, ChatRequest, Message
-from bestofq.models.images import Picture
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import VisionModel
 
 POINT: Mapping[str, Any] = {
     "type": "object",
@@ -29,7 +30,7 @@ class VisionLocalizer:
     A reply that is none, or a point outside the picture, gets one repair turn; then it is refused.
     """
 
-    model: ChatModel
+    model: VisionModel
 
     async def locate(self, observation: Observation, target: str) -> Located:
         """The point, or a refusal. ModelError when the endpoint gives no reply, ContextError when the smallest picture
@@ -41,9 +42,9 @@ class VisionLocalizer:
                 "suite.screenshots=true"
             )
 
-        def read(replies: Sequence[ChatReply], picture: Picture | None) -> Point:
+        def read(replies: Sequence[Reply], picture: Picture | None) -> Point:
             assert picture is not None
-            return point_of(replies[0].json(), picture)
+            return point_of(json_of(replies[0]), picture)
 
         try:
             point, usage = await ask(self.model, self._prompts(shot, target), read, "localizer")
@@ -55,11 +56,10 @@ class VisionLocalizer:
         pixels: int | None = None
         while True:
             picture = await self.model.picture(shot, pixels)
-            request = ChatRequest(
-                messages=(Message(role="user", text=localizer_prompt(target, picture), screenshots=(shot,)),),
+            request = Request(
+                messages=user(localizer_prompt(target, picture), (shot,)),
                 schema=POINT,
                 name="click",
-                temperature=0.0,
                 max_tokens=256,
                 pixels=picture.limits.most,
             )

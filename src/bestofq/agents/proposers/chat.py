@@ -1,7 +1,7 @@
 """Candidates from a chat endpoint: N in one reply (Best-of-Q, A.5 and Fig. 7), or one in each (Agent Q, 3.1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bestofq.agents.dialects.dialect import ChatDialect
 from bestofq.agents.dialects.json import JsonDialect
@@ -10,8 +10,9 @@ from bestofq.agents.structured_output import ask
 from bestofq.core.actions import Wait, action_text
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError
-from bestofq.models.chat import ChatModel, ChatReply, ChatRequest
-from bestofq.models.images import Picture
+from bestofq.core.language import Reply, Request
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import VisionModel
 
 _JSON = JsonDialect()
 
@@ -30,7 +31,7 @@ class ChatProposer:
     stands in with the last reply, so that the episode goes on. `no_ops` counts those.
     """
 
-    model: ChatModel
+    model: VisionModel
     dialect: ChatDialect = _JSON
     screenshots: int = 1  # the last so many, the current one among them
     history: int = 30  # past actions shown, the last ones
@@ -51,7 +52,7 @@ class ChatProposer:
         return await self._asked(state, 1, draws=None)
 
     async def _asked(self, state: State, n: int, *, draws: int | None) -> Proposal:
-        def read(replies: Sequence[ChatReply], picture: Picture | None) -> Sequence[Candidate]:
+        def read(replies: Sequence[Reply], picture: Picture | None) -> Sequence[Candidate]:
             if self._single:
                 return self._each(replies, state, picture)[:n]
             return self.dialect.read(replies[0], state.observation, n, picture)
@@ -60,7 +61,13 @@ class ChatProposer:
         prompts = state_prompts(
             self.model,
             state,
-            ChatRequest(messages=(), schema=dialect.schema(most), name="candidates", log_probs=self.log_probs),
+            Request(
+                messages=(),
+                greedy=False,
+                schema=dialect.schema(most),
+                name="candidates",
+                log_probs=self.log_probs,
+            ),
             system=lambda picture: dialect.system(state, most, picture),
             user=lambda history, pictures: dialect.user(state, history, pictures),
             screenshots=self.screenshots,
@@ -79,13 +86,12 @@ class ChatProposer:
             usage = error.usage
         return Proposal(candidates=tuple(candidates), usage=usage)
 
-    def _each(self, replies: Sequence[ChatReply], state: State, picture: Picture | None) -> Sequence[Candidate]:
+    def _each(self, replies: Sequence[Reply], state: State, picture: Picture | None) -> Sequence[Candidate]:
         """The valid candidates with distinct actions, one of each reply. ReplyError with the first complaint when there
         is none."""
         found: list[Candidate] = []
         complaints = []
-        singles = [replace(r, text=c.text, finish=c.finish, choices=(c,)) for r in replies for c in r.choices]
-        for reply in singles:
+        for reply in replies:
             try:
                 candidate, *more = self.dialect.read(reply, state.observation, 2, picture)
                 if more:
@@ -93,7 +99,7 @@ class ChatProposer:
             except ReplyError as error:
                 complaints.append(str(error))
             else:
-                found.append(candidate.model_copy(update={"log_prob": reply.choices[0].log_prob}))
+                found.append(candidate.model_copy(update={"log_prob": reply.log_prob}))
         if not found:
             raise ReplyError(complaints[0])
         return distinct(found)

@@ -1,12 +1,11 @@
 """Candidates drawn one by one from a model: the greedy reply first, then distinct samples."""
 
-import time
-
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError
-from bestofq.models.language_model import LanguageModel, Request
+from bestofq.core.language import Request, user
+from bestofq.core.protocols import LanguageModel
 
 
 class SamplingProposer:
@@ -44,19 +43,19 @@ class SamplingProposer:
         return await self._drawn(state, 1, draws=self._draws, greedy=False)
 
     async def _drawn(self, state: State, n: int, *, draws: int, greedy: bool) -> Proposal:
-        started = time.perf_counter()
         generation = await self._model.generate(
             Request(
-                prompt=self._dialect.prompt(state),
+                messages=user(self._dialect.prompt(state)),
                 draws=draws,
                 greedy=greedy,
                 beams=self._beams,
                 temperature=self._temperature,
-                max_new_tokens=self._max_new_tokens,
+                max_tokens=self._max_new_tokens,
                 seed=state.step_seed,
+                log_probs=True,
             )
         )
-        usage = generation.usage("proposer", seconds=time.perf_counter() - started)
+        usage = generation.usage("proposer")
         candidates: list[Candidate] = []
         problem = ""
         for reply in generation.replies:

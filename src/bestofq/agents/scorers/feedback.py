@@ -4,8 +4,8 @@ and Fig. 4)."""
 from collections.abc import Sequence
 
 from bestofq.agents.scorers.picker import Picker, picked
-from bestofq.core.decision import Candidate, Scores, State, Usage
-from bestofq.core.usage import merge_usage
+from bestofq.core.decision import Candidate, Scores, State
+from bestofq.core.usage import Usage, merge_usage
 
 
 class FeedbackScorer:

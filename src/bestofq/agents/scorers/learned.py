@@ -7,10 +7,11 @@ from typing import Protocol
 import numpy as np
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
-from bestofq.core.decision import Candidate, Scores, State, Usage
+from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import InputError
 from bestofq.core.protocols import Embedder
 from bestofq.core.transitions import Floats
+from bestofq.core.usage import Usage
 from bestofq.models.prices import Price, price_of
 
 

@@ -1,19 +1,19 @@
 """The picker baseline: ask a language model which candidate is best (Best-of-Q, 5 and Fig. 11)."""
 
 import re
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.prompting import pick_prompt, picker_system
 from bestofq.agents.state_prompts import state_prompts
-from bestofq.agents.structured_output import ask
-from bestofq.core.decision import Candidate, Scores, State, Usage
+from bestofq.agents.structured_output import ask, json_of
+from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
-from bestofq.models.chat import ChatModel, ChatReply, ChatRequest
-from bestofq.models.images import Picture
-from bestofq.models.language_model import LanguageModel, Request
+from bestofq.core.language import Reply, Request, user
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import LanguageModel, VisionModel
+from bestofq.core.usage import Usage
 
 _CHOICE: Mapping[str, Any] = {
     "type": "object",
@@ -48,17 +48,16 @@ class PickerScorer:
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """The index of the one it names, and what that took; None where it names none of them."""
-        started = time.perf_counter()
-        generation = await self._model.generate(Request(prompt=pick_prompt(state, candidates), max_new_tokens=4))
+        generation = await self._model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
         found = re.search(r"\d+", generation.replies[0].text)
         index = _index(int(found.group()) if found else None, len(candidates))
-        return index, generation.usage("critic", seconds=time.perf_counter() - started)
+        return index, generation.usage("critic")
 
 
 class ChatPickerScorer:
     """The same by a chat endpoint, over the same candidates (Fig. 11). Falls back to the first in the same way."""
 
-    def __init__(self, model: ChatModel, *, history: int = 30) -> None:
+    def __init__(self, model: VisionModel, *, history: int = 30) -> None:
         self._model = model
         self._history = history
 
@@ -70,13 +69,13 @@ class ChatPickerScorer:
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """The index of the one it names, and what that took; None where it names none of them."""
 
-        def read(replies: Sequence[ChatReply], _: Picture | None) -> object:
-            return replies[0].json().get("best")
+        def read(replies: Sequence[Reply], _: Picture | None) -> object:
+            return json_of(replies[0]).get("best")
 
         prompts = state_prompts(
             self._model,
             state,
-            ChatRequest(messages=(), schema=_CHOICE, name="choice", max_tokens=500, temperature=0.0),
+            Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
             system=lambda picture: picker_system(state, candidates),
             user=lambda history, pictures: candidates_user(state, history, pictures),
             screenshots=1,

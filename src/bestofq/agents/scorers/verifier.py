@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.prompting import review_prompt
-from bestofq.core.decision import Candidate, Scores, State, Usage
-from bestofq.models.language_model import LanguageModel, Request
+from bestofq.core.decision import Candidate, Scores, State
+from bestofq.core.language import Request, user
+from bestofq.core.protocols import LanguageModel
+from bestofq.core.usage import merge_usage
 
 _VERDICT = re.compile(r"\b(right|wrong)\W*$")
 _VALUES = {"right": 1.0, "wrong": 0.0}
@@ -34,20 +36,13 @@ class VerifierScorer:
         reviews = await asyncio.gather(
             *(
                 self._model.generate(
-                    Request(prompt=review_prompt(state, c), max_new_tokens=REVIEW_TOKENS, one_line=True)
+                    Request(messages=user(review_prompt(state, c)), max_tokens=REVIEW_TOKENS, one_line=True)
                 )
                 for c in candidates
             )
         )
-        prices = [review.usd for review in reviews if review.usd is not None]
-        usage = Usage(
-            role="critic",
-            tokens_in=sum(review.prompt_tokens for review in reviews),
-            tokens_out=sum(review.reply_tokens for review in reviews),
-            calls=sum(review.calls for review in reviews),
-            seconds=time.perf_counter() - started,
-            usd=sum(prices) if len(prices) == len(reviews) else None,
-        )
+        (used,) = merge_usage(review.usage("critic") for review in reviews)
+        usage = used.model_copy(update={"seconds": time.perf_counter() - started})  # they were written at once
         return Scores(values=tuple(verdict_value(review.replies[0].text) for review in reviews), usage=(usage,))
 
 

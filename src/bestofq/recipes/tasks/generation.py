@@ -15,14 +15,16 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from bestofq.agents.prompting import TASKS, prompt_hash, tasks_system, tasks_user
-from bestofq.agents.structured_output import Prompt, Prompts, ask
-from bestofq.core.decision import Usage
+from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
 from bestofq.core.errors import InputError, ReplyError
+from bestofq.core.language import Message, Reply, Request
 from bestofq.core.noun import Noun
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import LanguageModel
+from bestofq.core.usage import Usage
 from bestofq.envs.webvoyager.likeness import NEAR
 from bestofq.envs.webvoyager.source import Entry
-from bestofq.models.chat import ChatConfig, ChatModel, ChatReply, ChatRequest, Message
-from bestofq.models.images import Picture
+from bestofq.models.chat import ChatConfig
 from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
 from bestofq.recipes.tasks.screening import Screen, Site, Why
 
@@ -86,7 +88,7 @@ OnTally = Callable[[Tally], None]
 
 
 async def generate_tasks(
-    model: ChatModel,
+    model: LanguageModel,
     file: TaskFile,
     *,
     sites: Sequence[Site],
@@ -103,7 +105,7 @@ async def generate_tasks(
 
     Raises InputError where there is no seed, two sites share a name, or a site has the name of a held-out domain (its
     ids would be theirs) or another address in the file; ModelError when the endpoint gives no reply, ContextError when
-    not even a request without earlier tasks fits, ConfigError as `ChatModel.reply`.
+    not even a request without earlier tasks fits, ConfigError as `ChatModel.generate`.
     """
     _check(sites, seeds, held_out, file)
     names = [site.name for site in sites]
@@ -123,7 +125,7 @@ async def generate_tasks(
 class _Writer:
     """Of the tasks of one site."""
 
-    model: ChatModel
+    model: LanguageModel
     file: TaskFile
     site: Site
     seeds: Sequence[Entry]
@@ -163,15 +165,21 @@ class _Writer:
             made = made[len(made) // 2 + 1 :]
             yield Prompt(request=self._request(shown, made, seed))
 
-    def _request(self, shown: Sequence[Entry], made: Sequence[str], seed: int) -> ChatRequest:
+    def _request(self, shown: Sequence[Entry], made: Sequence[str], seed: int) -> Request:
         seed_site, site, today = shown[0].web_name, self.site, self.today
         first, last = (today + timedelta(days=days) for days in (self.settings.date_from, self.settings.date_until))
         system = tasks_system(seed_site=seed_site, site=site.name, url=site.url, today=today, first=first, last=last)
         examples = [entry.ques for entry in shown]
         user = tasks_user(self.settings.per_request, seed_site=seed_site, site=site.name, seeds=examples, made=made)
         messages = (Message(role="system", text=system), Message(role="user", text=user))
-        temperature = self.settings.temperature
-        return ChatRequest(messages=messages, schema=SCHEMA, name="tasks", temperature=temperature, seed=seed)
+        return Request(
+            messages=messages,
+            greedy=False,
+            temperature=self.settings.temperature,
+            seed=seed,
+            schema=SCHEMA,
+            name="tasks",
+        )
 
     def _take(self, item: object, shown: Sequence[Entry], screen: Screen, tally: Tally) -> None:
         """Accept or refuse one of the things a reply lists."""
@@ -219,9 +227,9 @@ class _Writer:
         )
 
 
-def _read(replies: Sequence[ChatReply], _: Picture | None) -> list[object]:
+def _read(replies: Sequence[Reply], _: Picture | None) -> list[object]:
     """What a reply lists as tasks. ReplyError where it lists nothing."""
-    data = replies[0].json()
+    data = json_of(replies[0])
     listed = data.get("tasks")
     if not isinstance(listed, list):
         raise ReplyError('"tasks" is no list')

@@ -1,0 +1,95 @@
+"""What a language model is asked (`Request`) and what comes back (`Generation`), here or behind an endpoint."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bestofq.core.observation import Screenshot
+from bestofq.core.usage import Role, Usage
+
+Finish = Literal["stop", "truncated", "refused", "empty"]
+JsonSchema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """A turn of the conversation; its pictures stand after its text."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+    screenshots: tuple[Screenshot, ...] = ()
+
+
+def user(text: str, screenshots: tuple[Screenshot, ...] = ()) -> tuple[Message]:
+    """The messages of a request that is one prompt."""
+    return (Message(role="user", text=text, screenshots=screenshots),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Draw replies to messages: the first greedy, unless all are to be sampled, and the others sampled.
+
+    With `beams`, that many likeliest replies instead, by a beam search so wide: of a local model only. A local model
+    reads texts alone, and knows no `schema`; an endpoint that refuses one replies in free text too.
+    """
+
+    messages: Sequence[Message]
+    draws: int = 1
+    greedy: bool = True  # the first reply
+    beams: int = 0
+    temperature: float | None = None  # of what is sampled; None: as the endpoint is configured; of a local model 1
+    max_tokens: int | None = None  # of a reply; None: as the endpoint is configured; of a local model 64
+    seed: int | None = None  # None: an endpoint is given none; of a local model 0
+    one_line: bool = False  # a line break ends a reply too
+    schema: JsonSchema | None = None  # of the reply; None: free text
+    name: str = "reply"  # of the schema
+    pixels: int | None = None  # of a picture, at most; None: the model's own limit
+    log_probs: bool = False  # of the replies; a local model always gives them, an endpoint may give none
+
+    @property
+    def prompt(self) -> str:
+        """The messages' texts, joined by line breaks."""
+        return "\n".join(message.text for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`log_prob`: natural log of the probability of the whole reply, its end included, at temperature 1."""
+
+    text: str
+    log_prob: float | None = None  # None: an endpoint that does not say
+    ids: tuple[int, ...] = ()  # the tokens as drawn: encoding `text` again may cut it up otherwise; an endpoint: none
+    finish: Finish = "stop"
+    counted: int | None = None  # tokens of all replies of a call, by an endpoint's count; None: `ids` are all
+
+    @property
+    def tokens(self) -> int:
+        """How many were drawn."""
+        return len(self.ids) if self.counted is None else self.counted
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end before `max_tokens`."""
+        return self.finish != "truncated"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The replies to a request and what they took."""
+
+    replies: tuple[Reply, ...]
+    prompt_tokens: int
+    reply_tokens: int
+    calls: int = 1
+    seconds: float = 0.0  # waits and failed attempts included
+    usd: float | None = None  # None: the price is not known
+
+    def usage(self, role: Role) -> Usage:
+        return Usage(
+            role=role,
+            tokens_in=self.prompt_tokens,
+            tokens_out=self.reply_tokens,
+            calls=self.calls,
+            seconds=self.seconds,
+            usd=self.usd,
+        )
