@@ -73,7 +73,8 @@ def user_of(request: Mapping[str, Any]) -> str:
 async def tasks(server: FaultServer, seeds: Path, *more: str, domains: tuple[str, ...] = DOMAINS) -> tuple[int, str]:
     """Exit code and words of the command, which runs in a thread beside the endpoint's loop."""
     out = seeds.parent / "new.jsonl"
-    command = ["tasks", "--seeds", str(seeds), "--seed-domain", "Air Flights", "--model", "writer", "--out", str(out)]
+    command = ["tasks", "--data", str(seeds), "--seed-domain", "Air Flights", "--model", "writer"]
+    command += ["--write", str(out)]
     command += ["--base-url", server.base_url, "--today", "2026-11-21"]
     command += [word for domain in domains for word in ("--domain", domain)]
     done = await asyncio.to_thread(CliRunner().invoke, app, [*command, *more])
@@ -216,8 +217,8 @@ async def test_earlier_tasks_are_shown_as_far_as_the_context_takes_them(seeds: P
         (["--domain", "Sky=https://other.example/"], "given twice"),
         (["--domain", "Soup=https://soup.example/"], "a domain of the held-out tasks"),
         (["--seed-domain", "Air"], "no task of 'Air': its domains are Air Flights, Soup"),
-        (["--out", "{seeds}"], "name another file with --out"),
-        (["--out", "{text}"], "is not JSON"),
+        (["--write", "{seeds}"], "name another file with --write"),
+        (["--write", "{text}"], "is not JSON"),
         (["--set", "neer=1"], "the nearest is near"),
         (["--set", "date_until=3"], "before date_from"),
     ],

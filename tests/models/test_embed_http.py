@@ -102,9 +102,10 @@ def test_the_command_keeps_the_agreement(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "agreement.json"
     with served(lambda item: served_model.embed_all([item])[0]) as endpoint:
         where = ["--base-url", endpoint.config.base_url, "--model", "tiny", "--local", str(folder)]
-        asked = ["embed", *where, "--pixels", str(PIXELS), "--device", "cpu", "--out", str(out)]
-        result = CliRunner().invoke(app, [*asked, "--check"], catch_exceptions=False)
+        asked = ["doctor", *where, "--pixels", str(PIXELS), "--device", "cpu", "--out", str(out)]
+        result = CliRunner().invoke(app, asked, catch_exceptions=False)
         assert result.exit_code == 0
         assert "agrees with" in result.output
         assert Agreement.read(out).spec == served_model.spec
-        assert isinstance(CliRunner().invoke(app, asked).exception, ConfigError)
+        nameless = CliRunner().invoke(app, ["doctor", "--base-url", endpoint.config.base_url])
+        assert isinstance(nameless.exception, ConfigError)

@@ -17,8 +17,10 @@ An action that cannot be carried out is none of these: it is `Observation.error`
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from bestofq.core.usage import Usage
+if TYPE_CHECKING:  # the command line's help needs errors, and loads no pydantic
+    from bestofq.core.usage import Usage
 
 
 class BestOfQError(Exception):
@@ -74,6 +76,6 @@ class ContextError(ModelError):
 class ReplyError(BestOfQError):
     """A model's reply holds no valid action. `usage`: what asking for it took; `replies`: all that came, as written."""
 
-    def __init__(self, message: str, *, usage: Sequence[Usage] = (), replies: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, *, usage: "Sequence[Usage]" = (), replies: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.usage, self.replies = tuple(usage), tuple(replies)

@@ -29,9 +29,7 @@ def agent_q(
     rounds: Annotated[
         int | None, typer.Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")
     ] = None,
-    tasks: Annotated[
-        int | None, typer.Option(min=1, help="Tasks searched in each round. Default: agent_q.tasks.")
-    ] = None,
+    tasks: Tasks = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the policies. Default: the store's.")] = None,
     model: Model = None,
     data: Data = None,
@@ -42,16 +40,16 @@ def agent_q(
 ) -> None:
     """Agent Q's Algorithm 1: rounds of search, preference pairs, DPO. Resumable: run the same command again.
 
-    Each round searches further training tasks with the policy of the round before. The model writes composite
-    actions: --set model.dialect=composite.
+    Each round searches --tasks further training tasks (agent_q.tasks) with the policy of the round before. The model
+    writes composite actions: --set model.dialect=composite.
     """
     from bestofq.cli.planning import plan_searches
     from bestofq.cli.searching import run_agent_q
-    from bestofq.cli.settings import models_of, store_of
+    from bestofq.cli.settings import models_of, named_only, store_of
     from bestofq.recipes.agent_q import round_run
 
-    given = {"agent_q.rounds": rounds, "agent_q.tasks": tasks}
-    more = [f"{name}={value}" for name, value in given.items() if value is not None]
+    more = [] if rounds is None else [f"agent_q.rounds={rounds}"]
+    more += [f"agent_q.tasks={tasks}"] if tasks is not None and tasks.isdecimal() else named_only(tasks)
     models = models_of(config, set_, *more, suite=suite, data=data, model=model)
     folder, chosen = store_of(store, models.settings), models.settings.agent_q
     if dry_run:

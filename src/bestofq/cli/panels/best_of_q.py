@@ -1,6 +1,5 @@
 """Best-of-Q (arXiv 2601.22701): collect, train, improve, evaluate, ablate."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -114,6 +113,8 @@ def improve(
     dry_run: DryRun = False,
 ) -> None:
     """Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable."""
+    import asyncio
+
     from bestofq.build.context import RunContext, open_suite
     from bestofq.cli.planning import plan_episodes
     from bestofq.cli.settings import models_of, store_of, training_tasks, warned
