@@ -119,6 +119,30 @@ async def test_three_sites_get_their_tasks_and_the_suite_reads_them(seeds: Path)
     assert "Sky: 12 of 12 tasks, 12 of them before Mondo:" in nothing
 
 
+async def test_a_budget_ends_the_writing_and_the_rest_is_written_later(seeds: Path) -> None:
+    out, priced = seeds.parent / "new.jsonl", ("--set", "chat.usd_in=1", "--set", "chat.usd_out=2")
+    async with FaultServer(writer) as server:
+        code, said = await tasks(server, seeds, "--count", "12", *priced, "--budget", "0.0001")
+        written = len(out.read_text("utf-8").splitlines())
+        asked = len(server.requests)
+        unpriced, why = await tasks(server, seeds, "--count", "12", "--budget", "1")
+        assert len(server.requests) == asked
+        rest, _ = await tasks(server, seeds, "--count", "12", *priced, "--budget", "1")
+    assert (code, unpriced, rest) == (1, 2, 0)
+    assert "--budget allows 0.0001" in said
+    assert "usd_in" in why
+    assert 0 < written < 36
+    assert len(out.read_text("utf-8").splitlines()) == 36
+
+
+async def test_a_dry_run_asks_nobody(seeds: Path) -> None:
+    async with FaultServer(writer) as server:
+        code, said = await tasks(server, seeds, "--count", "12", "--dry-run")
+        assert not server.requests
+    assert (code, (seeds.parent / "new.jsonl").exists()) == (0, False)
+    assert "12 tasks for each of 3 sites" in said
+
+
 async def test_the_same_seed_gives_the_same_file(seeds: Path) -> None:
     out, found = seeds.parent / "new.jsonl", []
     for seed in ("7", "7", "8"):

@@ -77,7 +77,7 @@ def test_no_endpoint_is_used_on_another_s_word(local: VisionEmbedder, tmp_path: 
     with pytest.raises(CheckpointError, match="least cosine"):
         HttpEmbedder(endpoint, agreement.model_copy(update={"cosine": 0.9}))
     other.close()
-    with pytest.raises(CheckpointError, match="embed --check"):
+    with pytest.raises(CheckpointError, match="doctor --base-url"):
         Agreement.read(tmp_path / "none.json")
 
 
