@@ -11,11 +11,10 @@ from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.chromium import find_chromium, sandboxed, switches
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.deadline import within
 from bestofq.browser.guard import Guard
 from bestofq.browser.recycle import Room, clean
 from bestofq.browser.session import Session
-from bestofq.browser.tab import Tab
+from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError, SetupError
 
 

@@ -3,19 +3,20 @@
 import asyncio
 import base64
 import json
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.deadline import is_gone, within
-from bestofq.browser.guard import REFUSED
 from bestofq.browser.snapshot import SOURCE
 from bestofq.core.errors import BrowserError
 
+T = TypeVar("T")
 WORLD = "bestofq"
+REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
 FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, and a page is not settled without
@@ -23,6 +24,28 @@ FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, an
 
 class Moved(Exception):
     """The document a script ran in was replaced: a navigation committed."""
+
+
+async def within(seconds: float, call: str, awaitable: Awaitable[T]) -> T:
+    """The awaitable's result. Raises BrowserError naming the call, when it takes longer or the browser has gone.
+
+    Every call to the browser goes through here: Playwright has no limit on `evaluate` and on raw protocol calls.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await awaitable
+    except TimeoutError as error:
+        raise BrowserError(f"The browser did not finish {call} within {seconds:g} s.") from error
+    except PlaywrightError as error:
+        if is_gone(error):
+            raise BrowserError(f"The browser or its page was gone during {call}.") from error
+        raise
+
+
+def is_gone(error: PlaywrightError) -> bool:
+    """Whether the error says that page, context or browser no longer exist."""
+    gone = ("has been closed", "Target closed", "Target crashed", "Page crashed", "Connection closed", "not attached")
+    return any(words in error.message for words in gone)
 
 
 class Tab:

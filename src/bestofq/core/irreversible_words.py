@@ -63,5 +63,7 @@ SUBMITTING = _any(*_DATA["submitting"])
 ROLE_WORDS = _any(*_DATA["role_words"])
 CART = _any(*_DATA["cart"], start="", end="")
 URL_WORDS = _any(*_DATA["url_words"], start=r"(?<![\w-])(?:", end=r")(?![\w-])")
-PERSONAL_TOKENS = [(re.compile(tokens), what) for what, tokens in _DATA["personal_tokens"].items()]
-PERSONAL = [(_any(*names), what) for what, names in _DATA["personal"].items()]
+PERSONAL_TOKENS: Sequence[tuple[Words, str]] = [
+    (re.compile(tokens), what) for what, tokens in _DATA["personal_tokens"].items()
+]
+PERSONAL: Sequence[tuple[Words, str]] = [(_any(*names), what) for what, names in _DATA["personal"].items()]

@@ -2,8 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
-from bestofq.browser.browser import Browser
-from bestofq.browser.session import Session
+from bestofq.browser.session import PageSource, Session
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
@@ -29,7 +28,7 @@ class MiniWobEnv:
     def __init__(
         self,
         root: str,
-        browser: Browser,
+        browser: PageSource,
         *,
         screenshots: bool = False,
         user: User | None = None,
