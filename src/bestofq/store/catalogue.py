@@ -12,7 +12,6 @@ from sqlalchemy import (
     and_,
     case,
     func,
-    inspect,
     literal,
     or_,
     select,
@@ -86,14 +85,13 @@ class Catalogue:
 
     def runs(self) -> list[str]:
         """The names of all runs, first those in which an episode began or a tree was saved last."""
-        times = [select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run)]
+        each = union_all(
+            select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run),
+            select(TREES.c.run, func.max(TREES.c.saved_at)).group_by(TREES.c.run),
+        ).subquery()
+        query = select(RUNS.c.name).outerjoin(each, each.c.run == RUNS.c.name).group_by(RUNS.c.name)
         with self._engine.connect() as connection:
-            if inspect(connection).has_table(TREES.name):
-                times.append(select(TREES.c.run, func.max(TREES.c.saved_at)).group_by(TREES.c.run))
-            each = union_all(*times).subquery()
-            last = func.max(each.c.at)
-            query = select(RUNS.c.name).outerjoin(each, each.c.run == RUNS.c.name).group_by(RUNS.c.name)
-            return list(connection.scalars(query.order_by(last.desc(), RUNS.c.name)))
+            return list(connection.scalars(query.order_by(func.max(each.c.at).desc(), RUNS.c.name)))
 
     def choices(self, *, run: str | None = None) -> Choices:
         """The names that the episodes (of a run) have."""

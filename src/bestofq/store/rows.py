@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, inspect, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
@@ -51,8 +51,6 @@ def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSumm
 def verdicts(connection: Connection, where: EpisodeFilter, judge: str | None) -> dict[str, dict[str, Verdict]]:
     """By judge, then by episode."""
     found: dict[str, dict[str, Verdict]] = {}
-    if not inspect(connection).has_table(VERDICTS.name):  # a store of an earlier bestofq, opened read-only
-        return found
     query = _narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
     if judge is not None:
         query = query.where(VERDICTS.c.judge == judge)

@@ -1,11 +1,14 @@
 """The tables. A step is one row; the pages and tasks that many rows share are stored once, by their content.
 
-Indexes may be added without another `VERSION`: a store that lacks one is slower, and gets it when next written.
 `episodes_once` makes the database itself refuse a second finished episode of one (run, agent, suite, task, repeat).
 """
 
+from typing import Literal
+
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
+Status = Literal["running", "finished", "cut", "interrupted"]
+"""running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
 VERSION = 1
 METADATA = MetaData()
 
@@ -49,7 +52,7 @@ EPISODES = Table(
     Column("split", String(10), nullable=False),
     Column("task", String(200), nullable=False),  # Task.id
     Column("repeat", Integer, nullable=False),
-    Column("status", String(12), nullable=False),  # records.Status
+    Column("status", String(12), nullable=False),  # Status
     Column("task_key", ForeignKey("tasks.key"), nullable=False),
     Column("provenance", Text, nullable=False),  # JSON of Provenance
     Column("started_at", String(32), nullable=False),  # ISO 8601, UTC
@@ -85,7 +88,7 @@ VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict
     Column("judged_at", String(32), nullable=False),  # ISO 8601, UTC
 )
 
-TREES = Table(  # of searches; a store from before there were any has none
+TREES = Table(  # of searches
     "trees",
     METADATA,
     Column("run", ForeignKey("runs.name"), primary_key=True),
