@@ -13,16 +13,6 @@ from bestofq.envs.booking.restaurants import LARGEST_PARTY, BookingConfig, Resta
 from bestofq.envs.booking.tables import Plan, Tables
 from bestofq.envs.booking.writing import clock, people, short_day
 
-PHRASINGS = (
-    "Book a reservation for the restaurant {restaurant} in {city} for {people} on {day} at {time}, for {guest}.",
-    "Reserve a table for {people} at {restaurant} in {city} on {day} at {time}. My details: {guest}.",
-    "I need a table at {restaurant}, {city}, on {day} at {time} for {people}. Book it for {guest}.",
-    "Please book {restaurant} in {city} for {people}, {day}, {time}. The reservation is for {guest}.",
-    "On {day} at {time} we want to eat at {restaurant} in {city}, {people}. Reserve for {guest}.",
-    "Get me a reservation at {restaurant} ({city}): {people}, {day} at {time}, under {guest}.",
-)
-PREFERENCES = (" {seating} seating, please.", " We want {seating} seating.", " Seating: {seating}.")
-
 
 class Goal(Noun):
     """What is really asked for; rewards, the scripted user and oracles read it, agents never."""
@@ -55,7 +45,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         name, phone, email = _guest(rng)
         seating = rng.choice(restaurant.seatings) if len(restaurant.seatings) > 1 else None
         told = seating is not None and rng.random() < config.told
-        instruction = rng.choice(PHRASINGS).format(
+        instruction = rng.choice(words().phrasings).format(
             restaurant=restaurant.name,
             city=restaurant.city,
             people=people(plan.party),
@@ -64,7 +54,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
             guest=f"{name}, {phone}, {email}",
         )
         if seating is not None and told:
-            instruction += rng.choice(PREFERENCES).format(seating=seating)
+            instruction += rng.choice(words().preferences).format(seating=seating)
         yield Goal(
             id=goal_id,
             restaurant_id=restaurant.id,

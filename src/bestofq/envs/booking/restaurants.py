@@ -34,7 +34,7 @@ class BookingConfig(Noun):
 
 
 class Words(Noun):
-    """What names are made of."""
+    """What names and goals are made of."""
 
     cities: dict[str, tuple[str, ...]]
     cuisines: tuple[str, ...]
@@ -44,6 +44,8 @@ class Words(Noun):
     given: tuple[str, ...]
     surnames: tuple[str, ...]
     mail: tuple[str, ...]
+    phrasings: tuple[str, ...]
+    preferences: tuple[str, ...]
 
 
 @lru_cache(maxsize=1)

@@ -20,10 +20,8 @@ from bestofq.envs.booking.server import Server
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.booking.tables import Tables
 from bestofq.envs.booking.user import reply
-from bestofq.envs.booking.views import View
 from bestofq.envs.booking.visits import Visit
-from bestofq.envs.local_site.suite import LocalSuite
-from bestofq.envs.local_site.wording import Wording
+from bestofq.envs.local_site.rules import Wording
 from bestofq.envs.splits import split_of
 
 STEP_LIMIT = 30
@@ -48,6 +46,7 @@ class Booking:
     """Goals and sites (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
 
     name = "booking"
+    step_limit = STEP_LIMIT
     wording = Wording()
 
     def __init__(self, config: BookingConfig | None = None) -> None:
@@ -143,9 +142,9 @@ class Booking:
         return sends and element.name in (*DETAILS, COMPLETE) and element.form is not None
 
 
-def booking_suite(settings: BookingSettings) -> LocalSuite[Visit, View | None]:
-    """The suite that the settings name."""
-    return LocalSuite(Booking(BookingConfig(seed=settings.seed)), settings, step_limit=STEP_LIMIT)
+def booking(settings: BookingSettings) -> Booking:
+    """The suite's rules that the settings name."""
+    return Booking(BookingConfig(seed=settings.seed))
 
 
 def _digits(text: str) -> str:

@@ -12,25 +12,25 @@ USUAL_PARTY = 2
 USUAL_TIME = time(19)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Home:
     """The start page; `city` None: where the visit began."""
 
     city: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cities:
     """The list of cities."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Results:
     city: str
     query: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Visited:
     """A page of one restaurant: itself, the calendar's month that holds `month`, or the free times near the plan's."""
 
@@ -40,7 +40,7 @@ class Visited:
     month: date | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """After a time is chosen: which seating (where there are several), then the guest's details."""
 
@@ -49,7 +49,7 @@ class Chosen:
     plan: Plan
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Done:
     """The confirmation."""
 
@@ -132,14 +132,12 @@ def _of_restaurant(
     restaurant = directory[restaurant_id]
     try:
         match page:
-            case "restaurant":
-                return Visited(page="restaurant", restaurant_id=restaurant_id, plan=plan)
-            case "times":
-                return Visited(page="times", restaurant_id=restaurant_id, plan=plan)
+            case "restaurant" | "times":
+                return Visited(page, restaurant_id, plan)
             case "calendar":
                 month = date.fromisoformat(f"{query['month']}-01") if "month" in query else plan.day.replace(day=1)
                 inside = tables.first_day.replace(day=1) <= month <= tables.last_day
-                return Visited(page="calendar", restaurant_id=restaurant_id, plan=plan, month=month) if inside else None
+                return Visited("calendar", restaurant_id, plan, month) if inside else None
         at = _time(query.get("at", ""))
     except ValueError:
         return None
@@ -148,9 +146,9 @@ def _of_restaurant(
     several, seating = len(restaurant.seatings) > 1, query.get("seating")
     table = Table(restaurant_id=restaurant_id, day=plan.day, party=plan.party, time=at, seating=seating)
     if page == "seating" and several and seating is None:
-        return Chosen(page="seating", table=table, plan=plan)
+        return Chosen("seating", table, plan)
     if page == "details" and (seating in restaurant.seatings if several else seating is None):
-        return Chosen(page="details", table=table, plan=plan)
+        return Chosen("details", table, plan)
     return None
 
 

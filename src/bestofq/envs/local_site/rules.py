@@ -1,18 +1,28 @@
 """What a local site is made of. All its records are values: an episode is put back by its earlier record."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from bestofq.core.actions import Action
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.envs.local_site.page import Page
-from bestofq.envs.local_site.wording import Wording
 
 VisitT = TypeVar("VisitT")
 """The site's record of one episode, immutable."""
 ViewT = TypeVar("ViewT")
 """Where a visitor is, as the site names it."""
 ViewT_co = TypeVar("ViewT_co", covariant=True)
+
+
+class Wording(NamedTuple):
+    """What a text environment says in `Observation.error`, by default as a browser. A sentence may name the element by
+    {mark}, {name} and {role}, the number of elements by {count}, an address by {url}."""
+
+    no_way_back: str = "There is no page to go back to."
+    no_element: str = "There is no element [{mark}] on this page."
+    no_field: str = "Element [{mark}] is no text field."
+    no_form: str = "Element [{mark}] belongs to no form."
+    no_address: str = "{url} is not on this site: its addresses begin with /."
 
 
 class Server(Protocol[VisitT, ViewT_co]):
@@ -42,6 +52,9 @@ class Rules(Protocol[VisitT, ViewT_co]):
     def name(self) -> str:
         """Of the suite of tasks."""
         ...
+
+    @property
+    def step_limit(self) -> int: ...
 
     @property
     def style(self) -> str:

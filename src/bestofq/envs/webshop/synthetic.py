@@ -7,36 +7,13 @@ sizes and the like are options; instructions come in several phrasings. The same
 import random
 import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.resources import files
 
 from pydantic import Field
 
 from bestofq.core.noun import Noun
 from bestofq.envs.webshop.products import Catalogue, Goal, Option, Product
-
-PHRASINGS = (
-    "i need a {what}, and price lower than {limit} dollars",
-    "i am looking for {what}. my budget is under {limit} dollars",
-    "find me {what} for less than {limit} dollars",
-    "i want to buy {what} that costs below {limit} dollars",
-    "can you get me {what}? it should be cheaper than {limit} dollars",
-    "looking for {what}, price lower than {limit} dollars please",
-    "show me {what} priced under {limit} dollars",
-    "please order {what}, spend less than {limit} dollars",
-)
-OPTION_PHRASES = (
-    "in {value} {name}",
-    "with {name}: {value}",
-    "and the {name} should be {value}",
-    "in the {name} {value}",
-)
-FEATURE_PHRASES = (
-    "{attribute} design for everyday use",
-    "made to be {attribute}",
-    "customers choose it because it is {attribute}",
-    "{attribute}: tested in our own workshop",
-)
-WITH_PHRASES = ("comes with {attribute}", "includes {attribute}", "{attribute} in the box", "now with {attribute}")
 
 
 class SyntheticConfig(Noun):
@@ -57,39 +34,53 @@ class _Category(Noun):
     options: dict[str, tuple[str, ...]]
 
 
-def _read() -> tuple[list[str], list[_Category]]:
-    data = tomllib.loads(files(__package__).joinpath("synthetic.toml").read_text("utf-8"))
-    return data["brands"], [_Category.model_validate(entry) for entry in data["category"]]
+class _Phrases(Noun):
+    goal: tuple[str, ...]
+    option: tuple[str, ...]
+    feature: tuple[str, ...]
+    with_: tuple[str, ...] = Field(alias="with")
+
+
+class _Words(Noun):
+    """What products and goals are made of."""
+
+    brands: tuple[str, ...]
+    reviews: tuple[str, ...]
+    phrases: _Phrases
+    category: tuple[_Category, ...]
+
+
+@lru_cache(maxsize=1)
+def _words() -> _Words:
+    return _Words.model_validate(tomllib.loads(files(__package__).joinpath("synthetic.toml").read_text("utf-8")))
 
 
 def make_catalogue(config: SyntheticConfig) -> Catalogue:
     """Products in a shuffled order, so that no category is favoured where search scores tie."""
-    brands, categories = _read()
     rng = random.Random(f"catalogue-{config.seed}")
     products = [
-        _product(f"P{c:02d}{i:04d}", category, brands, config, rng)
-        for c, category in enumerate(categories)
+        _product(f"P{c:02d}{i:04d}", category, config, rng)
+        for c, category in enumerate(_words().category)
         for i in range(config.products_per_category)
     ]
     rng.shuffle(products)
     return Catalogue(products)
 
 
-def _product(
-    product_id: str, category: _Category, brands: list[str], config: SyntheticConfig, rng: random.Random
-) -> Product:
+def _product(product_id: str, category: _Category, config: SyntheticConfig, rng: random.Random) -> Product:
+    words = _words()
     adjectives = rng.sample(category.adjectives, rng.choice((2, 3, 3, 4)))
     extras = rng.sample(category.with_, rng.choice((0, 1, 1, 2)))
     shown = [a for a in adjectives if rng.random() < config.shown_share]
     shown_extras = [a for a in extras if rng.random() < config.shown_share]
-    brand = rng.choice(brands)
+    brand = rng.choice(words.brands)
     title = " ".join([brand, *shown, category.type])
     if shown_extras:
         title += " with " + " and ".join(shown_extras)
     hidden = [a for a in (*adjectives, *extras) if a not in (*shown, *shown_extras)]
     attributes = [*adjectives, *extras]
     bullets = [
-        rng.choice(WITH_PHRASES if a in extras else FEATURE_PHRASES).format(attribute=a)
+        rng.choice(words.phrases.with_ if a in extras else words.phrases.feature).format(attribute=a)
         for a in sorted(attributes, key=lambda a: (a in hidden, rng.random()))
     ]
     low, high = category.price
@@ -108,7 +99,7 @@ def _product(
         price=round(price, 2),
         description=f"{brand} {category.type}. {rng.choice(bullets).capitalize()}.",
         bullets=tuple(bullets),
-        reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(_REVIEWS, 2)),
+        reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(words.reviews, 2)),
         options=tuple(options),
         attributes=tuple(attributes),
         instruction=" ".join([*(a for a in wanted if a in adjectives), category.type])
@@ -117,21 +108,12 @@ def _product(
     )
 
 
-_REVIEWS = (
-    "just as described.",
-    "good value for the money.",
-    "arrived late but works well.",
-    "smaller than i thought.",
-    "my family loves it.",
-    "would buy it again.",
-)
-
-
 def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
     """`goals_per_product` goals a product: its own wanted attributes, a choice of options, a price limit.
 
     The limit is the larger of two of the first four multiples of 10 above the price, as WebShop draws it.
     """
+    phrases = _words().phrases
     for product in catalogue:
         rng = random.Random(f"goals-{config.seed}-{product.id}")
         for number in range(config.goals_per_product):
@@ -140,11 +122,11 @@ def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
             limit = max(rng.sample(range(first, first + 40, 10), 2))
             what = product.instruction or product.query
             for name, value in options:
-                what += " " + rng.choice(OPTION_PHRASES).format(name=name, value=value)
+                what += " " + rng.choice(phrases.option).format(name=name, value=value)
             yield Goal(
                 id=f"{product.id}-{number}",
                 product_id=product.id,
-                instruction=rng.choice(PHRASINGS).format(what=what, limit=limit),
+                instruction=rng.choice(phrases.goal).format(what=what, limit=limit),
                 attributes=product.instruction_attributes,
                 options=options,
                 price_limit=float(limit),

@@ -1,28 +1,17 @@
 """Which hosts a task may reach: its own site, and what that site's pages are put together from.
 
 The guard (`browser/guard.py`) holds every connection, not only pages: a site whose pictures and scripts come from
-another name needs that name allowed. `COMPANIONS` are such names as they are publicly known, not checked against the
-live sites; where a page stays bare, give what is missing as an extra host.
+another name needs that name allowed. `COMPANIONS` are such names as they are publicly known (`hosts.toml`), not checked
+against the live sites; where a page stays bare, give what is missing as an extra host.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-_GOOGLE = ("*.gstatic.com", "*.googleapis.com", "*.googleusercontent.com", "*.ggpht.com")
-COMPANIONS: Mapping[str, Sequence[str]] = {
-    "amazon.com": ("*.media-amazon.com", "*.ssl-images-amazon.com"),
-    "apple.com": ("*.cdn-apple.com", "*.mzstatic.com"),
-    "bbc.com": ("bbc.co.uk", "*.bbc.co.uk", "*.bbci.co.uk"),
-    "booking.com": ("*.bstatic.com",),
-    "coursera.org": ("*.cloudfront.net",),
-    "dictionary.cambridge.org": ("*.cambridge.org",),
-    "espn.com": ("*.espncdn.com", "*.go.com"),
-    "github.com": ("*.githubassets.com", "*.githubusercontent.com"),
-    "google.com": _GOOGLE,
-    "huggingface.co": ("*.hf.co", "*.hf.space"),
-    "wolframalpha.com": ("*.wolfram.com", "*.wolframcdn.com"),
-}
+COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
 SEARCH_ENGINES = frozenset({"Google Search", "Bing Search"})
 """Domains whose tasks lead to any site of the web: they are held to no host."""
 
