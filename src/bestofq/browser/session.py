@@ -236,7 +236,7 @@ class Session:
         Raises BrowserError when the script fails or the page is replaced meanwhile.
         """
         try:
-            return await self.tab.in_page(expression)
+            return await self.tab.run(expression, ours=False)
         except Moved as error:
             raise BrowserError("The page was replaced while a script of the suite ran.") from error
 

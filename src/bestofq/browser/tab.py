@@ -126,34 +126,26 @@ class Tab:
                     raise
             await self.change(0.05)
 
-    async def run(self, expression: str) -> Any:
-        """The value of `expression` in our world, promises awaited. Raises Moved when the document is replaced."""
+    async def run(self, expression: str, *, ours: bool = True) -> Any:
+        """The value of `expression`, promises awaited, in our isolated world or in the page's own.
+
+        Raises Moved when the document is replaced.
+        """
         try:
+            if not ours:
+                return await self._evaluate(expression)
             if self._world is None:
-                await self._enter_world()
-            return await self._evaluate(f"{WORLD}.{expression}")
+                made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
+                self._world = made["executionContextId"]
+                await self._evaluate(f"{SOURCE}; null", contextId=self._world)
+            return await self._evaluate(f"{WORLD}.{expression}", contextId=self._world)
         except PlaywrightError as error:
             if is_gone(error) or self.page.is_closed():
                 raise BrowserError("The page was closed.") from error
             self._world = None
             raise Moved(error.message) from error
 
-    async def _enter_world(self) -> None:
-        made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
-        self._world = made["executionContextId"]
-        await self._evaluate(f"{SOURCE}; null")
-
-    async def in_page(self, expression: str) -> Any:
-        """The value of `expression` in the page's own world, promises awaited. Raises Moved as `run` does."""
-        try:
-            return await self._evaluate(expression, main=True)
-        except PlaywrightError as error:
-            if is_gone(error) or self.page.is_closed():
-                raise BrowserError("The page was closed.") from error
-            raise Moved(error.message) from error
-
-    async def _evaluate(self, expression: str, *, main: bool = False) -> Any:
-        world = {} if main else {"contextId": self._world}
+    async def _evaluate(self, expression: str, **world: int) -> Any:
         answer = await self.send(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **world
         )

@@ -3,8 +3,9 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
 
 Words = re.Pattern[str]
 
@@ -28,31 +29,21 @@ def _any(*patterns: str, start: str = r"\b(?:", end: str = r")\b") -> Words:
 class Command:
     """One kind of command: phrases that are sure wherever a name begins with them, and verbs that open a name."""
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        sure: Sequence[str],
-        verbs: Sequence[str],
-        last: Sequence[str] = (),
-        nouns_too: Sequence[str] = (),
-        script: Sequence[str] = (),
-        harmless: Sequence[str] = (),
-        in_carts_harmless: bool = False,
-    ) -> None:
-        self.reason = reason
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        sure, verbs, last, script = (entry.get(name, ()) for name in ("sure", "verbs", "last", "script"))
+        self.reason: str = entry["reason"]
         self.sure = _any(*sure)
         self.verb = _any(*verbs)
         self.infinitive = _any(*last, end=r")$")  # German and Dutch put the verb last
-        self.noun_too = _any(*nouns_too)  # as a link they are places, not commands
+        self.noun_too = _any(*entry.get("nouns_too", ()))  # as a link they are places, not commands
         self.script = _any(*script, start="(?:", end=")")  # of languages without blanks
-        self.harmless = _any(*harmless)
+        self.harmless = _any(*entry.get("harmless", ()))
         self.asked = _any(*sure, *verbs, *last, *script)
-        self.in_carts_harmless = in_carts_harmless
+        self.in_carts_harmless: bool = entry.get("in_carts_harmless", False)
 
 
 _DATA = tomllib.loads(files(__package__).joinpath("irreversible.toml").read_text("utf-8"))
-COMMANDS: Sequence[Command] = [Command(**entry) for entry in _DATA["commands"]]
+COMMANDS: Sequence[Command] = [Command(entry) for entry in _DATA["commands"]]
 LEAD_IN = _any(*_DATA["lead_in"], start="^(?:(?:", end=") )+")
 BARE_YES = _any(*_DATA["bare_yes"])
 WITH_TEXT = _any(*_DATA["with_text"], end=r")$")

@@ -14,7 +14,7 @@ from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.settings import SearchFields
-from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
+from bestofq.envs.webshop.source import load_catalogue
 from bestofq.envs.webshop.splits import goals_of
 from bestofq.envs.webshop.suite import real_suite
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
@@ -148,9 +148,3 @@ def test_ranking_every_product_for_a_goal_is_quick(catalogue: Catalogue, goals: 
     start = time.process_time()
     totals = [reward(goal, product.id, {}).total for goal in goals[:10] for product in catalogue]
     assert len(totals) / (time.process_time() - start) > 6_000
-
-
-def test_the_human_instructions() -> None:
-    instructions = load_human_instructions(FOLDER)
-    assert len(instructions) == 12087
-    assert all(instructions)

@@ -2,7 +2,7 @@
 
 import random
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, time
 from functools import lru_cache
 from importlib.resources import files
@@ -10,6 +10,7 @@ from importlib.resources import files
 from pydantic import Field
 
 from bestofq.core.noun import Noun
+from bestofq.envs.by_id import ById
 
 SEATINGS = ("Indoor", "Outdoor", "Bar", "Booth")
 RESULTS = 8  # shown of a search
@@ -103,20 +104,8 @@ def make_restaurants(config: BookingConfig) -> Iterator[Restaurant]:
         )
 
 
-class Directory:
+class Directory(ById[Restaurant]):
     """Restaurants by id, by city, by words of their name or cuisine."""
-
-    def __init__(self, restaurants: Iterable[Restaurant]) -> None:
-        self._by_id = {restaurant.id: restaurant for restaurant in restaurants}
-
-    def __getitem__(self, restaurant_id: str) -> Restaurant:
-        return self._by_id[restaurant_id]
-
-    def __contains__(self, restaurant_id: str) -> bool:
-        return restaurant_id in self._by_id
-
-    def __iter__(self) -> Iterator[Restaurant]:
-        return iter(self._by_id.values())
 
     def search(self, city: str, query: str) -> Sequence[Restaurant]:
         """The best RESULTS of a city: by how many words of the query they have, then by name; all for no query."""

@@ -47,16 +47,13 @@ class Booking:
 
     name = "booking"
     step_limit = STEP_LIMIT
+    style = files(__package__).joinpath("site.css").read_text("utf-8")
     wording = Wording()
 
     def __init__(self, config: BookingConfig | None = None) -> None:
         self.config = config or BookingConfig()
         self.tables = Tables(self.config)
         self._servers: dict[Split, Server] = {}
-
-    @cached_property
-    def style(self) -> str:
-        return files(__package__).joinpath("site.css").read_text("utf-8")
 
     @cached_property
     def restaurants(self) -> Directory:

@@ -20,7 +20,6 @@ from bestofq.envs.webshop.products import Catalogue, Instruction, Option, Produc
 
 PRODUCTS = "items_shuffle_1000.json"
 ANNOTATIONS = "items_ins_v2_1000.json"
-HUMAN_GOALS = "human_goals.json"
 ALL_PRODUCTS = "items_shuffle.json"
 ALL_ANNOTATIONS = "items_ins_v2.json"
 WRITTEN = "items_human_ins.json"
@@ -62,7 +61,6 @@ class _Written(BaseModel):
 _RECORDS = TypeAdapter(list[_Record])
 _ANNOTATIONS = TypeAdapter(dict[str, _Annotation])
 _WRITTEN = TypeAdapter(dict[str, list[_Written]])
-_TEXTS = TypeAdapter(list[str])
 
 
 def load_catalogue(folder: Path, *, seed: int) -> Catalogue:
@@ -111,19 +109,14 @@ def load_written(folder: Path) -> tuple[Instruction, ...]:
     )
 
 
-def load_human_instructions(folder: Path) -> tuple[str, ...]:
-    """The sentences of `human_goals.json`, without product ids: language only, no reward can be computed from them."""
-    return tuple(_clean(text) for text in _read(folder / HUMAN_GOALS, _TEXTS))
-
-
 def _read(path: Path, kind: TypeAdapter[_Data]) -> _Data:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(
-            f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS}, "
-            f"{ANNOTATIONS} and {HUMAN_GOALS} (`./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
-            f"the first two), or the full {ALL_PRODUCTS}, {ALL_ANNOTATIONS} and {WRITTEN} (`-d all`)"
+            f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS} "
+            f"and {ANNOTATIONS} (`./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
+            f"them), or the full {ALL_PRODUCTS}, {ALL_ANNOTATIONS} and {WRITTEN} (`-d all`)"
         ) from error
     try:
         return kind.validate_json(content)

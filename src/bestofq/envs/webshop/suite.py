@@ -39,6 +39,7 @@ class WebShop:
     """Goals and shops of one catalogue (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
 
     step_limit = STEP_LIMIT
+    style = files(__package__).joinpath("site.css").read_text("utf-8")
     wording = WORDING
 
     def __init__(
@@ -96,10 +97,6 @@ class WebShop:
             same = (shop for shop in self._shops.values() if shop.catalogue is products)
             self._shops[split] = next(same, None) or Shop(products, SearchIndex(products, self.search_fields))
         return self._shops[split]
-
-    @cached_property
-    def style(self) -> str:
-        return files(__package__).joinpath("site.css").read_text("utf-8")
 
     @cached_property
     def rewards(self) -> RewardFunction:
