@@ -3,7 +3,6 @@
 What cannot be done raises Impossible with one sentence; the session hands it to the agent as `Observation.error`.
 """
 
-from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ async def perform(tab: Tab, action: Action) -> None:
     match action:
         case Click():
             at = await _ask(tab, "clickPoint", _ref(action))
-            await _input(tab, "click", tab.page.mouse.click(at["x"], at["y"]))
+            await within(tab.limit, "click", tab.page.mouse.click(at["x"], at["y"]))
         case Write():
             await write(tab, action, action.text)
             if action.enter:
@@ -66,17 +65,13 @@ async def write(tab: Tab, action: Targeted, text: str) -> None:
     if not field["multiline"]:
         text = " ".join(text.splitlines())
     if text:
-        await _input(tab, "insert_text", tab.page.keyboard.insert_text(text))
+        await within(tab.limit, "insert_text", tab.page.keyboard.insert_text(text))
     elif not field["empty"]:
         await _press(tab, "Delete")
 
 
 async def _press(tab: Tab, key: str) -> None:
-    await _input(tab, f"press({key})", tab.page.keyboard.press(key))
-
-
-async def _input(tab: Tab, call: str, event: Awaitable[None]) -> None:
-    await within(tab.limit, call, event)
+    await within(tab.limit, f"press({key})", tab.page.keyboard.press(key))
 
 
 def address(url: str) -> str:

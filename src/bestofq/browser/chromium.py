@@ -37,9 +37,3 @@ def switches(config: BrowserConfig) -> list[str]:
     if config.host_resolver_rules:
         found.append(f"--host-resolver-rules={config.host_resolver_rules}")
     return found
-
-
-def sandboxed(config: BrowserConfig) -> bool:
-    """Whether Chromium runs in its sandbox."""
-    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return not is_root if config.sandbox is None else config.sandbox

@@ -227,7 +227,8 @@ class Session:
             notices = tuple(notice for other in self._tabs for notice in other.notices)
             for other in self._tabs:
                 other.notices.clear()
-            return observe(page, screenshot=shot, tabs=titles, error=error, notices=notices)
+            beside = {"screenshot": shot, "tabs": titles, "error": error, "notices": notices}
+            return observe(page).model_copy(update=beside)
         raise BrowserError(f"The page navigated {TRIES} times while it was read.")
 
     async def evaluate(self, expression: str) -> Any:

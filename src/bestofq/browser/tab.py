@@ -64,6 +64,7 @@ class Tab:
         self.title = ""  # at the last snapshot
         self._cdp = cdp
         self._config = config
+        self.limit = config.deadline  # seconds any one call may take
         self.opened_url = ""  # of the tab last asked for
         self._opened_at: float | None = None  # when this page asked for a tab that is not here yet
         self._frame = ""
@@ -114,7 +115,7 @@ class Tab:
         """A DevTools call. Raises BrowserError at the deadline or when the page is gone."""
         if self.crashed:
             raise BrowserError(f"The page crashed before {method}.")
-        answer: dict[str, Any] = await within(self._config.deadline, method, self._sent(method, parameters))
+        answer: dict[str, Any] = await within(self.limit, method, self._sent(method, parameters))
         return answer
 
     async def _sent(self, method: str, parameters: dict[str, Any]) -> Any:
@@ -206,11 +207,6 @@ class Tab:
     def opening(self) -> bool:
         """Whether this page has asked for a tab that is still to come."""
         return self._opened_at is not None and asyncio.get_running_loop().time() - self._opened_at < OPEN_GRACE
-
-    @property
-    def limit(self) -> float:
-        """Seconds any one call may take."""
-        return self._config.deadline
 
     def forget(self) -> None:
         """Requests under way are not the next action's doing: long polling, say."""

@@ -90,9 +90,10 @@ def _click(element: Element, observation: Observation) -> str | None:
 def _enter(field: Element | None, action: Write, observation: Observation) -> str | None:
     """Writing and pressing Enter: the form goes off, or a message does."""
     name = plain(field.name if field else action.target or "")
-    reason = _submission(field, action.text, observation) if field else _names_personal(name, action.text)
-    if reason is not None:
+    if field is not None and (reason := _submission(field, action.text, observation)):
         return reason
+    if field is None and action.text.strip() and (what := _named_personal(name)):
+        return f"submit personal data ({what})"
     if action.text.strip() and MESSAGE.search(name) and not SEARCH.search(name):
         return f'send or publish "{_short(action.text)}"'
     return None
@@ -147,11 +148,6 @@ def _named_personal(name: str) -> str | None:
     if SEARCH.search(name):
         return None
     return next((what for pattern, what in PERSONAL if pattern.search(name)), None)
-
-
-def _names_personal(name: str, text: str) -> str | None:
-    what = _named_personal(name) if text.strip() else None
-    return None if what is None else f"submit personal data ({what})"
 
 
 def _by_words(words: str, observation: Observation) -> str | None:

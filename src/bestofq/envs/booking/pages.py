@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, Directory, Restaurant, words
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Restaurant
 from bestofq.envs.booking.tables import Plan, Table, Tables
 from bestofq.envs.booking.views import (
     Chosen,
@@ -43,7 +43,7 @@ class Pages:
             case Home():
                 return self._home(view.city or visit.city)
             case Cities():
-                return _page("cities", ("Choose your city",), *((_link(city, Home(city)),) for city in words().cities))
+                return _page("cities", ("Choose your city",), *((_link(city, Home(city)),) for city in WORDS["cities"]))
             case Results():
                 return self._results(view)
             case Visited(page="restaurant"):

@@ -30,19 +30,15 @@ class Server(Protocol[VisitT, ViewT_co]):
 
     def address(self, url: str) -> str | None:
         """The address as the site itself writes it; None where it is none of this site's."""
-        ...
 
     def view(self, visit: VisitT, url: str) -> ViewT_co:
         """What stands at an address."""
-        ...
 
     def get(self, visit: VisitT, url: str) -> tuple[VisitT, Page]:
         """The visit after its page at an address was shown, and that page."""
-        ...
 
     def post(self, visit: VisitT, url: str, sent: Mapping[str, str]) -> tuple[VisitT, str]:
         """The visit after a form was sent to an address, and the address of the answer."""
-        ...
 
 
 class Rules(Protocol[VisitT, ViewT_co]):
@@ -51,7 +47,6 @@ class Rules(Protocol[VisitT, ViewT_co]):
     @property
     def name(self) -> str:
         """Of the suite of tasks."""
-        ...
 
     @property
     def step_limit(self) -> int: ...
@@ -59,33 +54,26 @@ class Rules(Protocol[VisitT, ViewT_co]):
     @property
     def style(self) -> str:
         """CSS of every page."""
-        ...
 
     @property
     def wording(self) -> Wording: ...
 
     def tasks(self, split: Split) -> Sequence[Task]:
         """In an order in which the first are a fair sample. InputError where the split has none."""
-        ...
 
     def irreversible(self, observation: Observation, action: Action) -> bool:
         """Whether the action cannot be taken back on a site of somebody else's."""
-        ...
 
     def server(self, split: Split) -> Server[VisitT, ViewT_co]: ...
 
     def visit(self, task: Task) -> VisitT:
         """The record at the beginning of an episode."""
-        ...
 
     def ended(self, visit: VisitT) -> bool:
         """Whether the visitor has done what ends an episode."""
-        ...
 
     def reward(self, task: Task, visit: VisitT) -> float:
         """What the visit has earned, in [0, 1]."""
-        ...
 
     def reply(self, task: Task, question: str) -> str | None:
         """What the task's user answers; None where there is no user."""
-        ...

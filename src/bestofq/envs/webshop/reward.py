@@ -127,11 +127,6 @@ class RewardFunction:
         return 1.0 if same_kind or text_match > 0.2 else 0.5
 
 
-def reward(goal: Goal, goal_product: Product, purchased: Product, chosen_options: Mapping[str, str]) -> RewardParts:
-    """The reward of one purchase; for many, make a `RewardFunction` once."""
-    return RewardFunction((goal_product, purchased))(goal, purchased.id, chosen_options)
-
-
 def title_nouns(name: str) -> tuple[str, ...]:
     """Words of a product's name that stand for its nouns: runs of two or more letters, no digit among them, that are no
     stop word, plain colour or common adjective of titles. A title is mostly nouns and names, and spaCy tags capitalised

@@ -6,9 +6,9 @@ sizes and the like are options; instructions come in several phrasings. The same
 
 import random
 import tomllib
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import Any
 
 from pydantic import Field
 
@@ -25,34 +25,7 @@ class SyntheticConfig(Noun):
     shown_share: float = Field(default=0.8, ge=0, le=1, description="chance that an attribute stands in the title")
 
 
-class _Category(Noun):
-    type: str
-    levels: tuple[str, ...]
-    adjectives: tuple[str, ...]
-    with_: tuple[str, ...] = Field(alias="with")
-    price: tuple[int, int]
-    options: dict[str, tuple[str, ...]]
-
-
-class _Phrases(Noun):
-    goal: tuple[str, ...]
-    option: tuple[str, ...]
-    feature: tuple[str, ...]
-    with_: tuple[str, ...] = Field(alias="with")
-
-
-class _Words(Noun):
-    """What products and goals are made of."""
-
-    brands: tuple[str, ...]
-    reviews: tuple[str, ...]
-    phrases: _Phrases
-    category: tuple[_Category, ...]
-
-
-@lru_cache(maxsize=1)
-def _words() -> _Words:
-    return _Words.model_validate(tomllib.loads(files(__package__).joinpath("synthetic.toml").read_text("utf-8")))
+_WORDS = tomllib.loads(files(__package__).joinpath("synthetic.toml").read_text("utf-8"))
 
 
 def make_catalogue(config: SyntheticConfig) -> Catalogue:
@@ -60,33 +33,32 @@ def make_catalogue(config: SyntheticConfig) -> Catalogue:
     rng = random.Random(f"catalogue-{config.seed}")
     products = [
         _product(f"P{c:02d}{i:04d}", category, config, rng)
-        for c, category in enumerate(_words().category)
+        for c, category in enumerate(_WORDS["category"])
         for i in range(config.products_per_category)
     ]
     rng.shuffle(products)
     return Catalogue(products)
 
 
-def _product(product_id: str, category: _Category, config: SyntheticConfig, rng: random.Random) -> Product:
-    words = _words()
-    adjectives = rng.sample(category.adjectives, rng.choice((2, 3, 3, 4)))
-    extras = rng.sample(category.with_, rng.choice((0, 1, 1, 2)))
+def _product(product_id: str, category: Mapping[str, Any], config: SyntheticConfig, rng: random.Random) -> Product:
+    adjectives = rng.sample(category["adjectives"], rng.choice((2, 3, 3, 4)))
+    extras = rng.sample(category["with"], rng.choice((0, 1, 1, 2)))
     shown = [a for a in adjectives if rng.random() < config.shown_share]
     shown_extras = [a for a in extras if rng.random() < config.shown_share]
-    brand = rng.choice(words.brands)
-    title = " ".join([brand, *shown, category.type])
+    brand = rng.choice(_WORDS["brands"])
+    title = " ".join([brand, *shown, category["type"]])
     if shown_extras:
         title += " with " + " and ".join(shown_extras)
     hidden = [a for a in (*adjectives, *extras) if a not in (*shown, *shown_extras)]
     attributes = [*adjectives, *extras]
     bullets = [
-        rng.choice(words.phrases.with_ if a in extras else words.phrases.feature).format(attribute=a)
+        rng.choice(_WORDS["phrases"]["with" if a in extras else "feature"]).format(attribute=a)
         for a in sorted(attributes, key=lambda a: (a in hidden, rng.random()))
     ]
-    low, high = category.price
+    low, high = category["price"]
     price = round(rng.triangular(low, high, low + (high - low) * 0.3)) - rng.choice((0.01, 0.05, 0.5))
     options = []
-    for name, values in category.options.items():
+    for name, values in category["options"].items():
         offered = [v for v in values if rng.random() < 0.75]
         if len(offered) >= 2:
             options.append(Option(name=name, values=tuple(offered)))
@@ -94,15 +66,15 @@ def _product(product_id: str, category: _Category, config: SyntheticConfig, rng:
     return Product(
         id=product_id,
         name=title,
-        query=category.type,
-        category=category.levels,
+        query=category["type"],
+        category=category["levels"],
         price=round(price, 2),
-        description=f"{brand} {category.type}. {rng.choice(bullets).capitalize()}.",
+        description=f"{brand} {category['type']}. {rng.choice(bullets).capitalize()}.",
         bullets=tuple(bullets),
-        reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(words.reviews, 2)),
+        reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(_WORDS["reviews"], 2)),
         options=tuple(options),
         attributes=tuple(attributes),
-        instruction=" ".join([*(a for a in wanted if a in adjectives), category.type])
+        instruction=" ".join([*(a for a in wanted if a in adjectives), category["type"]])
         + "".join(f" with {a}" for a in wanted if a in extras),
         instruction_attributes=tuple(wanted),
     )
@@ -113,7 +85,7 @@ def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
 
     The limit is the larger of two of the first four multiples of 10 above the price, as WebShop draws it.
     """
-    phrases = _words().phrases
+    phrases = _WORDS["phrases"]
     for product in catalogue:
         rng = random.Random(f"goals-{config.seed}-{product.id}")
         for number in range(config.goals_per_product):
@@ -122,11 +94,11 @@ def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
             limit = max(rng.sample(range(first, first + 40, 10), 2))
             what = product.instruction or product.query
             for name, value in options:
-                what += " " + rng.choice(phrases.option).format(name=name, value=value)
+                what += " " + rng.choice(phrases["option"]).format(name=name, value=value)
             yield Goal(
                 id=f"{product.id}-{number}",
                 product_id=product.id,
-                instruction=rng.choice(phrases.goal).format(what=what, limit=limit),
+                instruction=rng.choice(phrases["goal"]).format(what=what, limit=limit),
                 attributes=product.instruction_attributes,
                 options=options,
                 price_limit=float(limit),

@@ -5,15 +5,16 @@ another name needs that name allowed. `COMPANIONS` are such names as they are pu
 against the live sites; where a page stays bare, give what is missing as an extra host.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
 SEARCH_ENGINES = frozenset({"Google Search", "Bing Search"})
 """Domains whose tasks lead to any site of the web: they are held to no host."""
+_ADDRESS = re.compile(r"[\d.]+|.*:.*")  # IPv4 or IPv6
 
 
 def allowed_hosts(domain: str, start_url: str, extra: Sequence[str] = ()) -> tuple[str, ...]:
@@ -25,17 +26,9 @@ def allowed_hosts(domain: str, start_url: str, extra: Sequence[str] = ()) -> tup
     if domain in SEARCH_ENGINES:
         return ()
     host = urlsplit(start_url).hostname or ""
-    if _is_address(host):
+    if _ADDRESS.fullmatch(host):
         own: tuple[str, ...] = (f"[{host}]" if ":" in host else host,)
     else:
         host = host.removeprefix("www.")
         own = (host, f"*.{host}", *COMPANIONS.get(host, ()))
     return tuple(dict.fromkeys((*own, *extra)))
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

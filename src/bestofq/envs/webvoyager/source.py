@@ -4,7 +4,6 @@ The published list has 643 tasks, the patched one that the paper uses 590 (Best-
 package.
 """
 
-import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -65,16 +64,11 @@ def _text(path: Path) -> str:
 
 def _entry(line: str, where: str) -> Entry:
     try:
-        data = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where} is not JSON: {error.msg} at character {error.pos}") from error
-    if not isinstance(data, dict):
-        raise DataError(f"{where} is no object with web_name, id, ques and web")
-    try:
-        entry = Entry.model_validate(data)
+        entry = Entry.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
-        raise DataError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        field = ".".join(map(str, first["loc"])) or "the line"
+        raise DataError(f"{where}: {field}: {first['msg']}") from error
     if not is_address(entry.web):
         raise DataError(f"{where}: web is {entry.web!r}: it must be an address with http:// or https://")
     return entry
