@@ -93,7 +93,7 @@ def test_no_module_of_the_library_imports_the_experiments() -> None:
 
 def test_the_wheel_holds_the_library_alone() -> None:
     names = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
-    assert "bestofq/__init__.py" in names
+    assert {"bestofq/__init__.py", *(f"bestofq/{path}" for path in DATA)} <= set(names)
     assert [name for name in names if not name.startswith("bestofq/") or "oracle" in name] == []
 
 

@@ -26,7 +26,7 @@ async def perform(tab: Tab, action: Action) -> None:
         case Write():
             await write(tab, action, action.text)
             if action.enter:
-                await _press(tab, "Enter")
+                await within(tab.limit, "press(Enter)", tab.page.keyboard.press("Enter"))
         case Clear():
             await write(tab, action, "")
         case Submit():
@@ -67,11 +67,7 @@ async def write(tab: Tab, action: Targeted, text: str) -> None:
     if text:
         await within(tab.limit, "insert_text", tab.page.keyboard.insert_text(text))
     elif not field["empty"]:
-        await _press(tab, "Delete")
-
-
-async def _press(tab: Tab, key: str) -> None:
-    await within(tab.limit, f"press({key})", tab.page.keyboard.press(key))
+        await within(tab.limit, "press(Delete)", tab.page.keyboard.press("Delete"))
 
 
 def address(url: str) -> str:

@@ -143,7 +143,9 @@ class Session:
                 page = self.tab.page
                 if page.url.partition("#")[0] in self.tab.posted:
                     raise Impossible("The page answers a form that was sent; to refresh it would send the form again.")
-                await self._navigate("page.reload", page.reload(wait_until="commit", timeout=self._limit))
+                await self._navigate(
+                    "page.reload", page.reload(wait_until="commit", timeout=self.config.navigation * 1000)
+                )
             case _:
                 await perform(self.tab, action)
 
@@ -151,7 +153,7 @@ class Session:
         """Loads a page in the current tab."""
         if not allows(self.hosts, url):
             raise Impossible(refusal(url, self.hosts))
-        loading = self.tab.page.goto(url, wait_until="commit", timeout=self._limit)
+        loading = self.tab.page.goto(url, wait_until="commit", timeout=self.config.navigation * 1000)
         await self._navigate(f"page.goto({url})", loading, url)
 
     async def _begin_at(self, url: str) -> None:
@@ -178,10 +180,6 @@ class Session:
         entry = history["entries"][history["currentIndex"] - 1]["id"]
         await self.tab.send("Page.navigateToHistoryEntry", entryId=entry)
         return True
-
-    @property
-    def _limit(self) -> float:
-        return self.config.navigation * 1000
 
     async def _navigate(self, call: str, navigation: Awaitable[Any], url: str = "") -> None:
         try:

@@ -26,7 +26,7 @@ from bestofq.core.irreversible_words import (
     Command,
     plain,
 )
-from bestofq.core.observation import Element, Observation, Point
+from bestofq.core.observation import Element, Observation
 
 _ACTING = {"button", "link", "menuitem", "clickable"}  # roles whose click does what their name says
 _WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
@@ -60,15 +60,11 @@ def element_of(action: Targeted, observation: Observation) -> Element | None:
     """The element of a mark, or the smallest one under a point; None where there is none, or for words."""
     if action.mark is not None:
         return next((element for element in observation.elements if element.mark == action.mark), None)
-    if action.point is None:
+    if (point := action.point) is None:
         return None
-    under = [element for element in observation.elements if _covers(element, action.point)]
+    boxes = ((element, element.box) for element in observation.elements if element.box is not None)
+    under = [e for e, b in boxes if 0 <= point.x - b.x <= b.width and 0 <= point.y - b.y <= b.height]
     return min(reversed(under), key=lambda e: e.box.width * e.box.height if e.box else 0.0, default=None)
-
-
-def _covers(element: Element, point: Point) -> bool:
-    box = element.box
-    return box is not None and 0 <= point.x - box.x <= box.width and 0 <= point.y - box.y <= box.height
 
 
 def _click(element: Element, observation: Observation) -> str | None:

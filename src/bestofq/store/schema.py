@@ -12,12 +12,7 @@ Status = Literal["running", "finished", "cut", "interrupted"]
 VERSION = 1
 METADATA = MetaData()
 
-FACTS = Table(
-    "facts",
-    METADATA,
-    Column("name", String(40), primary_key=True),
-    Column("value", Text, nullable=False),
-)
+FACTS = Table("facts", METADATA, Column("name", String(40), primary_key=True), Column("value", Text, nullable=False))
 
 RUNS = Table(
     "runs",
@@ -28,18 +23,9 @@ RUNS = Table(
     Column("provenance", Text, nullable=False),  # JSON of Provenance
 )
 
-TASKS = Table(
-    "tasks",
-    METADATA,
-    Column("key", LargeBinary(16), primary_key=True),  # content hash of `body`
-    Column("body", LargeBinary, nullable=False),  # packed Task
-)
-
-PAGES = Table(
-    "pages",
-    METADATA,
-    Column("key", LargeBinary(16), primary_key=True),  # content hash of `body`
-    Column("body", LargeBinary, nullable=False),  # packed Observation
+TASKS, PAGES = (  # packed Tasks and Observations, by the content hash of `body`
+    Table(name, METADATA, Column("key", LargeBinary(16), primary_key=True), Column("body", LargeBinary, nullable=False))
+    for name in ("tasks", "pages")
 )
 
 EPISODES = Table(

@@ -57,11 +57,7 @@ def _product(product_id: str, category: Mapping[str, Any], config: SyntheticConf
     ]
     low, high = category["price"]
     price = round(rng.triangular(low, high, low + (high - low) * 0.3)) - rng.choice((0.01, 0.05, 0.5))
-    options = []
-    for name, values in category["options"].items():
-        offered = [v for v in values if rng.random() < 0.75]
-        if len(offered) >= 2:
-            options.append(Option(name=name, values=tuple(offered)))
+    offered = {n: tuple(v for v in values if rng.random() < 0.75) for n, values in category["options"].items()}
     wanted = rng.sample(attributes, min(len(attributes), rng.choice((1, 2, 2, 3))))
     return Product(
         id=product_id,
@@ -72,7 +68,7 @@ def _product(product_id: str, category: Mapping[str, Any], config: SyntheticConf
         description=f"{brand} {category['type']}. {rng.choice(bullets).capitalize()}.",
         bullets=tuple(bullets),
         reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(_WORDS["reviews"], 2)),
-        options=tuple(options),
+        options=tuple(Option(name=name, values=values) for name, values in offered.items() if len(values) >= 2),
         attributes=tuple(attributes),
         instruction=" ".join([*(a for a in wanted if a in adjectives), category["type"]])
         + "".join(f" with {a}" for a in wanted if a in extras),
