@@ -17,7 +17,7 @@ from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.stats import Attempt, Interval
 from bestofq.reports.table import Column, Row, Table
-from bestofq.store.records import Status
+from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
 Prices = Mapping[Role, tuple[float, float]]

@@ -16,7 +16,8 @@ from pydantic import JsonValue
 from bestofq.core.errors import DataError
 from bestofq.reports.q_functions import BASELINE, QFunctions, suffixes
 from bestofq.store.configuration import AGENTS, SEARCHES
-from bestofq.store.records import EpisodeSummary, RunRecord, Status
+from bestofq.store.records import EpisodeSummary, RunRecord
+from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
 HELD_OUT = ("test", "dev", "train")  # the first of these splits that is there is the table's own
