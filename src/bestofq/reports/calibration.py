@@ -5,7 +5,7 @@ with discount 1 the share of episodes that succeed. It should be the one that Q 
 a bias that Q does not have. The episodes are the agent's own: they tell of its own policy's Q.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,9 @@ import numpy as np
 from bestofq.core.decision import TOLD, Decision, Episode
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin
 from bestofq.reports.scorers import KNOWN, meaning
-from bestofq.reports.stats import Doubles, Interval, Measure, share
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.stats import Doubles, Interval, Measure, share, tallied
+from bestofq.reports.table import Origin, Row, Table, columns
 
 BINS = 10
 FARTHEST = 10  # steps before the last that are told apart
@@ -136,25 +135,22 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, b
     )
 
 
-def calibration_table(rows: Sequence[Calibration], made: dict[str, Origin]) -> Table:
+def calibration_table(rows: Sequence[Calibration], made: Mapping[str, Origin]) -> Table:
     """A row a bin, below them the whole."""
     found = []
     for row in rows:
+        origin = made.get(row.agent)
         for held in row.bins:
-            name = f"{held.low:.1f} to {held.high:.1f}"
-            mean = Measure(value=held.q, interval=held.q_interval)
-            cells = (row.agent, name, held.steps, mean, held.outcome, None, None)
-            found.append(Row(cells=cells, origin=made.get(row.agent)))
-        cells_all = (row.agent, "all", row.steps, None, None, row.ece, row.bias)
-        found.append(Row(cells=cells_all, origin=made.get(row.agent)))
+            name, mean = f"{held.low:.1f} to {held.high:.1f}", Measure(value=held.q, interval=held.q_interval)
+            found.append(Row(cells=(row.agent, name, held.steps, mean, held.outcome, None, None), origin=origin))
+        found.append(Row(cells=(row.agent, "all", row.steps, None, None, row.ece, row.bias), origin=origin))
     discounts = sorted({row.discount for row in rows})
     trained = {row.agent: made[row.agent].discounts if row.agent in made else () for row in rows}
     notes = [_assumed(row, trained[row.agent]) for row in rows if set(trained[row.agent]) != {row.discount}]
-    names = ("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias")
     return Table(
         name="calibration",
         title="Calibration of Q",
-        columns=tuple(Column(name=name, digits=3) for name in names),
+        columns=columns("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias", digits=3),
         rows=tuple(found),
         notes=(
             "Q of the action that was taken against discount^(steps left) · success, discount "
@@ -165,12 +161,12 @@ def calibration_table(rows: Sequence[Calibration], made: dict[str, Origin]) -> T
     )
 
 
-def distance_table(rows: Iterable[Calibration], made: dict[str, Origin]) -> Table:
+def distance_table(rows: Iterable[Calibration], made: Mapping[str, Origin]) -> Table:
     """A row a distance from the last step."""
     return Table(
         name="q-by-step-from-the-end",
         title="Q by step from the end",
-        columns=tuple(Column(name=n, digits=3) for n in ("agent", "steps left", "steps", "succeeded", "failed")),
+        columns=columns("agent", "steps left", "steps", "succeeded", "failed", digits=3),
         rows=tuple(
             Row(cells=(row.agent, at.left, at.steps, at.succeeded, at.failed), origin=made.get(row.agent))
             for row in rows
@@ -197,17 +193,8 @@ def _valued(decision: Decision) -> bool:
 def _distances(steps: Sequence[Valued]) -> Iterable[Distance]:
     for left in range(min(FARTHEST, max((step.left for step in steps), default=-1)) + 1):
         here = [step for step in steps if step.left == left]
-        yield Distance(
-            left=left,
-            steps=len(here),
-            succeeded=_mean_q([step for step in here if step.success]),
-            failed=_mean_q([step for step in here if not step.success]),
+        succeeded, failed = (
+            stats.ratio(tallied((step.task, step.q, 1) for step in here if step.success == won))
+            for won in (True, False)
         )
-
-
-def _mean_q(steps: Iterable[Valued]) -> Measure:
-    tally: dict[Hashable, tuple[float, float]] = {}
-    for step in steps:
-        total, number = tally.get(step.task, (0.0, 0.0))
-        tally[step.task] = (total + step.q, number + 1)
-    return stats.ratio(tally)
+        yield Distance(left=left, steps=len(here), succeeded=succeeded, failed=failed)

@@ -14,12 +14,12 @@ from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.observation import Observation
-from bestofq.reports import origin
 from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.asked import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
@@ -89,7 +89,7 @@ def _results(request: Request) -> Response:
             report = gather(store, replace(selection, baseline=baseline), options)
         except DataError as error:
             raise HTTPException(404, f"There are no results yet: {error}.") from error
-    context = {"report": report, "run": run, "origin_columns": origin.COLUMNS, "replayed": request.app.state.replayed}
+    context = {"report": report, "run": run, "origin_columns": ORIGIN_COLUMNS, "replayed": request.app.state.replayed}
     return page(request, "results.jinja", context)
 
 

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from bestofq.core.actions import Targeted
 from bestofq.core.observation import Observation
 from bestofq.reports.charts import values_svg
-from bestofq.reports.costs import Spent
+from bestofq.reports.spending import Spent
 from bestofq.reports.svg import inline
 from bestofq.reports.values import ValuePath, valued_steps
 from bestofq.store.catalogue import Head, Place
@@ -142,7 +142,6 @@ def chart(view: EpisodeView) -> Markup | None:
         run=summary.run,
         agent=summary.agent,
         task=summary.key.task,
-        goal=view.head.task.goal,
         outcome=summary.outcome or summary.status,
         steps=valued_steps(decisions),
     )

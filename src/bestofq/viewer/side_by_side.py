@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from starlette.exceptions import HTTPException
 
 from bestofq.core.actions import Action, identity
-from bestofq.reports.costs import Spent
+from bestofq.reports.spending import Spent
 from bestofq.store.catalogue import Head
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary, StepSummary

@@ -9,8 +9,8 @@ from bestofq.core.actions import Targeted, action_text, identity
 from bestofq.core.decision import Candidate, Decision, Usage
 from bestofq.core.observation import Box, Observation
 from bestofq.core.tree import SearchTree
-from bestofq.reports.costs import Spent
 from bestofq.reports.scorers import FEEDBACK, SCORE, Q, meaning
+from bestofq.reports.spending import Spent
 
 _MARK = re.compile(r"(\[\d+\])")
 _SLACK = 0.25  # by which a learned Q may miss the range of what it estimates
