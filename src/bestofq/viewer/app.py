@@ -48,7 +48,15 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     """The pages; with a report they are about what it read alone, and of its episodes so many are written as files."""
     app = Starlette(
         routes=[
-            *(Route(path, answer) for path, answer in _PAGES.items()),
+            Route("/", _runs),
+            Route(RESULTS, _results),
+            Route("/run", _run),
+            Route("/episodes", _episodes),
+            Route("/task", _task),
+            Route("/episode/{id}", _episode),
+            Route("/compare", _compare),
+            Route("/trees", _trees),
+            Route("/tree", _tree),
             Route("/screenshots/{name}", _screenshot),
             Route("/assets/{hash}/{name}", _asset),
         ],
@@ -59,13 +67,6 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     app.state.report = report
     app.state.replayed = replayed
     return app
-
-
-def handler(path: str) -> tuple[Callable[[Request], Response], dict[str, str]]:
-    """What answers this path, and what it is given."""
-    if path.startswith("/episode/"):
-        return _episode, {"id": path.rpartition("/")[2]}
-    return _PAGES[path], {}
 
 
 def _store(request: Request) -> Store:
@@ -150,10 +151,9 @@ def _task(request: Request) -> Response:
 
 
 def _episode(request: Request) -> Response:
-    view = episode_view(_store(request), request.path_params["id"], text(request, "step"), wanted(request))
-    if view is None:
-        raise HTTPException(404, f"There is no episode {request.path_params['id']!r} in this store.")
-    return page(request, "episode.jinja", {"view": view, "picture": _pictures(_store(request))})
+    store = _store(request)
+    view = episode_view(store, request.path_params["id"], text(request, "step"), wanted(request))
+    return page(request, "episode.jinja", {"view": view, "picture": _pictures(store)})
 
 
 def _compare(request: Request) -> Response:
@@ -197,19 +197,6 @@ def _asset(request: Request) -> Response:
     if found is None or request.path_params["hash"] != ASSETS_HASH:
         raise HTTPException(404, "The viewer has no such file.")
     return Response(found[0], headers=_FOREVER, media_type=found[1])
-
-
-_PAGES: Mapping[str, Callable[[Request], Response]] = {
-    "/": _runs,
-    RESULTS: _results,
-    "/run": _run,
-    "/episodes": _episodes,
-    "/task": _task,
-    "/episode/{id}": _episode,
-    "/compare": _compare,
-    "/trees": _trees,
-    "/tree": _tree,
-}
 
 
 def _pictures(store: Store) -> Callable[[Observation], str | None]:
