@@ -10,8 +10,7 @@ from rich.console import Console
 
 from bestofq.core.decision import Outcome, Step, Usage
 from bestofq.core.errors import DataError
-from bestofq.reports.costs import Costs, agent_costs, cost_table
-from bestofq.reports.figures import pareto_front, pareto_svg
+from bestofq.reports.costs import Costs, agent_costs, cost_table, pareto_front, pareto_svg
 from bestofq.reports.rows import Selection
 from bestofq.store.store import Store
 

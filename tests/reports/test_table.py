@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
-from bestofq.reports.table import Column, Row, Table, write_tables
+from bestofq.reports.table import Column, Origin, Row, Table, write_tables
 
 MADE = Origin(
     runs=("eval",),

@@ -91,38 +91,40 @@ def are_values(steps: Sequence[Valued]) -> bool:
     return bool(low > -0.5 and high < 1.5)
 
 
-def binned(steps: Iterable[Valued], bins: int = BINS) -> dict[Hashable, Doubles]:
-    """By task [bins * 3]: of each bin the steps, the sum of their Q and of their outcomes."""
+def binned(steps: Iterable[Valued]) -> dict[Hashable, Doubles]:
+    """By task [BINS * 3]: of each bin the steps, the sum of their Q and of their outcomes."""
     found: dict[Hashable, Doubles] = {}
     for step in steps:
-        at = min(max(int(step.q * bins), 0), bins - 1)
-        found.setdefault(step.task, np.zeros(bins * 3))[3 * at : 3 * at + 3] += (1, step.q, step.outcome)
+        at = min(max(int(step.q * BINS), 0), BINS - 1)
+        found.setdefault(step.task, np.zeros(BINS * 3))[3 * at : 3 * at + 3] += (1, step.q, step.outcome)
     return found
 
 
 def ece(sums: Doubles) -> Doubles:
-    """[B] of `binned` counts added up [B, bins * 3]: the mean gap of Q and outcome over bins, weighted by steps."""
-    parts = sums.reshape(len(sums), -1, 3)
+    """[B] of `binned` counts added up [B, BINS * 3]: the mean gap of Q and outcome over bins, weighted by steps."""
+    parts = sums.reshape(len(sums), BINS, 3)
     return share(np.abs(parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
 
 
-def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, bins: int = BINS) -> Calibration:
-    """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
-    flat = np.array(list(binned(steps, bins).values())).reshape(-1, bins * 3)
-    counts = flat.reshape(-1, bins, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
+def bias(sums: Doubles) -> Doubles:
+    """[B] of the same: mean Q − mean outcome."""
+    parts = sums.reshape(len(sums), BINS, 3)
+    return share((parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
 
-    def bias(sums: Doubles) -> Doubles:  # [B, bins * 3] -> [B]
-        parts = sums.reshape(len(sums), bins, 3)
-        return share((parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
+
+def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -> Calibration:
+    """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
+    flat = np.array(list(binned(steps).values())).reshape(-1, BINS * 3)
+    counts = flat.reshape(-1, BINS, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
 
     found = []
-    for at in range(bins):
+    for at in range(BINS):
         held = counts[:, at]
         if number := int(held[:, 0].sum()):
             outcome = stats.ratio({row: (one[2], one[0]) for row, one in enumerate(held) if one[0]}, span=stats.UNIT)
             mean = stats.ratio({row: (one[1], one[0]) for row, one in enumerate(held) if one[0]})
             q = float(held[:, 1].sum() / number)
-            low, high = at / bins, (at + 1) / bins
+            low, high = at / BINS, (at + 1) / BINS
             found.append(Bin(low=low, high=high, steps=number, q=q, q_interval=mean.interval, outcome=outcome))
     return Calibration(
         agent=agent,

@@ -5,7 +5,7 @@ counted, so that a flaky endpoint shows in the price of a task. The Q-function c
 is not known makes each sum it is part of unknown: the known part is shown as `≥`, and never stands for the whole.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
@@ -75,40 +75,34 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
 
     Agents without a finished episode are left out. DataError when that leaves none, or a run is not in the store.
     """
-    suite, split, agents = selection.suite, selection.split, selection.agents
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
-        ended: Counter[str] = Counter()  # by agent
-        told: dict[str, list[Attempt]] = {}
-        lost: Counter[str] = Counter()
-        decisions: dict[str, dict[Role, Spent]] = {}
+        counts = Counter[tuple[str, Status]]()  # by agent and status
+        told: dict[str, list[Attempt]] = defaultdict(list)
+        spent: dict[str, dict[Role, Spent]] = defaultdict(dict)
         for status in _PAID:
-            for episode in store.episodes(run=run, suite=suite, split=split, status=status):
-                if status == "finished":
-                    ended[episode.agent] += 1
-                    tried = told.setdefault(episode.agent, [])
-                    if episode.verdict.outcome in TOLD:
-                        task = (episode.task.suite, episode.task.id)
-                        won = episode.verdict.outcome == "success"
-                        tried.append(Attempt(task, len(tried), won, len(episode.steps)))
-                else:
-                    lost[episode.agent] += 1
-                spent = decisions.setdefault(episode.agent, {})
+            for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
+                agent, tried, roles = episode.agent, told[episode.agent], spent[episode.agent]
+                counts[agent, status] += 1
+                if status == "finished" and episode.verdict.outcome in TOLD:
+                    task, won = (episode.task.suite, episode.task.id), episode.verdict.outcome == "success"
+                    tried.append(Attempt(task, len(tried), won, len(episode.steps)))
                 for used in episode.usage:
-                    spent[used.role] = spent.get(used.role, Spent()) + Spent.of(used, prices)
+                    roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used, prices)
+        ended = [agent for agent, status in counts if status == "finished"]
         rows += [
             AgentCost(
                 run=run,
                 agent=agent,
-                tasks=ended[agent],
+                tasks=counts[agent, "finished"],
                 successes=sum(attempt.success for attempt in told[agent]),
-                lost=lost[agent],
-                roles={role: decisions[agent][role] for role in get_args(Role) if role in decisions[agent]},
-                untold=ended[agent] - len(told[agent]),
+                lost=counts[agent, "cut"] + counts[agent, "interrupted"],
+                roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
+                untold=counts[agent, "finished"] - len(told[agent]),
                 success=stats.success_rate(told[agent]).mean if told[agent] else None,
                 interval=stats.success_interval(told[agent]) if told[agent] else None,
             )
-            for agent in agents or ended
+            for agent in selection.agents or ended
             if agent in ended
         ]
     if not rows:

@@ -19,7 +19,7 @@ from bestofq.reports.outcomes import (
     outcomes_of,
 )
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, grouped
 from bestofq.reports.table import Origin, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -128,34 +128,17 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
 
         done = here(finished)
         cuts = never_finished(here(cut), done)
-        against = attempts_of(e for e in done if e.agent == baseline)
-        cells = tuple(
-            _cell([e for e in done if e.agent == name], cuts[name], () if name == baseline else against)
-            for name in names
-        )
-        tasks = len({e.key[:2] for e in done if e.agent in names})
-        return DomainRow(domain=ALL if domain is None else domain, tasks=tasks, cells=cells)
+        by_agent = grouped(done, lambda episode: episode.agent)
+        against = attempts_of(by_agent.get(baseline or "", ()))
+        cells = (_cell(by_agent.get(name, ()), cuts[name], () if name == baseline else against) for name in names)
+        tasks = {e.key[:2] for e in done if e.agent in names}
+        return DomainRow(domain=ALL if domain is None else domain, tasks=len(tasks), cells=tuple(cells))
 
     domains = sorted({by(e.key.task) for e in finished if e.agent in names})
     judging = next(iter(merge_usage(used for e in finished if e.agent in names for used in e.judging)), None)
     found = tuple(row(domain) for domain in (*domains, None))
     apart = any(map(rows.part_of, names))
     return Domains(agents=names, rows=found, judging=judging, baseline=baseline, apart=apart)
-
-
-def _total(usages: Sequence[Usage]) -> Usage | None:
-    """Their sum; its price is unknown as soon as one of theirs is."""
-    if not usages:
-        return None
-    prices = [used.usd for used in usages if used.usd is not None]
-    return Usage(
-        role="judge",
-        tokens_in=sum(used.tokens_in for used in usages),
-        tokens_out=sum(used.tokens_out for used in usages),
-        calls=sum(used.calls for used in usages),
-        seconds=sum(used.seconds for used in usages),
-        usd=sum(prices) if len(prices) == len(usages) else None,
-    )
 
 
 def _cell(episodes: Sequence[EpisodeSummary], cut: int, against: Sequence[Attempt]) -> DomainCell:

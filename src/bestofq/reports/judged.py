@@ -59,7 +59,6 @@ def corrected(
     *,
     baseline: Sequence[Attempt] = (),
     resamples: int = stats.RESAMPLES,
-    seed: int = 0,
 ) -> Corrected:
     """Success of judged attempts, corrected. Both samples are drawn again, each over its own tasks; the difference to
     `baseline`, judged by the same judge, is paired by task.
@@ -77,7 +76,7 @@ def corrected(
             f"judge {error.judge} is no better than chance (sensitivity {float(whole_se):.2f}, specificity "
             f"{float(whole_sp):.2f}): no success rate can be had from its verdicts"
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     says = stats.resampled(said[:, None], resamples, rng)[:, 0] / len(said)  # [B]
     own_se, own_sp = rates(table)  # [J] each
     drawn_se, drawn_sp = rates(stats.resampled(table, resamples, rng))  # [B] each

@@ -23,11 +23,10 @@ from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.asked import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
-from bestofq.viewer.episodes import episode_view
+from bestofq.viewer.episodes import episode_view, side_by_side
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.runs import run_lines
-from bestofq.viewer.side_by_side import side_by_side
 from bestofq.viewer.steps import spent_by_role
 from bestofq.viewer.trees import branches
 
