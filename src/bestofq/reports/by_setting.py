@@ -4,7 +4,7 @@ Best-of-Q's Table 3 (by store, one a picker, and `model`), Table 4 (by `N` and b
 Tables 10 to 12 (by run or store) and Agent Q's Figs. 3 and 6 (by `agent`, one store an approach) are this table.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -168,21 +168,19 @@ def grid_table(rows: Sequence[SettingRow], down: str, across: str) -> Table:
         raise InputError(f"a grid is of two settings: rows of {len(rows[0].values)} are given")
     cells: dict[tuple[str, ...], SettingRow] = {row.values: row for row in rows}
     heads = list(dict.fromkeys(row.values[1] for row in rows))
+    numbers: dict[str, Callable[[SettingRow], Measure | Difference | None]] = {
+        "success %": lambda row: _measure(row.success, row.interval),
+        "steps for success": lambda row: _measure(row.steps_for_success, row.steps_interval),
+        "difference %": lambda row: row.difference,
+    }
     found = []
     for value in dict.fromkeys(row.values[0] for row in rows):
         here = [cells.get((value, head)) for head in heads]
         origin = together([row.origin for row in here if row])
-        for name, percent, signed, shown in (
-            ("success %", True, False, [row and _measure(row.success, row.interval) for row in here]),
-            (
-                "steps for success",
-                False,
-                False,
-                [row and _measure(row.steps_for_success, row.steps_interval) for row in here],
-            ),
-            ("difference %", True, True, [row and row.difference for row in here]),
-        ):
+        for name, number in numbers.items():
+            shown = [row and number(row) for row in here]
             if any(cell is not None for cell in shown):
+                percent, signed = name.endswith(" %"), name.startswith("difference")
                 found.append(Row(cells=(value, name, *shown), percent=percent, signed=signed, origin=origin))
     return Table(
         name=f"grid-{in_file_name(down)}-{in_file_name(across)}",
@@ -206,11 +204,7 @@ def in_file_name(key: str) -> str:
 
 def _attempts(played: Sequence[Played]) -> list[Attempt]:
     """As statistics need them, runs of two stores apart."""
-    return [
-        attempt._replace(run=(name, attempt.run))
-        for name in dict.fromkeys(one.store for one in played)
-        for attempt in attempts_of(one.episode for one in played if one.store == name)
-    ]
+    return [a._replace(run=(one.store, a.run)) for one in played for a in attempts_of([one.episode])]
 
 
 def _words(value: JsonValue) -> str:

@@ -19,17 +19,12 @@ from bestofq.reports.behaviour import SHARES, habits
 from bestofq.reports.calibration import Valued, binned, ece
 from bestofq.reports.recall import rated_tallies
 from bestofq.reports.reliability import pass_tally, variance_tally
-from bestofq.reports.spending import ALL, Prices, spent_by_task
+from bestofq.reports.spending import ALL, HEADS, Prices, spent_by_task
 from bestofq.reports.stats import Attempt, Counts, Difference, Doubles, Span, Tally
 from bestofq.reports.table import Origin, Row, Table, columns
 
 _RATED = (("recall", "candidate recall"), ("regret", "ranker's regret"))
 _HABITS = (("repeated", "same step again"), ("returned", "page again"), ("looping", "episodes in a loop"))
-_SPENT = (
-    *(("tokens", "tokens / task"), ("seconds", "seconds / task"), ("usd", "USD / task")),
-    *(("tokens_per_success", "tokens / success"), ("seconds_per_success", "seconds / success")),
-    ("usd_per_success", "USD / success"),
-)
 
 
 class Compared(NamedTuple):
@@ -92,7 +87,9 @@ def compared(
         span = stats.SIGNED if name in SHARES else None
         found.append(_ratios(head, {agent: tallies[name] for agent, tallies in did.items()}, span))
     spent = {agent: spent_by_task(episodes, agent, prices=prices).get(ALL, {}) for agent in agents}
-    found += [_ratios(head, {agent: tallies.get(name) for agent, tallies in spent.items()}) for name, head in _SPENT]
+    found += [
+        _ratios(head, {agent: tallies.get(name) for agent, tallies in spent.items()}) for name, head in HEADS.items()
+    ]
     return found
 
 

@@ -79,7 +79,15 @@ class Spending(Noun):
     usd_per_success: Measure
 
 
-_AMOUNTS = ("tokens", "seconds", "usd")
+HEADS = {
+    "tokens": "tokens / task",
+    "seconds": "seconds / task",
+    "usd": "USD / task",
+    "tokens_per_success": "tokens / success",
+    "seconds_per_success": "seconds / success",
+    "usd_per_success": "USD / success",
+}
+"""`Spending`'s measures, as tables call them."""
 
 
 def spending(episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None) -> list[Spending]:
@@ -111,26 +119,19 @@ def spent_by_task(
                     spent = used.setdefault(role, {})
                     spent[task] = spent.get(task, Spent()) + Spent.of(usage, prices)
 
-    def tally(role: str, name: str, *, per_success: bool) -> Tally | None:
-        if name == "usd" and any(spent.unpriced for spent in used[role].values()):
+    def tally(role: str, name: str) -> Tally | None:
+        amount, _, per_success = name.partition("_per_")
+        if amount == "usd" and any(spent.unpriced for spent in used[role].values()):
             return None
         wholes = tallied((task, 0, won if per_success else 1) for task, won in done)
-        return {task: (getattr(used[role].get(task, Spent()), name), whole) for task, (_, whole) in wholes.items()}
+        return {task: (getattr(used[role].get(task, Spent()), amount), whole) for task, (_, whole) in wholes.items()}
 
-    return {
-        role: {
-            name + suffix: tally(role, name, per_success=bool(suffix))
-            for suffix in ("", "_per_success")
-            for name in _AMOUNTS
-        }
-        for role in (*get_args(Role), ALL)
-        if role in used
-    }
+    roles = (role for role in (*get_args(Role), ALL) if role in used)
+    return {role: {name: tally(role, name) for name in HEADS} for role in roles}
 
 
 def spending_table(rows: Iterable[Spending], made: Mapping[str, Origin]) -> Table:
     """A row an agent and role."""
-    names = [name + suffix for suffix in ("", "_per_success") for name in _AMOUNTS]
     return Table(
         name="spending",
         title="Tokens, seconds and USD by role",
@@ -138,13 +139,12 @@ def spending_table(rows: Iterable[Spending], made: Mapping[str, Origin]) -> Tabl
             *columns("agent", "role"),
             *(
                 column
-                for per in ("task", "success")
-                for name, digits in (("tokens", 0), ("seconds", 2), ("USD", 5))
-                for column in columns(f"{name} / {per}", digits=digits)
+                for head, n in zip(HEADS.values(), 2 * (0, 2, 5), strict=True)
+                for column in columns(head, digits=n)
             ),
         ),
         rows=tuple(
-            Row(cells=(row.agent, row.role, *(getattr(row, name) for name in names)), origin=made.get(row.agent))
+            Row(cells=(row.agent, row.role, *(getattr(row, name) for name in HEADS)), origin=made.get(row.agent))
             for row in rows
         ),
         notes=(

@@ -141,19 +141,20 @@ class Table(Noun):
 
     def to_csv(self) -> str:
         """Unrounded, shares in [0, 1]; a measure takes three columns, its value and its bounds."""
-        parts = [_parts(row.cells[i] for row in self.rows) for i in range(len(self.columns))]
+        rows = [[_parts(cell) for cell in row.cells] for row in self.rows]
+        wide = [
+            (i, part)
+            for i in range(len(self.columns))
+            for part in ("", "low", "high", "error")
+            if not part or any(part in row[i] for row in rows)
+        ]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        heads = [
-            column.name + (f" {part}" if part else "")
-            for column, names in zip(self.columns, parts, strict=True)
-            for part in names
-        ]
+        heads = [f"{self.columns[i].name} {part}".rstrip() for i, part in wide]
         writer.writerow([*heads, *ORIGIN_COLUMNS])
-        for row in self.rows:
-            cells = [v for cell, names in zip(row.cells, parts, strict=True) for v in _values(cell, len(names))]
+        for row, parts in zip(self.rows, rows, strict=True):
             made = row.origin.cells() if row.origin else [""] * len(ORIGIN_COLUMNS)
-            writer.writerow([*(_unformula(v) for v in cells), *map(_unformula, made)])
+            writer.writerow(map(_unformula, [*(parts[i].get(part) for i, part in wide), *made]))
         return out.getvalue()
 
     def to_latex(self) -> str:
@@ -282,27 +283,17 @@ def _text(cell: Cell, column: Column, row: Row) -> str:
     raise TypeError(cell)
 
 
-def _parts(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """What a column's cells fall into."""
-    held = list(cells)
-    kinds = {type(cell) for cell in held}
-    if any(isinstance(cell, Measure) and cell.error is not None for cell in held):
-        return ("", "low", "high", "error")
-    return ("", "low", "high") if kinds & {Measure, Difference} else ("", "error") if Estimate in kinds else ("",)
-
-
-def _values(cell: Cell, parts: int) -> list[object]:
+def _parts(cell: Cell) -> dict[str, object]:
+    """What a cell falls into, by the word behind its column's head."""
     match cell:
         case Measure(value=value, interval=bounds, error=error):
-            found: list[object] = [value, *((None, None) if bounds is None else (bounds.low, bounds.high))]
-            found += [error] if parts == 4 else []
+            error_part = {} if error is None else {"error": error}
+            return {"": value, "low": bounds and bounds.low, "high": bounds and bounds.high, **error_part}
         case Difference(mean=mean, low=low, high=high):
-            found = [mean, low, high]
+            return {"": mean, "low": low, "high": high}
         case Estimate(mean=mean, error=error):
-            found = [mean, error]
-        case _:
-            found = [cell]
-    return [*found, *[None] * (parts - len(found))]
+            return {"": mean, "error": error}
+    return {"": cell}
 
 
 def _unformula(value: object) -> object:

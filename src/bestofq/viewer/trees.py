@@ -112,7 +112,7 @@ def _bars(tree: SearchTree, node: int, alpha: float, siblings: int) -> tuple[Bar
     visits = tree.visits[node]
     tried = visits > 0
     return (
-        Bar(name="N", words=str(visits), share=visits / max(1, siblings), about="rollouts through it"),
+        Bar.visits(visits, siblings, "N"),
         Bar.of("Q̃", tree.value[node] if tried else None, UNIT, "mean outcome of the rollouts through it (Eq. 8)"),
         Bar.of("Q̂", tree.prior[node], UNIT, FED),
         Bar.of("Q", blended(tree, node, alpha) if tried else None, UNIT, f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"),
