@@ -10,7 +10,7 @@ what was not written is no link.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from html import unescape
@@ -74,21 +74,16 @@ class _Export:
         self._store = store
         self._folder = folder
         self._episodes = episodes
+        self._found = [RESULTS]
         self._trees = {unescape(tree_address(tree)) for tree in found.trees}
         self._app = application(store, name=title, report=found, replayed=len(episodes))
 
     def write(self) -> None:
-        waiting, seen = [RESULTS], {RESULTS}
-        while waiting:
-            address = waiting.pop()
+        for address in self._found:  # which grows
             file = self._folder / _file(address)
             file.parent.mkdir(exist_ok=True)
             text = self._get(address).decode()
             file.write_text(_LINK.sub(partial(self._link, file.parent), text), encoding="utf-8")
-            for link in self._onward(text):
-                if link not in seen:
-                    seen.add(link)
-                    waiting.append(link)
 
     def _get(self, address: str) -> bytes:
         parts = urlsplit(address)
@@ -107,11 +102,6 @@ class _Export:
         response: Response = route.endpoint(Request({**scope, **given}))
         return bytes(response.body)
 
-    def _onward(self, text: str) -> Iterator[str]:
-        for found in _LINK.finditer(text):
-            if found[1] == "href" and (kept := self._kept(unescape(found[2]))) is not None:
-                yield kept
-
     def _link(self, here: Path, link: re.Match[str]) -> str:
         """The attribute as it is in a file; nothing where what it leads to is not written."""
         address, up = unescape(link[2]), "" if here == self._folder else "../"
@@ -121,7 +111,11 @@ class _Export:
         if path.startswith("/screenshots/"):
             return self._picture(link[1], path.rpartition("/")[2], up)
         kept = self._kept(address) if link[1] == "href" else None
-        return "" if kept is None else f' href="{up}{_file(kept)}"'
+        if kept is None:
+            return ""
+        if kept not in self._found:
+            self._found.append(kept)
+        return f' href="{up}{_file(kept)}"'
 
     def _picture(self, attribute: str, name: str, up: str) -> str:
         file = self._store.screenshots.named(name)
