@@ -125,7 +125,8 @@ def bars_svg(
     for number, (name, value, interval) in enumerate(shown):
         y = top + pitch * number
         parts += [text(left - 12, y + 15, shortened(name, letters), "end name"), bar(left, y, wide, 20, "track")]
-        parts.append(bar(left, y, wide * value, 20, "bar plain" if name == baseline else "bar"))
+        end = left + wide * value
+        parts.append(bar(left, y, end - left, 20, "bar plain" if name == baseline else "bar"))
         if interval is not None:
             low, high = left + wide * interval.low, left + wide * interval.high
             parts.append(line(low, y + 10, high, y + 10, "whisker"))
