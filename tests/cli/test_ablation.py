@@ -203,6 +203,13 @@ def test_dev_tasks_need_an_oracle_which_the_library_has_not(tmp_path: Path, stor
         run(file, tmp_path / "out")
 
 
+@pytest.mark.parametrize("file", sorted(EXPERIMENTS.glob("*/study.toml")), ids=lambda file: file.parent.name)
+def test_a_dry_run_names_the_arms(file: Path) -> None:
+    done = CliRunner().invoke(app, ["ablation", str(file), "--dry-run"], catch_exceptions=False)
+    asked, _ = read_ablation(file)
+    assert all(arm.name in done.output for arm in asked.arm)
+
+
 def test_a_seed_is_given_once(tmp_path: Path, stored: Path) -> None:
     file = write(tmp_path, stored, BASE, head=HEAD.replace("[0, 1]", "[1, 1]"))
     with pytest.raises(ConfigError, match=r"a seed comes twice in \[1, 1\]"):

@@ -93,6 +93,7 @@ def test_a_dry_run_makes_nothing(tmp_path: Path) -> None:
         ["eval", "booking", "--agents", "prompting,random", "--tasks", "7", "--runs", "2"],
         ["collect", "--tasks", "30", "--repeats", "2"],
         ["improve", "--tasks", "30", "--set", "cycles=1"],
+        ["agent-q", "booking", "--rounds", "2", "--model", "pocket-agentq", "--set", "model.dialect=composite"],
         ["search", "booking", "--tasks", "5", "--model", "pocket-agentq", "--set", "model.dialect=composite"],
     ):
         done = CliRunner().invoke(app, [*words, "--store", str(folder), "--dry-run"], catch_exceptions=False)

@@ -90,6 +90,9 @@ async def test_a_judge_against_the_shop(tmp_path: Path) -> None:
             "qwen2.5-vl-7b",
             "--base-url",
         )
+        code, said = await bestofq(*command, server.base_url, "--against-env", "--dry-run")
+        assert (code, server.requests) == (0, []), said
+        assert f"would judge {ended} episodes of shop" in said
         code, said = await bestofq(*command, server.base_url, "--against-env", "--out", str(out))
         assert code == 0, said
         calls = server.seen["ok"]

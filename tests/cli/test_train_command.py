@@ -18,6 +18,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
+from bestofq.core.errors import DataError
 from bestofq.learning.checkpoint import CARD, load_networks, read_card
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import TRAINING
@@ -88,6 +89,21 @@ def killed(folder: Path, arguments: Arguments) -> Path:
             process.communicate()
         assert not (out / CARD).exists()
     return out
+
+
+def test_a_dry_run_trains_nothing(folder: Path, arguments: Arguments) -> None:
+    said = alone([*arguments("dry"), "--dry-run"])
+    assert "learn from 4 episodes of seed" in said
+    assert not (folder / "dry").exists()
+
+
+def test_a_mistyped_store_is_refused_and_not_made(folder: Path, arguments: Arguments) -> None:
+    mistyped = folder / "stroe"
+    for more in ([], ["--dry-run"]):
+        done = CliRunner().invoke(app, [*arguments("none"), "--store", str(mistyped), *more])
+        assert isinstance(done.exception, DataError)
+        assert str(mistyped) in str(done.exception)
+    assert not mistyped.exists()
 
 
 def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path, arguments: Arguments) -> None:
