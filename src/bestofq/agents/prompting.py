@@ -19,6 +19,7 @@ from bestofq.core.picture import Picture
 HISTORY = 8  # past actions shown, the last ones
 LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
 CHAT = ("candidates_system", "candidates_user", "picker_system", "localizer")  # what a chat endpoint reads
+SCREENSHOTS = 15  # a judge is shown: `max_attached_imgs` in the run_eval.sh of WebVoyager
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
 GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
 TASKS = ("tasks_system", "tasks_user")  # what a writer of tasks reads

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bestofq.agents.dialects.json import By
-from bestofq.agents.judges.chat import SCREENSHOTS
-from bestofq.core.embedding import Context, Pooling
+from bestofq.agents.prompting import SCREENSHOTS
+from bestofq.core.embedding import PIXELS, PIXELS_LEAST, Context, Pooling
 from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 from bestofq.envs.suites import AnySuiteSettings
@@ -15,7 +15,6 @@ from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.tuning import DPOConfig, RFTConfig
 from bestofq.models.chat import ChatConfig
-from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 from bestofq.search.config import SearchConfig
 
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]

@@ -11,12 +11,11 @@ from rich.console import Console
 
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.config import config_of
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.embedding import PIXELS, PIXELS_LEAST, EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_load import load_embedder
-from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 
 console = Console()
 
@@ -37,7 +36,11 @@ def embed(
     if not check_:
         raise ConfigError("an endpoint's embeddings are used only once they were compared: give --check")
     config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
-    mine = load_embedder(local or model, device=device, prompt=prompt_hash(), pixels=pixels, pixels_least=pixels_least)
+    mine = load_embedder(
+        local or model,
+        EmbedConfig(prompt=prompt_hash(), pixels=pixels, pixels_least=pixels_least),
+        device=device,
+    )
     endpoint = PoolingEndpoint(config)
     try:
         agreement = check(endpoint, mine, probes(pictures=mine.spec.pixels > 0))

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bestofq.agents.judges.chat import SCREENSHOTS, ChatJudge
+from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.prompting import SCREENSHOTS
 from bestofq.cli.choices import day_of
 from bestofq.cli.config import load_config
 from bestofq.cli.spending import spending

@@ -90,6 +90,14 @@ class Prepares(Protocol):
     async def prepare(self, state: State) -> tuple[Usage, ...]: ...
 
 
+class Picker(Protocol):
+    """Names the best of two or more candidates."""
+
+    async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
+        """Its index, None where what it named is none of them (`Usage.unusable` counts that), and what it used."""
+        ...
+
+
 class Selector(Protocol):
     """Picks an index from scores [N]."""
 

@@ -13,8 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from bestofq.build.agents import dialect_of, make_proposer
-from bestofq.build.context import OpenSuite, RunContext
+from bestofq.build.context import RunContext
 from bestofq.build.models import Models
+from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ConfigError, DataError, InfraError, InputError

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from bestofq.agents.json_replies import json_of
 from bestofq.agents.prompting import history_lines, picture_unit, render
-from bestofq.agents.structured_output import json_of
 from bestofq.core.actions import ACTION, Action, Targeted, action_text
 from bestofq.core.decision import Candidate, State, distinct
 from bestofq.core.errors import ReplyError

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bestofq.agents.prompting import JUDGE, judge_system, judge_user, prompt_hash
-from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
+from bestofq.agents.json_replies import json_of
+from bestofq.agents.prompting import JUDGE, SCREENSHOTS, judge_system, judge_user, prompt_hash
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.actions import Answer, AskUser
 from bestofq.core.decision import TOLD, Episode, Outcome, Verdict
 from bestofq.core.errors import ReplyError
@@ -15,7 +16,6 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 
-SCREENSHOTS = 15  # `max_attached_imgs` in the run_eval.sh of WebVoyager
 SHORTEST = 500  # characters of a page below which a judge is not asked
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",

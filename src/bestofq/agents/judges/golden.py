@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bestofq.agents.json_replies import json_of
 from bestofq.agents.prompting import GOLDEN, golden_system, golden_user, prompt_hash
-from bestofq.agents.structured_output import ask, json_of, only
+from bestofq.agents.structured_output import ask, only
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bestofq.agents.dialects.json import point_of
+from bestofq.agents.json_replies import json_of
 from bestofq.agents.prompting import localizer_prompt
-from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.errors import ConfigError, ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.location import Located

@@ -14,8 +14,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from bestofq.agents.json_replies import json_of
 from bestofq.agents.prompting import TASKS, prompt_hash, tasks_system, tasks_user
-from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.errors import InputError, ReplyError
 from bestofq.core.language import Message, Reply, Request
 from bestofq.core.noun import Noun
