@@ -1,6 +1,9 @@
 """A scorer of your own over the same candidates: options that the goal names are chosen before buying. 100 tasks.
 
-Run it with `.venv/bin/python examples/own_scorer.py`; it takes a few seconds.
+Run it with `.venv/bin/python examples/own_scorer.py`; it takes a few seconds. The commands take it by name, with any
+model that proposes:
+
+    .venv/bin/bestofq eval --agents prompting,own --set scorer=examples.own_scorer:make_scorer --store runs/own
 """
 
 import asyncio
@@ -12,8 +15,9 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
+from bestofq.build.models import Models
 from bestofq.core.decision import Candidate, Provenance, Scores, State
-from bestofq.core.protocols import Env
+from bestofq.core.protocols import Env, Scorer
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
 from bestofq.rollouts.runner import RunOptions, run_many
@@ -25,6 +29,11 @@ class NamedOption:
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         return Scores(values=tuple(float(c.label.removeprefix("click radio ") in state.task.goal) for c in candidates))
+
+
+def make_scorer(models: Models) -> Scorer:
+    """What the setting `scorer` names; `models` are the run's, for a scorer that asks or embeds."""
+    return NamedOption()
 
 
 def propose(state: State, n: int) -> list[str]:
@@ -53,4 +62,5 @@ async def main() -> None:
             print(f"{name:15} success {sum(episode.success for episode in done) / len(done):.0%}")
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -76,6 +76,7 @@ class Samples(Protocol):
     async def sample(self, state: State) -> Proposal: ...
 
 
+@runtime_checkable
 class Scorer(Protocol):
     """Values candidates: one score each, higher is better."""
 

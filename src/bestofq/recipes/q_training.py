@@ -15,14 +15,14 @@ from bestofq.build.models import Models
 from bestofq.build.settings import ModelSettings
 from bestofq.core.decision import Episode
 from bestofq.core.embedding import EmbedItem, EmbedSpec
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.identity import Difference, as_set, differences, identity_of
 from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_training, read_card, save_training
 from bestofq.learning.distributed import choose_device, process_group
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import parameter_counts
-from bestofq.learning.training import share_transitions, train_stoppable
+from bestofq.learning.training import share_transitions, train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.progress import bar
 from bestofq.rollouts.transitions import records, tabulate
@@ -147,6 +147,9 @@ def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, 
         return found[0].data if found else None
 
     with process_group(choose_device(config.device)) as group:
+        own = config.learner != "iql"
+        if own and group.size > 1:
+            raise ConfigError(f"iql.learner={config.learner} learns in one process: leave torchrun out")
         data = share_transitions(data_of_first, group)
         if data is None:
             return
@@ -154,20 +157,21 @@ def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, 
             train_stoppable(data, config, group=group)
             return
         origin, unfinished = found[0].origin, out / TRAINING
-        begun = (
-            load_training(unfinished, embed=origin.embed, device=config.device)
-            if (unfinished / CARD).exists()
-            else None
-        )
         kept: dict[str, Any] = {"embed": origin.embed, "train_n": origin.train_n, "episodes": origin.episodes}
+        resumable = not own and (unfinished / CARD).exists()
+        begun = load_training(unfinished, embed=origin.embed, device=config.device) if resumable else None
         with TrainingProgress(config, data, console, at=begun.step if begun else 0) as progress:
-            iql = train_stoppable(
-                data,
-                config,
-                begun=begun,
-                save=lambda iql: save_training(unfinished, iql, **kept),
-                on_step=lambda iql: progress(iql.step),
-                group=group,
+            iql = (
+                train_own(data, config)
+                if own
+                else train_stoppable(
+                    data,
+                    config,
+                    begun=begun,
+                    save=lambda iql: save_training(unfinished, iql, **kept),
+                    on_step=lambda iql: progress(iql.step),
+                    group=group,
+                )
             )
     export_value(out, iql, **kept)
     shutil.rmtree(unfinished, ignore_errors=True)
