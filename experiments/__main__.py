@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bestofq.cli.ablation import OUT, File, Out, Results, run_ablation
-from bestofq.cli.choices import Data, models_of
+from bestofq.cli.ablation import OUT, run_ablation
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import RUNS, Config, Folder, Set
+from bestofq.cli.options import RUNS, Config, Data, Set, Stored
+from bestofq.cli.settings import models_of
 from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import run_best_of_q
@@ -84,7 +84,7 @@ def agent_q(
 def rank(
     config: Config = None,
     set_: Set = None,
-    store: Folder = RUNS,
+    store: Stored = RUNS,
     run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
     agent: Annotated[
         list[str] | None, typer.Option(help="Whose choices to count; none: all; may be given again.")
@@ -100,7 +100,11 @@ def rank(
 
 
 @app.command()
-def ablation(file: File, out: Out = OUT, results: Results = None) -> None:
+def ablation(
+    file: Annotated[Path, typer.Argument(help="TOML file of an ablation.")],
+    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = OUT,
+    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
+) -> None:
     """`bestofq ablation`, with an oracle that rates what each Q-function ranks first at stored dev steps."""
     run_ablation(file, out, results, DevRanker())
 

@@ -23,7 +23,7 @@ def test_the_table_names_every_part_and_the_code_says_whether_something_is_missi
     ):
         assert what in said
     assert "rendered from loopback: all is well [1]" in said
-    assert "bestofq doctor --webshop FOLDER" in said
+    assert "bestofq doctor --data FOLDER" in said
     assert code == int(" missing " in said)
 
 

@@ -116,13 +116,15 @@ async def test_a_file_of_tasks_before_a_run(tmp_path: Path) -> None:
     ]
     file = tmp_path / "tasks.jsonl"
     file.write_text("\n".join(map(json.dumps, tasks)), "utf-8")
-    code, said = await bestofq("webvoyager", str(file), "--today", "2026-06-01")
+    asked = ("tasks", "webvoyager", "--data", str(file), "--today")
+    code, said = await bestofq(*asked, "2026-06-01")
     assert code == 0, said
-    assert "Soup: 2 tasks, 1 name a date that is past" in said
-    assert "Soup--0: May 2, 2026" in said
-    assert "Soup--1" not in said
-    assert (await bestofq("webvoyager", str(tmp_path / "nothing.jsonl")))[0] == 2
-    assert (await bestofq("webvoyager", str(file), "--today", "soon"))[0] == 2
+    assert "train: 2 tasks" in said
+    assert "Soup--0 names a date that is past: May 2, 2026" in said
+    assert "Soup--1 names" not in said
+    assert "1 of 2 tasks" in said
+    assert (await bestofq("tasks", "webvoyager", "--data", str(tmp_path / "nothing.jsonl")))[0] == 2
+    assert (await bestofq(*asked, "soon"))[0] == 2
 
 
 async def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path) -> None:

@@ -132,10 +132,14 @@ def test_a_judge_s_run_without_a_judge_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize("command", ["report", "compare", "view"])
 def test_looking_at_runs_loads_no_model_and_no_browser(folder: Path, command: str) -> None:
     """As typed, in a process of its own; `view` ends at a port that is none of this machine's."""
-    given = {"report": ["--table", "all", "--html", str(folder / "out")], "view": ["--host", "203.0.113.1"]}
+    given = {
+        "report": ["report", str(folder), "--table", "all", "--html", str(folder / "out")],
+        "compare": ["report", str(folder), "--by", "agent"],
+        "view": ["view", str(folder), "--host", "203.0.113.1"],
+    }
     code = (
         "import sys\n"
-        f"sys.argv = ['bestofq', {command!r}, {str(folder)!r}, *{given.get(command, [])!r}]\n"
+        f"sys.argv = ['bestofq', *{given[command]!r}]\n"
         "from bestofq.cli.main import run\n"
         "try:\n    run()\nexcept SystemExit:\n    pass\n"
         "print('loaded:', [m for m in ('torch', 'transformers', 'openai', 'playwright') if m in sys.modules])\n"
@@ -168,7 +172,7 @@ def test_a_price_must_be_one(folder: Path, price: str) -> None:
 def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path) -> None:
     svg = tmp_path / "bars.svg"
     said = type_in(
-        *("compare", str(folder), str(folder), "--by", "n_candidates", "--by", "agent", "--svg", str(svg)),
+        *("report", str(folder), str(folder), "--by", "n_candidates", "--by", "agent", "--svg", str(svg)),
         *("--reference", "human=50", "--csv", str(tmp_path), "--markdown", str(tmp_path)),
     )
     assert "Success by n_candidates (down) and agent (across)" in said
@@ -178,7 +182,7 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
     assert "human 50.0 %" in svg.read_text("utf-8")
     assert (tmp_path / "by-n_candidates-agent.csv").exists()
     with pytest.raises(InputError, match="is not NAME=PERCENT"):
-        type_in("compare", str(folder), "--reference", "human", "--svg", str(svg))
+        type_in("report", str(folder), "--by", "agent", "--reference", "human", "--svg", str(svg))
 
 
 def test_golden_steps_are_looked_for_by_a_model(folder: Path, tmp_path: Path) -> None:
@@ -188,7 +192,7 @@ def test_golden_steps_are_looked_for_by_a_model(folder: Path, tmp_path: Path) ->
         async with FaultServer(lambda _: "never asked") as server:
             return await asyncio.to_thread(
                 type_in,
-                *("golden", "--store", str(folder), "--run", "eval", "--agent", "prompting", "--model", "m"),
+                *("judge", "--golden", "--store", str(folder), "--run", "eval", "--agent", "prompting", "--model", "m"),
                 *("--base-url", server.base_url, "--out", str(out), "--svg", str(tmp_path / "golden.svg")),
             )
 

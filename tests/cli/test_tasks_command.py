@@ -73,7 +73,8 @@ def user_of(request: Mapping[str, Any]) -> str:
 async def tasks(server: FaultServer, seeds: Path, *more: str, domains: tuple[str, ...] = DOMAINS) -> tuple[int, str]:
     """Exit code and words of the command, which runs in a thread beside the endpoint's loop."""
     out = seeds.parent / "new.jsonl"
-    command = ["tasks", "--seeds", str(seeds), "--seed-domain", "Air Flights", "--model", "writer", "--out", str(out)]
+    command = ["tasks", "--data", str(seeds), "--seed-domain", "Air Flights", "--model", "writer"]
+    command += ["--write", str(out)]
     command += ["--base-url", server.base_url, "--today", "2026-11-21"]
     command += [word for domain in domains for word in ("--domain", domain)]
     done = await asyncio.to_thread(CliRunner().invoke, app, [*command, *more])
@@ -116,6 +117,30 @@ async def test_three_sites_get_their_tasks_and_the_suite_reads_them(seeds: Path)
     assert re.search(r"the writer read [\d,]+ tokens and wrote [\d,]+ \(0\.\d+ USD\)", said)
     assert again == 0
     assert "Sky: 12 of 12 tasks, 12 of them before Mondo:" in nothing
+
+
+async def test_a_budget_ends_the_writing_and_the_rest_is_written_later(seeds: Path) -> None:
+    out, priced = seeds.parent / "new.jsonl", ("--set", "chat.usd_in=1", "--set", "chat.usd_out=2")
+    async with FaultServer(writer) as server:
+        code, said = await tasks(server, seeds, "--count", "12", *priced, "--budget", "0.0001")
+        written = len(out.read_text("utf-8").splitlines())
+        asked = len(server.requests)
+        unpriced, why = await tasks(server, seeds, "--count", "12", "--budget", "1")
+        assert len(server.requests) == asked
+        rest, _ = await tasks(server, seeds, "--count", "12", *priced, "--budget", "1")
+    assert (code, unpriced, rest) == (1, 2, 0)
+    assert "--budget allows 0.0001" in said
+    assert "usd_in" in why
+    assert 0 < written < 36
+    assert len(out.read_text("utf-8").splitlines()) == 36
+
+
+async def test_a_dry_run_asks_nobody(seeds: Path) -> None:
+    async with FaultServer(writer) as server:
+        code, said = await tasks(server, seeds, "--count", "12", "--dry-run")
+        assert not server.requests
+    assert (code, (seeds.parent / "new.jsonl").exists()) == (0, False)
+    assert "12 tasks for each of 3 sites" in said
 
 
 async def test_the_same_seed_gives_the_same_file(seeds: Path) -> None:
@@ -216,8 +241,8 @@ async def test_earlier_tasks_are_shown_as_far_as_the_context_takes_them(seeds: P
         (["--domain", "Sky=https://other.example/"], "given twice"),
         (["--domain", "Soup=https://soup.example/"], "a domain of the held-out tasks"),
         (["--seed-domain", "Air"], "no task of 'Air': its domains are Air Flights, Soup"),
-        (["--out", "{seeds}"], "name another file with --out"),
-        (["--out", "{text}"], "is not JSON"),
+        (["--write", "{seeds}"], "name another file with --write"),
+        (["--write", "{text}"], "is not JSON"),
         (["--set", "neer=1"], "the nearest is near"),
         (["--set", "date_until=3"], "before date_from"),
     ],

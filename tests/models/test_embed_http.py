@@ -79,7 +79,7 @@ def test_no_endpoint_is_used_on_another_s_word(local: VisionEmbedder, tmp_path: 
     with pytest.raises(CheckpointError, match="least cosine"):
         HttpEmbedder(endpoint, agreement.model_copy(update={"cosine": 0.9}))
     other.close()
-    with pytest.raises(CheckpointError, match="embed --check"):
+    with pytest.raises(CheckpointError, match="doctor --base-url"):
         Agreement.read(tmp_path / "none.json")
 
 
@@ -104,9 +104,10 @@ def test_the_command_keeps_the_agreement(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "agreement.json"
     with served(lambda item: served_model.embed_all([item])[0]) as endpoint:
         where = ["--base-url", endpoint.config.base_url, "--model", "tiny", "--local", str(folder)]
-        asked = ["embed", *where, "--pixels", str(PIXELS), "--device", "cpu", "--out", str(out)]
-        result = CliRunner().invoke(app, [*asked, "--check"], catch_exceptions=False)
+        asked = ["doctor", *where, "--pixels", str(PIXELS), "--device", "cpu", "--out", str(out)]
+        result = CliRunner().invoke(app, asked, catch_exceptions=False)
         assert result.exit_code == 0
         assert "agrees with" in result.output
         assert Agreement.read(out).spec == served_model.spec
-        assert isinstance(CliRunner().invoke(app, asked).exception, ConfigError)
+        nameless = CliRunner().invoke(app, ["doctor", "--base-url", endpoint.config.base_url])
+        assert isinstance(nameless.exception, ConfigError)

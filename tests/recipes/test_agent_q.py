@@ -17,7 +17,7 @@ from scripted_shop import Scripted, answering, models_with, shopper
 
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.agent_q import run_agent_q
+from bestofq.cli.searching import run_agent_q
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.language import Generation, Request
 from bestofq.core.preferences import PreferencePair

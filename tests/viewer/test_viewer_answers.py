@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task
 
 from bestofq.agents.scripted import ScriptedProposer
-from bestofq.cli.viewing import view
+from bestofq.cli.panels.look import view
 from bestofq.core.errors import DataError, InputError
 from bestofq.rollouts.episode import run_episode
 from bestofq.store.codec import pack

@@ -52,7 +52,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
     suite = suite or make_suite(chosen)
 
     async def tasks(split: Split, limit: int | None) -> Sequence[Task]:
-        return _only(suite.name, chosen.only, await suite.tasks(split))[:limit]
+        return await chosen_tasks(suite, chosen.only, split, limit)
 
     try:
         check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
@@ -74,8 +74,10 @@ def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:
     return settings.suite.step_limit or (suite or make_suite(settings.suite)).step_limit
 
 
-def _only(suite: str, only: str, tasks: Sequence[Task]) -> Sequence[Task]:
-    """Those whose id, or its part before `/`, matches one of the globs. InputError when none does."""
+async def chosen_tasks(suite: Suite, only: str, split: Split, limit: int | None) -> Sequence[Task]:
+    """The first of a split's tasks whose id, or its part before `/`, matches one of the globs. InputError when none
+    does."""
+    tasks = await suite.tasks(split)
     globs = [glob.strip() for glob in only.split(",")]
     found = [
         task
@@ -84,5 +86,5 @@ def _only(suite: str, only: str, tasks: Sequence[Task]) -> Sequence[Task]:
     ]
     if not found:
         some = ", ".join(task.id for task in tasks[:3])
-        raise InputError(f"no task of {suite} has an id like {only!r}; there are {len(tasks)}, such as {some}")
-    return found
+        raise InputError(f"no task of {suite.name} has an id like {only!r}; there are {len(tasks)}, such as {some}")
+    return found[:limit]

@@ -1,7 +1,7 @@
 """The models that the settings name, each loaded when it is first used."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
 from bestofq.models.embed_load import load_embedder
 from bestofq.models.local import SHIPPED, LocalModel
+from bestofq.models.prices import Budget
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,11 @@ class Models:
     """The models of one run; all its agents share them."""
 
     settings: BestOfQSettings
+    budget: Budget = field(default_factory=Budget)  # of all endpoints together
 
     def replaced(self, settings: BestOfQSettings) -> "Models":
         """The models of other settings; none that is loaded is reused."""
-        return type(self)(settings)
+        return type(self)(settings, self.budget)
 
     def reading(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on: layer, pooling and context."""
@@ -67,7 +69,7 @@ class Models:
     @cached_property
     def endpoint(self) -> ChatModel | None:
         """The model that proposes, where it is not the local one."""
-        return ChatModel(self.settings.chat) if self.settings.chat else None
+        return ChatModel(self.settings.chat, self.budget) if self.settings.chat else None
 
     @cached_property
     def prompted(self) -> LanguageModel | None:
@@ -94,17 +96,17 @@ class Models:
     @cached_property
     def picking(self) -> ChatModel | None:
         """The endpoint that picks, where it is not the proposer's."""
-        return ChatModel(self.settings.picker_chat) if self.settings.picker_chat else None
+        return ChatModel(self.settings.picker_chat, self.budget) if self.settings.picker_chat else None
 
     @cached_property
     def seeing(self) -> ChatModel | None:
         """The endpoint of a vision localizer."""
         own = self.settings.localizer_chat
-        return ChatModel(own) if own else self.endpoint
+        return ChatModel(own, self.budget) if own else self.endpoint
 
     @cached_property
     def judge_endpoint(self) -> ChatModel | None:
-        return ChatModel(self.settings.judge) if self.settings.judge else None
+        return ChatModel(self.settings.judge, self.budget) if self.settings.judge else None
 
     @property
     def judge(self) -> Judge | None:

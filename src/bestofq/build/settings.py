@@ -51,7 +51,7 @@ class ModelSettings(Noun):
         default=PIXELS_LEAST, ge=0, description="smaller pictures are enlarged"
     )
     embed_agreement: Annotated[Path | None, FREE] = Field(
-        default=None, description="file of `bestofq embed --check`: embed by that endpoint"
+        default=None, description="file of `bestofq doctor --base-url`: embed by that endpoint"
     )
     embed_layer: Annotated[int, FREE] = Field(default=-1, description="hidden layer; the last in A.3")
     embed_pooling: Annotated[Pooling, FREE] = Field(

@@ -2,13 +2,10 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
-
-import typer
-from rich.console import Console
 
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import config_of, merged, read_tree
+from bestofq.cli.options import console
 from bestofq.cli.writing import write_json
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker
@@ -16,20 +13,22 @@ from bestofq.recipes.ablation_config import Ablation, Arm, ArmConfig, Data
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.ablation import ablation_pictures, ablation_table, results_of
 
-File = Annotated[Path, typer.Argument(help="TOML file of an ablation.")]
-Out = Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")]
-Results = Annotated[Path | None, typer.Option(help="Folder of the results; none: the file's own.")]
-OUT = Path("runs/studies")
+OUT = Path("runs/ablations")
 
 
-def ablation(file: File, out: Out = OUT, results: Results = None) -> None:
-    """Learn and play with settings that differ in one thing, and compare. Resumable."""
-    run_ablation(file, out, results)
+def plan_ablation(file: Path) -> None:
+    """Print what an ablation would learn and play."""
+    asked, configs = read_ablation(file)
+    console.print(f"{asked.title}: about {asked.minutes} minutes on two cores")
+    for config in configs:
+        console.print(
+            f"{config.arm.name}: {len(asked.seeds)} Q-functions of {config.learning.iql.steps:,} steps, each plays "
+            f"{asked.test_tasks} test tasks {asked.passes}×"
+        )
 
 
 def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | None = None) -> None:
     """Measure a file's arms; `rank` rates what their Q-functions choose at dev steps, if the file asks for that."""
-    console = Console()
     asked, configs = read_ablation(file)
 
     async def measure() -> list[ArmResult]:

@@ -8,8 +8,13 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
+from rich.markup import escape
+from rich.table import Table
 
 from bestofq.core.errors import ConfigError
+from bestofq.core.identity import as_set
 from bestofq.core.noun import Noun
 
 Config = TypeVar("Config", bound=Noun)
@@ -46,12 +51,42 @@ def merged(*trees: Mapping[str, Any]) -> Tree:
     return tree
 
 
-def setting_names(cls: type[BaseModel], above: str = "") -> Iterator[str]:
+def setting_names(cls: type[BaseModel]) -> list[str]:
     """Every name `--set` takes, in the order of the fields."""
+    return list(dict.fromkeys(name for name, _, _ in setting_fields(cls)))
+
+
+def setting_fields(
+    cls: type[BaseModel], values: BaseModel | None = None, above: str = ""
+) -> Iterator[tuple[str, FieldInfo, object]]:
+    """Every setting: its name, its field, and its value in `values`. Of tables that may be of several kinds, all kinds
+    where there are no values, else the one that stands there."""
     for name, field in cls.model_fields.items():
-        below = _configs_of(field.annotation)
-        names = (inner for config in below for inner in setting_names(config, f"{above}{name}."))
-        yield from dict.fromkeys(names) if below else [above + name]
+        value = getattr(values, name, None)
+        below = [type(value)] if isinstance(value, BaseModel) else _configs_of(field.annotation)
+        if not below or (values is not None and value is None):
+            yield above + name, field, value
+        else:
+            for config in below:
+                yield from setting_fields(config, value if isinstance(value, BaseModel) else None, f"{above}{name}.")
+
+
+def settings_table(values: BaseModel, name: str | None = None) -> Table:
+    """The settings of a name, or all of `values`: value, default where it differs, meaning. ConfigError on a name that
+    there is none of."""
+    fields = [*setting_fields(type(values), values)]
+    chosen = [one for one in fields if name is None or one[0] == name or one[0].startswith(f"{name}.")]
+    if not chosen:
+        raise ConfigError(f"There is no setting {name}{_nearest(type(values), name or '')}.")
+    defaults = {setting: value for setting, _, value in setting_fields(type(values), type(values)())}
+    table = Table()
+    for heading in ("setting", "value", "meaning"):
+        table.add_column(heading, overflow="fold")
+    for setting, field, value in chosen:
+        default = defaults.get(setting, value)
+        changed = "" if value == default else f" (default: {as_set(to_jsonable_python(default))})"
+        table.add_row(*map(escape, (setting, as_set(to_jsonable_python(value)) + changed, field.description or "")))
+    return table
 
 
 def read_tree(path: Path) -> Tree:
@@ -123,7 +158,7 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
 
 
 def _nearest(cls: type[BaseModel], name: str) -> str:
-    names = list(setting_names(cls))
+    names = setting_names(cls)
     whole = get_close_matches(name, names, n=1, cutoff=0.6)
     same_ending = [known for known in names if known.rpartition(".")[2] == name.rpartition(".")[2]]
     ending = get_close_matches(name, same_ending, n=1, cutoff=0.0)

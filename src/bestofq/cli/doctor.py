@@ -1,4 +1,4 @@
-"""`bestofq doctor`: what is there, what is missing, and the command that mends it, in one table."""
+"""`bestofq doctor`: what is there, what is missing, and the command that fixes it, in one table."""
 
 import importlib
 import re
@@ -25,7 +25,7 @@ def doctor(console: Console, *, webshop: Path | None = None, folder: Path = Path
     `webshop`: a folder with WebShop's real files to look into. `folder`: where runs will be stored.
     """
     table = Table(title="bestofq doctor", title_justify="left", expand=False)
-    for heading in ("", "what", "found", "mend it by"):
+    for heading in ("", "what", "found", "how to fix it"):
         table.add_column(heading, overflow="fold")
     missing = 0
     with console.status("looking around"):

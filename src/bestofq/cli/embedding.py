@@ -1,44 +1,39 @@
-"""`bestofq embed`: whether an endpoint's vectors may stand for those of the model in this process."""
+"""`bestofq doctor --base-url`: whether an endpoint's vectors may stand for those of the model in this process."""
 
 import hashlib
 import io
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from PIL import Image, ImageDraw
-from rich.console import Console
 
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.config import config_of
+from bestofq.cli.options import console
 from bestofq.core.embedding import PIXELS, PIXELS_LEAST, EmbedConfig, EmbedItem
-from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_load import load_embedder
 
-console = Console()
 
-
-def embed(
-    base_url: Annotated[str, typer.Option("--base-url", help="The pooling endpoint, with its /v1.")],
-    model: Annotated[str, typer.Option("--model", help="The name by which the endpoint knows its model.")],
-    local: Annotated[
-        str | None, typer.Option("--local", help="The same model's directory or hub name; none: --model.")
-    ] = None,
-    check_: Annotated[bool, typer.Option("--check", help="Compare, and keep the agreement.")] = False,
-    out: Annotated[Path, typer.Option(help="File for the agreement.")] = Path("agreement.json"),
-    pixels: Annotated[int, typer.Option(help="Largest picture area it sees; 0: texts only.", min=0)] = PIXELS,
-    pixels_least: Annotated[int, typer.Option(help="Smallest picture area it sees.", min=0)] = PIXELS_LEAST,
-    device: Annotated[str, typer.Option(help="Where the model in this process runs.")] = "auto",
+def compare_embeddings(
+    base_url: str,
+    model: str,
+    local: str | None,
+    out: Path,
+    *,
+    pixels: int | None = None,
+    pixels_least: int | None = None,
+    device: str = "auto",
 ) -> None:
     """Compare an endpoint's embeddings to those of the model in this process; refused below a cosine of 0.999."""
-    if not check_:
-        raise ConfigError("an endpoint's embeddings are used only once they were compared: give --check")
     config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
     mine = load_embedder(
         local or model,
-        EmbedConfig(prompt=prompt_hash(), pixels=pixels, pixels_least=pixels_least),
+        EmbedConfig(
+            prompt=prompt_hash(),
+            pixels=PIXELS if pixels is None else pixels,
+            pixels_least=PIXELS_LEAST if pixels_least is None else pixels_least,
+        ),
         device=device,
     )
     endpoint = PoolingEndpoint(config)

@@ -1,17 +1,15 @@
-"""`bestofq golden`: where an agent's steps go wrong, by a model and one golden episode a task (Fig. 3 and 10)."""
+"""`bestofq judge --golden`: where steps go wrong, by a model and one golden episode a task (Fig. 3 and 10)."""
 
 import asyncio
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
-from rich.console import Console
 
 from bestofq.agents.judges.golden import GoldenMatcher
 from bestofq.agents.prompting import GOLDEN, prompt_hash
-from bestofq.cli.choices import RUNS, Folder
-from bestofq.cli.config import load_config
+from bestofq.cli.judging import Judging
+from bestofq.cli.options import console
+from bestofq.cli.settings import budget_of
 from bestofq.cli.spending import spending
 from bestofq.cli.writing import write_json
 from bestofq.models.chat import ChatConfig, ChatModel
@@ -23,44 +21,26 @@ from bestofq.reports.origin import origins
 from bestofq.reports.recall import recall, recall_table
 from bestofq.store.store import Store
 
-console = Console()
 
-
-def golden(
-    model: Annotated[str, typer.Option(help="Who compares: the endpoint's name for it.")],
-    run: Annotated[str, typer.Option(help="The run to analyse.")],
-    agent: Annotated[str, typer.Option(help="Whose steps.")] = "best-of-q",
-    store: Folder = RUNS,
-    base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible endpoint, with its /v1.")] = None,
-    golden_agent: Annotated[str | None, typer.Option(help="Whose successes are golden; none: anyone's.")] = None,
-    golden_run: Annotated[str | None, typer.Option(help="Run of golden episodes; none: all.")] = None,
-    golden_store: Annotated[Path | None, typer.Option(help="Folder of golden episodes; none: --store.")] = None,
-    golden_episode: Annotated[
-        list[str] | None, typer.Option(help="Id of a golden episode; may be given again; none: the shortest successes.")
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Successful episodes too, not failures alone.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the endpoint, a=b.")] = None,
-    out: Annotated[Path | None, typer.Option(help="JSON file for every step and what was said of it.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3).")] = None,
+def judge_steps(
+    asked: Judging, config: ChatConfig, golden: Golden, golden_store: Path | None, *, failures: bool, svg: Path | None
 ) -> None:
     """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
-    given = [f"model={model}", *([f"base_url={base_url}"] if base_url else []), *(set_ or ())]
-    config = load_config(ChatConfig, None, given)
+    run, agent, store, out = asked.run, asked.agent or "best-of-q", asked.store, asked.out
 
     async def work(opened: Store, others: Store | None) -> tuple[GoldenFindings, str]:
-        async with ChatModel(config) as chat:
+        async with ChatModel(config, budget_of(asked.budget)) as chat:
             matcher = GoldenMatcher(model=chat)
             with bar(console) as progress:
-                line = progress.add_task("episodes", total=limit)
+                line = progress.add_task("episodes", total=asked.limit)
                 found = await golden_findings(
                     opened,
                     matcher,
                     run=run,
                     agent=agent,
-                    golden=Golden(store=others, run=golden_run, agent=golden_agent, ids=golden_episode or ()),
-                    failures=not all_,
-                    limit=limit,
+                    golden=replace(golden, store=others),
+                    failures=failures,
+                    limit=asked.limit,
                     on_episode=lambda: progress.advance(line),
                 )
             return found, matcher.name

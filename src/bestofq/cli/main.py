@@ -1,26 +1,20 @@
 """The command line's entry. Errors are sentences; exit codes say whose fault it is."""
 
-import gc
-import importlib
 import logging
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import NoReturn
 
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
 
-from bestofq.cli.doctor import doctor
+from bestofq.cli.commands import app
 from bestofq.core.errors import BestOfQError
 
 
 def run() -> NoReturn:
     """The console script."""
-    if sys.argv[1:] == ["doctor"]:  # must work where the packages that the other commands need are missing
-        raise SystemExit(doctor(Console()))
-    exit_with(_chosen)
+    exit_with(app)
 
 
 def exit_with(command: Callable[[], object]) -> NoReturn:
@@ -38,26 +32,9 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         console.print(f"[red]error:[/red] {escape(str(error))}: run `bestofq doctor`", highlight=False)
         raise SystemExit(3) from None
     except KeyboardInterrupt:
-        console.print("stopped; the same command again goes on from here")
+        console.print("Stopped. Run the same command again to continue.")
         raise SystemExit(130) from None
     raise SystemExit(0)
-
-
-def _chosen() -> None:
-    if sys.argv[1:2] == ["view"]:  # is there at once
-        importlib.import_module("bestofq.cli.viewing").alone(sys.argv[2:])
-    if sys.argv[1:2] in (["report"], ["compare"]):
-        importlib.import_module("bestofq.cli.reporting").alone(sys.argv[1:])
-    _commands().app()
-
-
-def _commands() -> ModuleType:
-    """The commands. Their imports leave no garbage: to look for some again and again is a fifth of the start."""
-    gc.disable()
-    try:
-        return importlib.import_module("bestofq.cli.commands")
-    finally:
-        gc.enable()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,48 @@
-"""Options that several commands share. Importing this loads no model."""
+"""The options that several commands share: each has one name and one meaning. Loads no model, browser or database."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+from rich.console import Console
 
-Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")]
-Folder = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
+console = Console()
 RUNS = Path("runs/webshop")
+SUITES = ("webshop", "booking", "miniwob", "webvoyager")
+
+SuiteName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SUITE",
+        help=f"{', '.join(SUITES)}, or my_package.my_module:make_suite. Default: suite.name of the settings.",
+        autocompletion=lambda: [*SUITES],
+    ),
+]
+Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings (bestofq settings).")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c. Repeatable.")]
+Folder = Annotated[Path | None, typer.Option("--store", help="Folder of the episodes. Default: runs/SUITE.")]
+Stored = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Your files: WebShop's folder, WebVoyager's jsonl. Default: the synthetic shop."),
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", help="With --base-url the endpoint's name for its model, else a directory or hub name."),
+]
+BaseUrl = Annotated[str | None, typer.Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
+Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function. Default: the one that ships.")]
+N = Annotated[int | None, typer.Option("--n", min=1, help="Candidates a step. Default: n_candidates.")]
+Tasks = Annotated[
+    str | None, typer.Option("--tasks", help="How many at most, or globs of their names: 'click-*,enter-*'.")
+]
+SplitName = Literal["train", "dev", "test"]
+Split = Annotated[SplitName, typer.Option("--split", help="Which tasks.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Budget = Annotated[
+    float | None,
+    typer.Option("--budget", min=0, help="USD at most for the endpoints' replies; the same command continues."),
+]
+Csv = Annotated[Path | None, typer.Option(help="Folder for the tables as CSV, unrounded.")]
+Json = Annotated[Path | None, typer.Option(help="Folder for the tables as JSON, unrounded.")]
+Latex = Annotated[Path | None, typer.Option(help="Folder for the tables as LaTeX (booktabs).")]

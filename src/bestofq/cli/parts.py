@@ -105,7 +105,7 @@ def _q(model: str, suite: str) -> Finding:
 
 def _webshop(folder: Path | None) -> Finding:
     if folder is None:
-        found, mend = "no folder given", "bestofq doctor --webshop FOLDER"
+        found, mend = "no folder given", "bestofq doctor --data FOLDER"
         return Finding(what="WebShop's real files", found=found, mend=mend, required=False)
     try:
         products = load_catalogue(folder, seed=0)

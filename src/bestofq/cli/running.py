@@ -1,82 +1,86 @@
-"""`bestofq run`: one goal on any web page."""
+"""`bestofq run` and `bestofq collect`: an agent plays, and what came of it is shown."""
 
 import asyncio
-import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
+from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.asking import Asking
-from bestofq.cli.choices import kind_of, models_of, with_values
+from bestofq.cli.options import console
+from bestofq.cli.settings import kind_of, warned, with_values
 from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
 from bestofq.models.local import SHIPPED
-from bestofq.recipes.benchmark import AGENTS
+from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
-from bestofq.rollouts.episode import STEP_LIMIT, EpisodeOptions
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.rows import Selection
+from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.store.store import Store
 
 
-def run(
-    goal: Annotated[str, typer.Argument(help="What you want done, in words.")],
-    url: Annotated[str, typer.Option(help="The page to begin on.")],
-    model: Annotated[
-        str | None, typer.Option(help="Who proposes: with --base-url the endpoint's name, else a directory.")
-    ] = None,
-    base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible endpoint, with its /v1.")] = None,
-    agent: Annotated[
-        str | None, typer.Option(help=f"{', '.join(AGENTS)}; none: best-of-q with --q, else prompting.")
-    ] = None,
-    q: Annotated[Path | None, typer.Option(help="Folder of a Q-function for this model.")] = None,
-    n: Annotated[int | None, typer.Option(min=1, help="Candidates a step; none: n_candidates.")] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps at most.")] = STEP_LIMIT,
-    store: Annotated[Path, typer.Option(help="Folder of the episodes.")] = Path("runs/web"),
-    hosts: Annotated[str, typer.Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = "",
-    any_host: Annotated[bool, typer.Option("--any-host", help="Allow every host.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do what seems irreversible without asking.")] = False,
-    headed: Annotated[bool, typer.Option("--headed", help="Show the browser's window.")] = False,
-    localizer: Annotated[
-        str | None,
-        typer.Option(help="page, vision or page+vision: elements are named in words and found so."),
-    ] = None,
-    screenshots: Annotated[bool, typer.Option(help="Keep a picture of every step; chat models see it.")] = True,
-    config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c; may be given again.")] = None,
-) -> None:
-    """Do one thing on any web page, and show how. Asks before it pays, sends, deletes, books or gives your data."""
-    console = Console()
-    words = ("by=words", f"localizer={localizer}") if localizer else ()
-    models, chosen = _agent(models_of(config, set_, model, base_url, *words), agent, q, n)
-    check_pictures(models.settings, screenshots)
+def play_and_show(models: Models, store: Path, run: str, play: Play) -> None:
+    """Play the settings' suite and keep the episodes; then what they cost."""
+    named = warned(models)
+
+    async def work() -> None:
+        async with open_suite(models, named) as suite:
+            with Store.open(store) as opened:
+                await collect(RunContext(models, suite, opened, console), run, play)
+                console.print(cost_table(agent_costs(opened, Selection(runs=[run], agents=[play.agent]))))
+
+    asyncio.run(work())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageRun:
+    """What is wanted of a page, and who does it."""
+
+    goal: str
+    url: str
+    hosts: list[str] | None  # allowed besides the page's own; None: every host
+    agent: str | None  # kind; None: best-of-q with `q`, else prompting
+    q: Path | None
+    n: int | None
+    steps: int  # at most
+    screenshots: bool
+    headed: bool
+    yes: bool  # what seems irreversible is done without asking
+    interactive: bool  # there is somebody to ask
+
+
+def run_on_page(models: Models, asked: PageRun, store: Path) -> bool:
+    """Do one thing on a web page, and show how; whether the agent answered."""
+    models, chosen = _agent(models, asked)
+    check_pictures(models.settings, asked.screenshots)
     if _is_pocket(models):
         console.print(
             "[yellow]The models that ship were made for WebShop's and MiniWoB++'s pages: elsewhere give --model and "
             "--base-url.[/]"
         )
-    wanted = None if any_host else [host.strip() for host in hosts.split(",") if host.strip()]
-    task = page_task(goal, url, hosts=wanted)
+    task = page_task(asked.goal, asked.url, hosts=asked.hosts)
     view = StepView(console)
-    asking = Asking(view=view, interactive=sys.stdin.isatty() and console.is_terminal, yes=yes)
+    asking = Asking(view=view, interactive=asked.interactive, yes=asked.yes)
 
     async def work() -> Episode:
         with Store.open(store) as opened:
             try:
-                async with Browser.launch(BrowserConfig(headless=not headed)) as browser:
+                async with Browser.launch(BrowserConfig(headless=not asked.headed)) as browser:
                     env = WebEnv(
                         browser,
-                        screenshots=screenshots,
+                        screenshots=asked.screenshots,
                         user=asking.reply if asking.interactive else None,
                         approve=asking.approve,
                     )
@@ -88,14 +92,14 @@ def run(
                             store=opened,
                             config={
                                 **policy_config(models.settings),
-                                "q": str(q),
-                                "screenshots": screenshots,
+                                "q": str(asked.q),
+                                "screenshots": asked.screenshots,
                             },
                             options=EpisodeOptions(
                                 judge=UserJudge(asking.judge),
                                 provenance=Provenance(version=__version__, prompt_hash=models.prompts),
                                 seed=models.settings.seed,
-                                step_limit=steps,
+                                step_limit=asked.steps,
                                 on_decision=view.decided,
                                 on_step=view.stepped,
                             ),
@@ -111,18 +115,18 @@ def run(
     except KeyboardInterrupt:
         console.print(f"\nstopped; the steps so far are in {store}")
         raise typer.Exit(130) from None
-    raise typer.Exit(0 if _told(view, episode, store) else 1)
+    return _answered(view, episode, store)
 
 
-def _agent(models: Models, name: str | None, q: Path | None, n: int | None) -> tuple[Models, Agent]:
-    """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as it is told to."""
-    kind = kind_of(name or ("prompting" if q is None else "best-of-q"))
-    if models.settings.reads_q(kind) and q is None and not _is_pocket(models):
+def _agent(models: Models, asked: PageRun) -> tuple[Models, Agent]:
+    """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as the settings say."""
+    kind = kind_of(asked.agent or ("prompting" if asked.q is None else "best-of-q"))
+    if models.settings.reads_q(kind) and asked.q is None and not _is_pocket(models):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
-    models, values = with_values(models, q, [kind])
+    models, values = with_values(models, asked.q, [kind])
     if models.settings.by == "words" and models.endpoint is None:
         raise ConfigError("--localizer needs a chat model (--model, --base-url): others name elements by marks")
-    return models, make_agent(kind, models, values, n=n)
+    return models, make_agent(kind, models, values, n=asked.n)
 
 
 def _is_pocket(models: Models) -> bool:
@@ -137,7 +141,7 @@ def _hint(view: StepView, refused: set[str]) -> None:
         )
 
 
-def _told(view: StepView, episode: Episode, store: Path) -> bool:
+def _answered(view: StepView, episode: Episode, store: Path) -> bool:
     """The end in words; whether the agent answered."""
     last = episode.steps[-1].decision.candidate.action if episode.steps else None
     answer = last if isinstance(last, Answer) and episode.steps[-1].terminated else None

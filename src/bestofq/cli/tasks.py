@@ -1,62 +1,111 @@
-"""`bestofq tasks`: new tasks on new sites, written by a chat model."""
+"""`bestofq tasks`: what a suite's tasks are; and new tasks on new sites, written by a chat model."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import get_args
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bestofq.cli.choices import day_of
+from bestofq.build.context import chosen_tasks
 from bestofq.cli.config import load_config
+from bestofq.cli.options import console
+from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, split_of
 from bestofq.cli.spending import spending
 from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.observation import Split, Task
+from bestofq.envs.suites import make_suite
+from bestofq.envs.webvoyager.dates import stale
 from bestofq.envs.webvoyager.source import Entry, load_entries
 from bestofq.models.chat import ChatModel
 from bestofq.recipes.tasks.files import TaskFile
 from bestofq.recipes.tasks.generation import GenerationSettings, Tally, generate_tasks
 from bestofq.recipes.tasks.screening import Site, Why
+from bestofq.reports.domains import domain_of
 
-console = Console()
 REFUSED: tuple[Why, ...] = get_args(Why)
+SHOWN = 5  # tasks of a split, unless --tasks says how many
 
 
-def write_tasks(
-    seeds: Annotated[Path, typer.Option(help="WebVoyager's jsonl file that the seeds are in; all of it is held out.")],
-    seed_domain: Annotated[str, typer.Option(help="Whose tasks are the seeds, such as 'Google Flights'.")],
-    domain: Annotated[list[str], typer.Option(help="Where the new tasks are done: NAME=URL; may be given again.")],
-    model: Annotated[str, typer.Option(help="Who writes: the endpoint's name for it.")],
-    out: Annotated[Path, typer.Option(help="jsonl file that the tasks are appended to.")],
-    base_url: Annotated[str | None, typer.Option(help="An OpenAI-compatible endpoint, with its /v1.")] = None,
-    held_out: Annotated[
-        list[Path] | None, typer.Option(help="Another file whose tasks none may be like; may be given again.")
-    ] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="Tasks a domain; none: 40, as in Table 9.")] = None,
-    today: Annotated[str | None, typer.Option(help="YYYY-MM-DD, that dates lie ahead of; none: today.")] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, a=b, such as near=0.5 or chat.max_tokens=3000.")
-    ] = None,
+def list_tasks(
+    config: Path | None,
+    settings: list[str] | None,
+    *,
+    suite: str | None,
+    data: Path | None,
+    split: str | None,
+    names: str | None,
+    today: date,
 ) -> None:
-    """Write tasks on new sites from the tasks of another. The same command again goes on where it stopped."""
-    given = [f"chat.model={model}", *([f"chat.base_url={base_url}"] if base_url else [])]
-    given += [f"count={count}"] if count else []
-    settings = load_config(GenerationSettings, config, [*given, *(set_ or ())])
-    sites = [_site(text) for text in domain]
-    files = [seeds, *(held_out or ())]
+    """How many tasks each split and each domain has, the first of them, and those that name a date that is past."""
+    chosen = models_of(config, settings, *named_only(names), suite=suite, data=data).settings.suite
+    made = make_suite(chosen)
+    splits: Sequence[Split] = [split_of(split)] if split else get_args(Split)
+    shown = SHOWN if names is None else limit_of(names, chosen)
+    seen: dict[str, Task] = {}
+    for one in splits:
+        found = asyncio.run(chosen_tasks(made, chosen.only, one, None))
+        known = [task.id in seen for task in found]
+        seen |= {task.id: task for task in found}
+        console.print(f"[bold]{one}[/]: {len(found):,} tasks" + (", the same ones" if found and all(known) else ""))
+        if all(known):
+            continue
+        domains = Counter(domain_of(task.id) for task in found)
+        if len(domains) > 1:
+            console.print("  " + ", ".join(f"{escape(name)} {count}" for name, count in sorted(domains.items())))
+        for task in found[:shown]:
+            console.print(f"  {escape(task.id)}: {escape(task.goal)}", highlight=False)
+        if len(found) > shown:
+            console.print(f"  … and {len(found) - shown:,} more: --tasks {len(found)} shows all")
+    past = stale(seen.values(), today)
+    for entry in sorted(past, key=lambda entry: (domain_of(entry.task.id), entry.last)):
+        console.print(escape(f"{entry.task.id} names a date that is past: {entry.words}"), style="yellow")
+    if past:
+        console.print(
+            f"{len(past)} of {len(seen)} tasks name a date that is past. A booking cannot be made any more; a search "
+            "for what was published then can. Change or leave out the former before a run."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """What new tasks are written from, and where they go."""
+
+    seeds: Path  # WebVoyager's jsonl; all of it is held out
+    seed_domain: str
+    domains: Sequence[str]  # NAME=URL
+    held_out: Sequence[Path]
+    out: Path
+    today: date
+    budget: float | None  # USD at most
+
+
+def write_tasks(asked: Writing, config: Path | None, given: Sequence[str], *, dry_run: bool) -> None:
+    """Write tasks on new sites from the tasks of another, and print what became of those that were asked for."""
+    settings = load_config(GenerationSettings, config, given)
+    out, sites = asked.out, [_site(text) for text in asked.domains]
+    files = [asked.seeds, *asked.held_out]
     if out.exists() and any(out.samefile(file) for file in files if file.exists()):
-        raise ConfigError(f"{out} holds the seeds or held-out tasks: name another file with --out")
+        raise ConfigError(f"{out} holds the seeds or held-out tasks: name another file with --write")
     held = [load_entries(file) for file in files]
-    shown = _of_domain(held[0], seed_domain, seeds)
-    day = day_of(today)
+    shown = _of_domain(held[0], asked.seed_domain, asked.seeds)
     tallies: dict[str, Tally] = {}
+    if dry_run:
+        console.print(
+            f"{settings.chat.model} would write {settings.count} tasks for each of {len(sites)} sites into {out}, "
+            f"{settings.per_request} a request, from {len(shown)} seeds"
+        )
+        return
 
     async def work(file: TaskFile) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
-        async with ChatModel(settings.chat) as chat:
+        async with ChatModel(settings.chat, budget_of(asked.budget)) as chat:
             with Progress(*columns, console=console) as progress:
                 bars = {site.name: progress.add_task(escape(site.name), total=settings.count) for site in sites}
 
@@ -71,7 +120,7 @@ def write_tasks(
                     seeds=shown,
                     held_out=[entry for entries in held for entry in entries],
                     settings=settings,
-                    today=day,
+                    today=asked.today,
                     on_reply=on_reply,
                 )
 

@@ -5,6 +5,7 @@ BestOfQError                   one clear sentence: what, which value, which limi
 │   ├── ConfigError            a setting has an unknown name or an impossible value
 │   └── DataError              a data file is missing, malformed or of another kind
 ├── SetupError                 something this machine lacks: Chromium, a package, a model   (exit 3)
+├── BudgetError                the endpoints' replies cost what --budget allows
 ├── CheckpointError            a checkpoint that does not fit: dimension, EmbedSpec, NaN
 ├── InfraError                 the machinery failed, not the agent: such an episode is truncated
 │   ├── BrowserError           Chromium crashed, or a browser call passed its deadline
@@ -16,8 +17,10 @@ An action that cannot be carried out is none of these: it is `Observation.error`
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from bestofq.core.usage import Usage
+if TYPE_CHECKING:  # the command line's help needs errors, and loads no pydantic
+    from bestofq.core.usage import Usage
 
 
 class BestOfQError(Exception):
@@ -46,6 +49,10 @@ class SetupError(BestOfQError):
     exit_code = 3
 
 
+class BudgetError(BestOfQError):
+    """The endpoints' replies cost what the command may cost; what was finished before is kept."""
+
+
 class CheckpointError(BestOfQError):
     """A checkpoint that does not fit what it is loaded for."""
 
@@ -69,6 +76,6 @@ class ContextError(ModelError):
 class ReplyError(BestOfQError):
     """A model's reply holds no valid action. `usage`: what asking for it took; `replies`: all that came, as written."""
 
-    def __init__(self, message: str, *, usage: Sequence[Usage] = (), replies: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, *, usage: "Sequence[Usage]" = (), replies: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.usage, self.replies = tuple(usage), tuple(replies)

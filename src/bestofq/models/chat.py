@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -25,7 +26,7 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
 from bestofq.models.api_errors import Address, ApiError, Setting, api_error_of, keep_out_of_logs, without_key
 from bestofq.models.images import PictureCache, limits_of
-from bestofq.models.prices import Price, price_of
+from bestofq.models.prices import Budget, Price, price_of
 from bestofq.models.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,7 @@ class ChatModel:
     """A client for one endpoint, shared by all episodes in flight; leaving its `async with` closes its connections."""
 
     config: ChatConfig
+    budget: Budget = field(default_factory=Budget)  # shared by the endpoints of a command
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
     _client: openai.AsyncOpenAI = field(init=False, repr=False)
@@ -107,6 +109,11 @@ class ChatModel:
         )
         self._pace = RateLimit(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
         self._price = config.price()
+        if self.budget.limit < inf and None in self._price:
+            raise ConfigError(
+                f"--budget {self.budget.limit:g} cannot be kept: the price of {config.model} is not known; set usd_in "
+                "and usd_out of its endpoint, USD per million tokens (--set chat.usd_in=…)"
+            )
         self._jitter = random.Random()
 
     @property
@@ -131,8 +138,9 @@ class ChatModel:
         together with `n`, and one by one, each with the next seed, from an endpoint that gives one reply whatever `n`
         says; which draws a seed stands for is up to the endpoint: behind `models.serving` they are `LocalModel`'s.
 
-        Raises ConfigError where a setting must be changed (key, model, address) or beams are asked for, ContextError
-        where the request is too long for the model, ModelError when the attempts or the deadline are spent.
+        Raises BudgetError once the budget is spent, ConfigError where a setting must be changed (key, model, address)
+        or beams are asked for, ContextError where the request is too long for the model, ModelError when the attempts
+        or the deadline are spent.
         """
         if request.beams:
             raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
@@ -163,6 +171,7 @@ class ChatModel:
         trouble = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
+            self.budget.check()
             attempt += 1
             rung, refused = self.rung, self.refused
             async with self._pace.turn() as number:
@@ -177,6 +186,7 @@ class ChatModel:
                     trouble = self._trouble(error, where)
                 else:
                     self._pace.succeeded()
+                    self.budget.spent += found.usd or 0.0
                     return found
                 finally:
                     spent += time.monotonic() - started

@@ -1,7 +1,8 @@
 """Embeddings from a pooling endpoint (vLLM), for those who serve the embedder already.
 
 An endpoint pools and scales as its server was started to, and Q knows only the vectors it was trained on. So none is
-used before `check` has compared it to the model in this process (`bestofq embed --check`). vLLM agrees when served with
+used before `check` has compared it to the model in this process (`bestofq doctor --base-url`). vLLM agrees when served
+with
 
     vllm serve MODEL --runner pooling --convert embed --trust-request-chat-template \
         --pooler-config '{"pooling_type": "MEAN", "use_activation": false}' \
@@ -65,7 +66,9 @@ class Agreement(Noun):
         try:
             return cls.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
-            raise CheckpointError(f"{path} is no agreement: make one with `bestofq embed --check` ({error})") from error
+            raise CheckpointError(
+                f"{path} is no agreement: make one with `bestofq doctor --base-url` ({error})"
+            ) from error
 
 
 class PoolingEndpoint:
@@ -122,7 +125,7 @@ class HttpEmbedder(CachedEmbedder):
         if (asked.model, asked.base_url) != (known.model, known.base_url):
             raise CheckpointError(
                 f"{known.model} at {known.base_url} was compared, not {asked.model} at {asked.base_url}: "
-                "run `bestofq embed --check` on it"
+                "run `bestofq doctor --base-url` on it"
             )
         _require(agreement)
         super().__init__(agreement.spec, batch=4 * asked.concurrency)

@@ -2,12 +2,14 @@
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import BudgetError, DataError
 from bestofq.core.noun import Noun
 
 
@@ -31,6 +33,22 @@ TABLE_13: Mapping[str, Price] = {  # Best-of-Q, appendix J
     "qwen2.5-vl-7b": Price(0.15, 0.6),
     "qwen2.5-vl-3b": Price(0.1, 0.4),
 }
+
+
+@dataclass
+class Budget:
+    """USD that the endpoints of one command may cost together; calls in flight when it is spent are paid too."""
+
+    limit: float = inf
+    spent: float = 0.0
+
+    def check(self) -> None:
+        """BudgetError once it is spent."""
+        if self.spent >= self.limit:
+            raise BudgetError(
+                f"the endpoints' replies cost {self.spent:.4g} USD and --budget allows {self.limit:g}: run the same "
+                "command again with a budget for the rest"
+            )
 
 
 class _Entry(Noun):

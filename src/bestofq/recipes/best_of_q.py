@@ -1,12 +1,14 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from bestofq.build.context import RunContext
 from bestofq.build.models import Models, check_embedder
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
@@ -28,17 +30,24 @@ from bestofq.store.run_names import SEED_RUN, cycle_run
 from bestofq.store.store import Store
 
 
+def plays(settings: BestOfQSettings) -> list[tuple[str, Play]]:
+    """The runs of the recipe in order, with what is played in each (A.2)."""
+    cycles = range(1, settings.cycles + 1)
+    again = Play("best-of-q", settings.runs_per_cycle)
+    return [(SEED_RUN, Play("explore", settings.seed_runs)), *((cycle_run(cycle), again) for cycle in cycles)]
+
+
 async def best_of_q(context: RunContext, out: Path) -> ValueModel:
     """The whole recipe; what an earlier call finished is not done again. The last Q-function lies in `out`."""
     settings = context.settings
     check_played(context, out)
     if settings.chat is not None:
         check_embedder(settings, settings.chat.model)
-    await collect(context, SEED_RUN, Play("explore", settings.seed_runs))
-    values = train_cycle(context, 0, out)
-    for cycle in range(1, settings.cycles + 1):
-        await collect(context, cycle_run(cycle), Play("best-of-q", settings.runs_per_cycle, values))
+    values: ValueModel | None = None
+    for cycle, (run, play) in enumerate(plays(settings)):
+        await collect(context, run, replace(play, values=values))
         values = train_cycle(context, cycle, out)
+    assert values is not None
     return values
 
 

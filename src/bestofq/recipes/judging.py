@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from bestofq.core.decision import Episode, Outcome, Verdict
@@ -17,26 +17,15 @@ Which = Literal["open", "all", "beside"]
 OPEN: tuple[Outcome, ...] = ("unjudged", "unparseable")
 
 
-async def judge_run(
-    store: Store,
-    run: str,
-    judge: Judge,
-    *,
-    agent: str | None = None,
-    which: Which = "open",
-    limit: int | None = None,
-    concurrency: int = 16,
-    on_verdict: Callable[[Verdict], None] | None = None,
-) -> Counter[Outcome]:
-    """Have a run's finished episodes judged that ended by themselves; how many of each outcome this call gave.
+def episodes_to_judge(
+    store: Store, run: str, judge: Judge, *, agent: str | None = None, which: Which = "open"
+) -> list[EpisodeSummary]:
+    """A run's finished episodes that ended by themselves and that `judge` is to judge.
 
-    Each verdict is committed as it comes, so the same call again goes on where this one ended. `which`: "open", the
-    episodes without a verdict (unjudged, unparseable); "all", also those that a judge has judged; "beside", those that
-    this judge has not judged yet, and its verdicts stand beside those of the environment, which stay in force.
-    `limit`: judge so many at most.
+    `which`: "open", the episodes without a verdict (unjudged, unparseable); "all", also those that a judge has judged;
+    "beside", those that this judge has not judged yet, whose verdicts of the environment stay in force.
 
-    Raises InputError when there is no such run, or no episode of it is a judge's to judge; ModelError when the judge
-    gives no reply; ConfigError as the judge does.
+    Raises InputError when there is no such run, or no episode of it is a judge's to judge.
     """
     beside = which == "beside"
     if run not in (names := [record.name for record in store.runs()]):
@@ -48,15 +37,32 @@ async def judge_run(
             f"no finished episode of run {run!r} is a judge's to judge: "
             + ("none ended by itself" if beside else "its verdicts are its environment's (compare: --against-env)")
         )
-    wanted = [e for e in theirs if (_is_open(judged.get(e.id)) if beside else which == "all" or e.outcome in OPEN)]
-    todo = deque(episode.id for episode in wanted[:limit])
+    return [e for e in theirs if (_is_open(judged.get(e.id)) if beside else which == "all" or e.outcome in OPEN)]
+
+
+async def judge_run(
+    store: Store,
+    episodes: Sequence[EpisodeSummary],
+    judge: Judge,
+    *,
+    adopt: bool = True,
+    concurrency: int = 16,
+    on_verdict: Callable[[Verdict], None] | None = None,
+) -> Counter[Outcome]:
+    """Have `episodes` judged; how many of each outcome this call gave.
+
+    Each verdict is committed as it comes, so that a later call judges only what is left. `adopt`: the verdicts come
+    into force; else they stand beside those of the environment. Raises ModelError when the judge gives no reply;
+    ConfigError as the judge does.
+    """
+    todo = deque(episode.id for episode in episodes)
     given: Counter[Outcome] = Counter()
 
     async def work() -> None:
         while todo:
             episode = with_pictures(store, store.episode(todo.popleft()))
             verdict = await judge.judge(episode)
-            await store.add_verdict(episode.id, verdict, adopt=not beside)
+            await store.add_verdict(episode.id, verdict, adopt=adopt)
             given[verdict.outcome] += 1
             if on_verdict is not None:
                 on_verdict(verdict)

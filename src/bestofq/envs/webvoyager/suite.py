@@ -105,5 +105,5 @@ class WebVoyagerSuite:
         """Which tasks cannot be done any more. Whether to run them is the user's to decide."""
         past = stale(self.listed.tasks(), date.today())
         some = ", ".join(entry.task.id for entry in past[:5])
-        lists = f"`bestofq webvoyager {self._settings.data}` lists them"
+        lists = f"`bestofq tasks webvoyager --data {self._settings.data}` lists them"
         return [f"{len(past)} tasks name a date that is past, {some}, …: {lists}."] if past else []

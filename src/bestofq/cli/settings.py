@@ -1,60 +1,86 @@
-"""What several commands let their user choose, and what it stands for."""
+"""What the options of several commands stand for: settings and models, a suite, a store, a Q-function."""
 
 from collections.abc import Collection
 from datetime import date
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import get_args
 
 import typer
+from rich.markup import escape
 
 from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.models import Models, check_embedder
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
-from bestofq.cli.options import RUNS as RUNS
-from bestofq.cli.options import Config as Config
-from bestofq.cli.options import Folder as Folder
-from bestofq.cli.options import Set as Set
+from bestofq.cli.options import console
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
+from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
-from bestofq.envs.suites import SUITES
+from bestofq.envs.suites import make_suite
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.value import ValueModel
+from bestofq.models.chat import ChatConfig
+from bestofq.models.prices import Budget
+from bestofq.store.store import Store
 
-Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function; none: the one that ships.")]
-Model = Annotated[
-    str | None, typer.Option("--model", help="Who proposes: with --base-url the endpoint's name, else a directory.")
-]
-BaseUrl = Annotated[str | None, typer.Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
-Data = Annotated[
-    Path | None,
-    typer.Option("--data", help="Your files: WebShop's folder, WebVoyager's jsonl; none: the synthetic shop."),
-]
 EVERY = 1_000_000  # tasks
-SUITE_NAMES = f"{', '.join(SUITES)}, or my_package.my_module:make_suite"
 
 
 def models_of(
     config: Path | None,
     settings: list[str] | None,
+    *more: str,
+    suite: str | None = None,
+    data: Path | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    *more: str,
-    data: Path | None = None,
+    budget: float | None = None,
 ) -> Models:
     """The models of the settings given; `more` are the command's own, and `settings` have the last word.
 
     ConfigError when an endpoint is given without a model's name.
     """
-    given = [] if data is None else [f"suite.data={data}"]
+    given = [] if suite is None else [f"suite.name={suite}"]
+    given += [] if data is None else [f"suite.data={data}"]
     if base_url is not None:
         if model is None:
             raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
         given += [f"chat.base_url={base_url}", f"chat.model={model}"]
     elif model is not None:
         given += [f"model.path={model}"]
-    return Models(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]))
+    return Models(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]), budget_of(budget))
+
+
+def budget_of(budget: float | None) -> Budget:
+    """The USD that endpoints may cost; without a limit where none is given."""
+    return Budget() if budget is None else Budget(budget)
+
+
+def chat_config(model: str, base_url: str | None, settings: list[str] | None) -> ChatConfig:
+    """The endpoint that judges; `settings` are its own."""
+    return load_config(
+        ChatConfig, None, [f"model={model}", *([f"base_url={base_url}"] if base_url else []), *(settings or ())]
+    )
+
+
+def store_of(store: Path | None, settings: BestOfQSettings) -> Path:
+    """The folder of the episodes: as given, else one for each suite."""
+    return store or Path("runs") / settings.suite.name.rpartition(":")[2]
+
+
+def existing(store: Path) -> Store:
+    """The store there, to write into. DataError where there is none: no folder is made of a mistyped name."""
+    Store.open(store, read_only=True).close()
+    return Store.open(store)
+
+
+def warned(models: Models) -> Suite:
+    """The settings' suite, once its warnings are printed, such as of tasks that cannot be done any more."""
+    suite = make_suite(models.settings.suite)
+    for line in suite.warnings() if isinstance(suite, Warns) else ():
+        console.print(escape(line), style="yellow")
+    return suite
 
 
 def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, ValueModel | None]:
@@ -92,6 +118,16 @@ def split_of(name: str) -> Split:
         if name == split:
             return split
     raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(splits)}")
+
+
+def named_only(tasks: str | None) -> list[str]:
+    """The setting for `--tasks`, where that is globs of names."""
+    return [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
+
+
+def training_tasks(tasks: str | None) -> list[str]:
+    """The setting for `--tasks` of a command that plays training tasks."""
+    return [f"suite.train_tasks={tasks}"] if tasks is not None and tasks.isdecimal() else named_only(tasks)
 
 
 def limit_of(tasks: str | None, suite: SuiteSettings) -> int:

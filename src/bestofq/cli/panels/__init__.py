@@ -1,0 +1,1 @@
+"""The commands, a module for each panel of `bestofq --help`. Each imports what it needs when it runs: help is quick."""

@@ -1,0 +1,177 @@
+"""Agent Q (arXiv 2408.07199): Algorithm 1 in one go, and its steps one by one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bestofq.cli.options import (
+    BaseUrl,
+    Budget,
+    Config,
+    Data,
+    DryRun,
+    Folder,
+    Model,
+    Q,
+    Set,
+    Split,
+    SuiteName,
+    Tasks,
+    console,
+)
+
+Run = Annotated[str, typer.Option(help="Name of the searches.")]
+
+
+def agent_q(
+    suite: SuiteName = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")
+    ] = None,
+    tasks: Tasks = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the policies. Default: the store's.")] = None,
+    model: Model = None,
+    data: Data = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Agent Q's Algorithm 1: rounds of search, preference pairs, DPO. Resumable: run the same command again.
+
+    Each round searches --tasks further training tasks (agent_q.tasks) with the policy of the round before. The model
+    writes composite actions: --set model.dialect=composite.
+    """
+    from bestofq.cli.planning import plan_searches
+    from bestofq.cli.searching import run_agent_q
+    from bestofq.cli.settings import models_of, named_only, store_of
+    from bestofq.recipes.agent_q import round_run
+
+    more = [] if rounds is None else [f"agent_q.rounds={rounds}"]
+    more += [f"agent_q.tasks={tasks}"] if tasks is not None and tasks.isdecimal() else named_only(tasks)
+    models = models_of(config, set_, *more, suite=suite, data=data, model=model)
+    folder, chosen = store_of(store, models.settings), models.settings.agent_q
+    if dry_run:
+        plan_searches(models, folder, [round_run(n) for n in range(1, chosen.rounds + 1)], "train", chosen.tasks)
+    else:
+        run_agent_q(models, folder, out or folder, console)
+
+
+def search(
+    suite: SuiteName = None,
+    run: Run = "search",
+    split: Split = "train",
+    tasks: Tasks = None,
+    q: Q = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
+    from bestofq.cli.planning import plan_searches
+    from bestofq.cli.searching import SEARCHED, search_and_show
+    from bestofq.cli.settings import models_of, named_only, store_of, with_values
+
+    number = int(tasks) if tasks and tasks.isdecimal() else SEARCHED
+    given = models_of(
+        config,
+        set_,
+        *named_only(tasks),
+        suite=suite,
+        data=data,
+        model=model,
+        base_url=base_url,
+        budget=budget,
+    )
+    models, values = with_values(given, q, ["mcts"])
+    folder = store_of(store, models.settings)
+    if dry_run:
+        plan_searches(models, folder, [run], split, number)
+    else:
+        search_and_show(models, folder, run, split, number, values)
+
+
+def pairs(
+    out: Annotated[Path, typer.Option(help="The Parquet file.")],
+    suite: SuiteName = None,
+    run: Run = "search",
+    trajectories: Annotated[
+        bool, typer.Option("--trajectories", help="Whole successes against failures (Eq. 6), not single actions.")
+    ] = False,
+    model: Model = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+) -> None:
+    """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
+    from bestofq.cli.settings import models_of, store_of
+    from bestofq.recipes import agent_q as recipe
+    from bestofq.store.pairs import write_pairs
+    from bestofq.store.store import Store
+
+    models = models_of(config, set_, suite=suite, model=model)
+    with Store.open(store_of(store, models.settings), read_only=True) as opened:
+        trees = recipe.searched_trees(models, opened, run)
+    make = recipe.trajectory_pairs if trajectories else recipe.step_pairs
+    found = list(make(models, trees))
+    recipe.need_pairs(found, len(trees))
+    write_pairs(out, found, recipe.source(models), decode=models.local.tokenizer.decode)
+    console.print(f"{len(found):,} pairs of {len({pair.task for pair in found})} tasks from {len(trees)} trees: {out}")
+
+
+def tune(
+    out: Annotated[Path, typer.Option(help="Folder for the tuned model.")],
+    suite: SuiteName = None,
+    pairs: Annotated[Path | None, typer.Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    replay: Annotated[
+        list[Path] | None, typer.Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
+    ] = None,
+    run: Run = "search",
+    model: Model = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Tune the model that searched: by DPO on pairs, or without any by RFT on its successful rollouts. Resumable.
+
+    On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
+    """
+    from rich.console import Console
+
+    from bestofq.cli.settings import models_of, store_of
+    from bestofq.core.errors import InputError
+    from bestofq.learning.distributed import is_first_process
+    from bestofq.recipes import agent_q as recipe
+    from bestofq.store.pairs import read_pairs
+    from bestofq.store.store import Store
+
+    console = Console(quiet=not is_first_process())
+    models = models_of(config, set_, suite=suite, model=model)
+    if replay and pairs is None:
+        raise InputError("--replay adds to the pairs that this model drew: give these by --pairs")
+    if pairs is not None:
+        source = recipe.source(models)
+        earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
+        found = [*earlier, *read_pairs(pairs, source=source)]
+        if dry_run:
+            console.print(
+                f"DPO would learn from {len(found):,} pairs, {len(earlier):,} of them of earlier rounds: {out}"
+            )
+            return
+        folder = recipe.tune(models, found, out, console)
+    else:
+        with Store.open(store_of(store, models.settings), read_only=True) as opened:
+            trees = recipe.searched_trees(models, opened, run)
+        if dry_run:
+            won = sum(1 for _ in recipe.successful_turns(models, trees))
+            console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
+            return
+        folder = recipe.reinforce(models, trees, out, console)
+    console.print(f"the tuned model: {folder}")

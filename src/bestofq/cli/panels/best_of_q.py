@@ -1,0 +1,211 @@
+"""Best-of-Q (arXiv 2601.22701): collect, train, improve, evaluate, ablate."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bestofq.cli.options import (
+    BaseUrl,
+    Budget,
+    Config,
+    Data,
+    DryRun,
+    Folder,
+    Model,
+    N,
+    Q,
+    Set,
+    Split,
+    SuiteName,
+    Tasks,
+    console,
+)
+
+
+def collect(
+    suite: SuiteName = None,
+    run: Annotated[str, typer.Option(help="Name of the run.")] = "seed",
+    agent: Annotated[str, typer.Option(help="explore, prompting, random, picker, best-of-q, prior, …")] = "explore",
+    tasks: Tasks = None,
+    repeats: Annotated[int | None, typer.Option(help="Passes over the tasks. Default: seed_runs.", min=1)] = None,
+    q: Q = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Play the training tasks and keep the episodes. Resumable: run the same command again."""
+    from bestofq.cli.planning import plan_episodes
+    from bestofq.cli.running import play_and_show
+    from bestofq.cli.settings import kind_of, models_of, store_of, training_tasks, with_values
+    from bestofq.recipes.collect import Play
+
+    kind = kind_of(agent)
+    given = models_of(
+        config,
+        set_,
+        *training_tasks(tasks),
+        suite=suite,
+        data=data,
+        model=model,
+        base_url=base_url,
+        budget=budget,
+    )
+    models, values = with_values(given, q, [kind])
+    play = Play(kind, repeats or models.settings.seed_runs, values)
+    if dry_run:
+        plan_episodes(models, store_of(store, models.settings), [(run, play)])
+    else:
+        play_and_show(models, store_of(store, models.settings), run, play)
+
+
+def train(
+    out: Annotated[Path, typer.Option(help="Folder for the Q-function.")],
+    suite: SuiteName = None,
+    run: Annotated[list[str] | None, typer.Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Replace another Q-function in --out.")] = False,
+    model: Model = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
+
+    Prints the sizes first, and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's
+    network: --set iql.network.hidden=paper. On several devices:
+    torchrun --nproc-per-node N -m bestofq.cli.main train …
+    """
+    from bestofq.cli.planning import plan_training
+    from bestofq.cli.settings import existing, models_of, store_of
+    from bestofq.recipes import best_of_q as recipe
+    from bestofq.recipes.q_training import TrainingSet, learn
+
+    models, runs = models_of(config, set_, suite=suite, model=model), run or ["seed"]
+    folder = store_of(store, models.settings)
+    if dry_run:
+        plan_training(models, folder, runs, out)
+        return
+
+    def read() -> TrainingSet | None:
+        with existing(folder) as opened:
+            return recipe.training_set(models, opened, runs, out, console, again=again)
+
+    learn(read, models.settings.iql, out, console)
+
+
+def improve(
+    suite: SuiteName = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
+    tasks: Tasks = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable."""
+    import asyncio
+
+    from bestofq.build.context import RunContext, open_suite
+    from bestofq.cli.planning import plan_episodes
+    from bestofq.cli.settings import models_of, store_of, training_tasks, warned
+    from bestofq.recipes import best_of_q as recipe
+    from bestofq.reports.costs import agent_costs, cost_table
+    from bestofq.reports.rows import Selection
+    from bestofq.store.store import Store
+
+    models = models_of(
+        config,
+        set_,
+        *training_tasks(tasks),
+        suite=suite,
+        data=data,
+        model=model,
+        base_url=base_url,
+        budget=budget,
+    )
+    folder = store_of(store, models.settings)
+    if dry_run:
+        plan_episodes(models, folder, recipe.plays(models.settings))
+        return
+    named = warned(models)
+
+    async def work() -> None:
+        async with open_suite(models, named) as opened_suite:
+            with Store.open(folder) as opened:
+                await recipe.best_of_q(RunContext(models, opened_suite, opened, console), out or folder / "q")
+                runs = [name for name, _ in recipe.plays(models.settings)]
+                console.print(cost_table(agent_costs(opened, Selection(runs=runs))))
+
+    asyncio.run(work())
+
+
+def evaluate(
+    suite: SuiteName = None,
+    agents: Annotated[
+        str | None,
+        typer.Option(help="Comma-separated. Default: prompting,random,picker,best-of-q,prior as far as they can play."),
+    ] = None,
+    q: Q = None,
+    split: Split = "dev",
+    tasks: Tasks = None,
+    runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
+    n: N = None,
+    run: Annotated[str, typer.Option(help="Name of the run.")] = "eval",
+    out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    data: Data = None,
+    config: Config = None,
+    set_: Set = None,
+    store: Folder = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Measure agents: success ± standard error, steps for success and cost of each (Tables 2 and 5 to 8). Resumable.
+
+    200 tasks by default; of WebVoyager all.
+    """
+    from bestofq.cli.evaluating import Evaluation, evaluate_agents
+    from bestofq.cli.settings import limit_of, models_of, named_only, store_of
+
+    models = models_of(
+        config,
+        set_,
+        *named_only(tasks),
+        suite=suite,
+        data=data,
+        model=model,
+        base_url=base_url,
+        budget=budget,
+    )
+    asked = Evaluation(
+        agents=agents, q=q, run=run, split=split, tasks=limit_of(tasks, models.settings.suite), passes=runs, n=n
+    )
+    evaluate_agents(models, store_of(store, models.settings), asked, out, dry_run=dry_run)
+
+
+def ablation(
+    file: Annotated[Path, typer.Argument(help="TOML file: what the arms have in common and where they differ.")],
+    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
+        "runs/ablations"
+    ),
+    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Learn and play with settings that differ in one thing, and compare. Resumable."""
+    from bestofq.cli.ablation import plan_ablation, run_ablation
+
+    if dry_run:
+        plan_ablation(file)
+    else:
+        run_ablation(file, out, results)

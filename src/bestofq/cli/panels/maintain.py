@@ -1,0 +1,61 @@
+"""What this machine has, and what can be set."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bestofq.cli.options import BaseUrl, Config, Data, Set, console
+
+EMBEDDINGS = "With --base-url: compare an endpoint's embeddings with those of the same model here"
+
+
+def doctor(
+    data: Data = None,
+    base_url: BaseUrl = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="The endpoint's name for its model.", rich_help_panel=EMBEDDINGS)
+    ] = None,
+    local: Annotated[
+        str | None,
+        typer.Option(help="The same model's directory or hub name. Default: --model.", rich_help_panel=EMBEDDINGS),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="File for the agreement: model.embed_agreement.", rich_help_panel=EMBEDDINGS)
+    ] = Path("agreement.json"),
+    pixels: Annotated[
+        int | None,
+        typer.Option(min=0, help="Largest picture area it sees; 0: texts only.", rich_help_panel=EMBEDDINGS),
+    ] = None,
+    pixels_least: Annotated[
+        int | None, typer.Option(min=0, help="Smallest picture area it sees.", rich_help_panel=EMBEDDINGS)
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="Where the model in this process runs.", rich_help_panel=EMBEDDINGS)
+    ] = "auto",
+) -> None:
+    """Say what is there and what is missing, each with the command that fixes it; or check an embedding endpoint."""
+    if base_url is None:
+        from bestofq.cli.doctor import doctor as examine
+
+        raise typer.Exit(examine(console, webshop=data))
+    from bestofq.cli.embedding import compare_embeddings
+    from bestofq.core.errors import ConfigError
+
+    if model is None:
+        raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
+    compare_embeddings(base_url, model, local, out, pixels=pixels, pixels_least=pixels_least, device=device)
+
+
+def settings(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A setting, or a table of them such as iql or suite.")
+    ] = None,
+    config: Config = None,
+    set_: Set = None,
+) -> None:
+    """Show every setting with its value, its default and its meaning; --set and --config change the values."""
+    from bestofq.build.settings import BestOfQSettings
+    from bestofq.cli.config import load_config, settings_table
+
+    console.print(settings_table(load_config(BestOfQSettings, config, set_ or ()), name))

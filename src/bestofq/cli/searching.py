@@ -1,0 +1,74 @@
+"""`bestofq agent-q` and `bestofq search`: trees of tasks, and the policies that learn from them."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.cli.options import console
+from bestofq.cli.spending import spending_by_role
+from bestofq.core.observation import Split
+from bestofq.core.tree import SearchTree, Way
+from bestofq.learning.value import ValueModel
+from bestofq.recipes import agent_q as recipe
+from bestofq.recipes.collect import begin
+from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
+from bestofq.store.store import Store
+
+SEARCHED = 100  # tasks, unless --tasks says how many
+
+
+def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Path:
+    """The rounds, and a table of their searches; the folder of the last policy. No folder is made where it refuses."""
+    chosen = models.settings.agent_q
+    runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
+
+    async def work() -> tuple[Models, list[SearchRow]]:
+        recipe.check(models)
+        async with open_suite(models) as suite:
+            await recipe.training_tasks(models.settings, suite, chosen.rounds)
+            with Store.open(store) as opened:
+                policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
+                return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
+
+    policy, searches = asyncio.run(work())
+    console.print(search_table(searches).titled(f"{models.settings.suite.name}, train"))
+    for said in spending_by_role(used for row in searches for used in row.usage):
+        console.print(said)
+    folder = Path(policy.settings.model.path)
+    console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
+    return folder
+
+
+def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: int, values: ValueModel | None) -> None:
+    """Grow a tree for each of the first tasks of a split; then what the searches found, and what they cost."""
+
+    async def work() -> list[SearchTree]:
+        async with open_suite(models) as suite:
+            chosen = await suite.tasks(split, tasks)
+            with Store.open(store) as opened:
+                context = RunContext(models, suite, opened, console)
+                await begin(context, run, split, values=values)
+                return await recipe.search_tasks(context, run, chosen, values)
+
+    settings = models.settings.agent_q
+    trees = asyncio.run(work())
+    row = search_row(run, trees, alpha=settings.alpha, threshold=settings.threshold)
+    console.print(search_table([row]).titled(f"{models.settings.suite.name}, {split}"))
+    console.print(_ways_back(trees))
+    for said in spending_by_role(row.usage):
+        console.print(said)
+
+
+def _ways_back(trees: Sequence[SearchTree]) -> str:
+    """How often a search came back to a page in each way, and what that took on average."""
+    told = []
+    for way in get_args(Way):
+        back = [one for tree in trees for one in tree.back if one.way == way]
+        count = sum(one.count for one in back)
+        told.append(f"{way} {count:,} × {1000 * sum(one.seconds for one in back) / max(1, count):.1f} ms")
+    return f"back to a page: {', '.join(told)}"
