@@ -2,10 +2,16 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an object with all of these properties and no other, as strict structured output wants it."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def json_of(reply: Reply) -> Any:

@@ -1,12 +1,11 @@
 """The picker baseline: ask a language model which candidate is best (Best-of-Q, 5 and Fig. 11)."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bestofq.agents.dialects.json import candidates_user
-from bestofq.agents.json_replies import json_of
-from bestofq.agents.prompting import pick_prompt, picker_system
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import pick_prompt, render
 from bestofq.agents.state_prompts import state_prompts
 from bestofq.agents.structured_output import ask
 from bestofq.core.decision import Candidate, Scores, State
@@ -16,12 +15,7 @@ from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, Picker, VisionModel
 from bestofq.core.usage import Usage
 
-_CHOICE: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "best": {"type": "integer"}},  # in this order (section 5)
-    "required": ["reasoning", "best"],
-    "additionalProperties": False,
-}
+_CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 
 
 class PickerScorer:
@@ -64,8 +58,8 @@ class ChatPickerScorer:
             self._model,
             state,
             Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
-            system=lambda picture: picker_system(state, candidates),
-            user=lambda history, pictures: candidates_user(state, history, pictures),
+            system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
+            text=lambda history, pictures: candidates_user(state, history, pictures),
             screenshots=1,
             history=self._history,
         )
