@@ -62,5 +62,7 @@ ROLE_WORDS = _any(_WORDS["role_words"])
 LEAD_IN = re.compile(_PATTERNS["lead_in"])
 CART = re.compile(_PATTERNS["cart"])
 URL_WORDS = re.compile(_PATTERNS["url_words"])
-PERSONAL_TOKENS = [(re.compile(pattern), what) for what, pattern in _DATA["personal_tokens"].items()]
-PERSONAL = [(_any(patterns), what) for what, patterns in _DATA["personal"].items()]
+PERSONAL_TOKENS: Sequence[tuple[Words, str]] = [
+    (re.compile(pattern), what) for what, pattern in _DATA["personal_tokens"].items()
+]
+PERSONAL: Sequence[tuple[Words, str]] = [(_any(patterns), what) for what, patterns in _DATA["personal"].items()]
