@@ -30,7 +30,6 @@ from bestofq.agents.dialects.commands import parse_reply
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import QScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.build.agents import pocket_q
 from bestofq.build.models import Models
@@ -45,6 +44,7 @@ from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.embed import LocalEmbedder
+from bestofq.testing.scripted import ScriptedProposer
 
 N = 3
 DIM = 2048  # of Qwen2.5-VL-3B (Table 12)

@@ -22,7 +22,6 @@ from tempfile import TemporaryDirectory
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.core.decision import Provenance
@@ -31,6 +30,7 @@ from bestofq.core.protocols import Env
 from bestofq.envs.web import WebEnv
 from bestofq.rollouts.runner import run_many
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedProposer
 
 PAGE = (
     "<!doctype html><title>shop</title><a href=/next>Next page</a><p><label><input type=checkbox>Only new</label>"

@@ -16,19 +16,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from bestofq.agents.agent import Agent
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import GreedySelector
-from bestofq.browser.browser import Browser
-from bestofq.core.decision import Episode
-from bestofq.envs.serving import serve_app
-from bestofq.envs.web import WebEnv
-from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
-from bestofq.recipes.run_goal import UserJudge, page_task, visit
-from bestofq.rollouts.episode import EpisodeOptions
-from bestofq.store.store import Store
+import bestofq as bq
+from bestofq.testing import FaultServer, serve_app
 
 
 async def approve(question: str) -> bool:
@@ -36,31 +25,13 @@ async def approve(question: str) -> bool:
     return False
 
 
-async def no_verdict(episode: Episode) -> bool | None:
-    return None
-
-
-async def go(goal: str, url: str, config: ChatConfig) -> None:
-    async with ChatModel(config) as model, Browser.launch() as browser:
-        agent = Agent(
-            name="prompting",
-            proposer=ChatProposer(model),
-            scorer=ConstantScorer(),
-            selector=GreedySelector(),
-            n_candidates=1,
-        )
-        with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
-            episode = await visit(
-                WebEnv(browser, screenshots=True, approve=approve),
-                agent,
-                page_task(goal, url),
-                store=store,
-                config={"model": config.model},
-                options=EpisodeOptions(
-                    judge=UserJudge(no_verdict),
-                    on_decision=lambda state, decision: print(f"{state.observation.title}: {decision.candidate.label}"),
-                ),
-            )
+async def go(goal: str, url: str, model: bq.ChatModel) -> None:
+    agent = bq.Agent(name="prompting", proposer=bq.ChatProposer(model), n_candidates=1)
+    with tempfile.TemporaryDirectory() as folder, bq.Store.open(folder) as store:
+        async with model:
+            episode = await bq.visit(goal, url, agent, store, approve=approve)
+    for step in episode.steps:
+        print(f"{step.observation.title}: {step.decision.candidate.label}")
     print(f"{len(episode.steps)} steps, {episode.verdict.reason}")
 
 
@@ -80,10 +51,11 @@ def stand_in(request: Mapping[str, Any]) -> str:
 
 async def main() -> None:
     if len(sys.argv) == 5:
-        await go(sys.argv[1], sys.argv[2], ChatConfig(model=sys.argv[3], base_url=sys.argv[4]))
+        goal, url, name, base_url = sys.argv[1:]
+        await go(goal, url, bq.ChatModel.at(base_url, name))
         return
     async with serve_app(Starlette(routes=[Route("/", shop)])) as url, FaultServer(stand_in) as server:
-        await go("Buy a blue kettle", url, ChatConfig(model="stand-in", base_url=server.base_url))
+        await go("Buy a blue kettle", url, bq.ChatModel.at(server.base_url, "stand-in"))
 
 
 asyncio.run(main())

@@ -12,18 +12,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from bestofq import __version__
-from bestofq.agents.agent import Agent
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import GreedySelector
-from bestofq.core.decision import Provenance
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
-from bestofq.store.store import Store
+import bestofq as bq
+from bestofq.testing import FaultServer
 
 
 def stand_in(request: Mapping[str, Any]) -> str:
@@ -35,23 +25,13 @@ def stand_in(request: Mapping[str, Any]) -> str:
     return json.dumps({"candidates": [{"thought": "", "note": "", "action": action} for action in actions]})
 
 
-async def shop(config: ChatConfig) -> None:
-    suite = synthetic_suite()
-    task = suite.tasks("dev", limit=1)[0]
-    async with ChatModel(config) as model:
-        agent = Agent(
-            name="chat",
-            proposer=ChatProposer(model),
-            scorer=ConstantScorer(),
-            selector=GreedySelector(),
-            n_candidates=3,
-        )
-        with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
-            await store.begin_run("example", {}, Provenance(version=__version__))
-            episode = await run_episode(
-                TextEnv(suite), agent, task, store=store, run="example", options=EpisodeOptions(step_limit=STEP_LIMIT)
-            )
-    print(f"goal: {task.goal}")
+async def shop(model: bq.ChatModel) -> None:
+    agent = bq.Agent(name="chat", proposer=bq.ChatProposer(model))
+    with tempfile.TemporaryDirectory() as folder, bq.Store.open(folder) as store:
+        async with model:
+            [done] = await bq.play(agent, bq.load_suite("webshop"), store, tasks=1)
+        episode = store.episode(done.id)
+    print(f"goal: {episode.task.goal}")
     for step in episode.steps:
         print(f"step {step.index}: " + " | ".join(candidate.label for candidate in step.decision.candidates))
         print("        " + ", ".join(f"{u.tokens_in} tokens in, {u.tokens_out} out" for u in step.decision.usage))
@@ -60,10 +40,11 @@ async def shop(config: ChatConfig) -> None:
 
 async def main() -> None:
     if len(sys.argv) == 3:
-        await shop(ChatConfig(model=sys.argv[1], base_url=sys.argv[2]))
+        name, base_url = sys.argv[1:]
+        await shop(bq.ChatModel.at(base_url, name))
         return
     async with FaultServer(stand_in, {"429": 0.2, "500": 0.1}) as server:
-        await shop(ChatConfig(model="stand-in", base_url=server.base_url))
+        await shop(bq.ChatModel.at(server.base_url, "stand-in"))
 
 
 asyncio.run(main())

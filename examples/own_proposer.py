@@ -6,43 +6,29 @@ Run it with `.venv/bin/python examples/own_proposer.py`; it takes about a second
 import asyncio
 import tempfile
 
-from bestofq import __version__
-from bestofq.agents.agent import Agent
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import GreedySelector
-from bestofq.core.actions import Action, Click, Write, action_text
-from bestofq.core.decision import Candidate, Proposal, Provenance, State
-from bestofq.core.usage import Usage
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
-from bestofq.store.store import Store
+import bestofq as bq
 
 
 class NamedMost:
     """`Proposer`: search first; then the elements that share most words with the goal, the best first."""
 
-    async def propose(self, state: State, n: int) -> Proposal:
-        elements, goal = state.observation.elements, set(state.task.goal.lower().split())
-        done = {decision.candidate.label for decision in state.decisions}
-        actions: list[Action] = [Click(mark=e.mark) for e in elements if e.role != "searchbox"]
-        actions.sort(key=lambda a: -len(goal & set(action_text(a, elements).lower().split())))
+    async def propose(self, state: bq.State, n: int) -> bq.Proposal:
+        goal, done = set(state.task.goal.lower().split()), {decision.candidate.label for decision in state.decisions}
+        elements = [element for element in state.observation.elements if element.role != "searchbox"]
+        elements.sort(key=lambda element: -len(goal & set(element.name.lower().split())))
+        actions: list[tuple[bq.Action, str]] = [(bq.Click(mark=e.mark), f"click {e.role} {e.name}") for e in elements]
         if not state.decisions:
-            actions.insert(0, Write(mark=1, text=state.task.goal, enter=True))
-        candidates = [Candidate(action=a, label=action_text(a, elements), thought="it names most") for a in actions]
+            actions.insert(0, (bq.Write(mark=1, text=state.task.goal, enter=True), "search for the goal"))
+        candidates = [bq.Candidate(action=a, label=label, thought="it names most") for a, label in actions]
         new = [candidate for candidate in candidates if candidate.label not in done] or candidates
-        return Proposal(candidates=tuple(new[:n]), usage=(Usage(role="proposer", calls=1),))
+        return bq.Proposal(candidates=tuple(new[:n]))
 
 
 async def main() -> None:
-    suite = synthetic_suite()
-    task = suite.tasks("dev", limit=1)[0]
-    agent = Agent(name="named-most", proposer=NamedMost(), scorer=ConstantScorer(), selector=GreedySelector())
-    with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
-        await store.begin_run("example", {}, Provenance(version=__version__))
-        episode = await run_episode(
-            TextEnv(suite), agent, task, store=store, run="example", options=EpisodeOptions(step_limit=STEP_LIMIT)
-        )
+    agent = bq.Agent(name="named-most", proposer=NamedMost())
+    with tempfile.TemporaryDirectory() as folder, bq.Store.open(folder) as store:
+        [done] = await bq.play(agent, bq.load_suite("webshop"), store, tasks=1)
+        episode = store.episode(done.id)
     for step in episode.steps:
         print(" | ".join(candidate.label for candidate in step.decision.candidates))
     print(f"reward {episode.verdict.reward:.2f}: {episode.verdict.outcome}")

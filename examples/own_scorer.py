@@ -10,33 +10,24 @@ import asyncio
 import tempfile
 from collections.abc import Sequence
 
-from bestofq import __version__
-from bestofq.agents.agent import Agent
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer
-from bestofq.agents.selectors import GreedySelector
-from bestofq.build.models import Models
-from bestofq.core.decision import Candidate, Provenance, Scores, State
-from bestofq.core.protocols import Env, Scorer
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import STEP_LIMIT, synthetic_suite
-from bestofq.rollouts.runner import RunOptions, run_many
-from bestofq.store.store import Store
+import bestofq as bq
+from bestofq.testing import ScriptedProposer
 
 
 class NamedOption:
     """`Scorer`: 1 for an option that the goal names, else 0; among equals the proposer's order decides."""
 
-    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        return Scores(values=tuple(float(c.label.removeprefix("click radio ") in state.task.goal) for c in candidates))
+    async def score(self, state: bq.State, candidates: Sequence[bq.Candidate]) -> bq.Scores:
+        goal = state.task.goal
+        return bq.Scores(values=tuple(float(c.label.removeprefix("click radio ") in goal) for c in candidates))
 
 
-def make_scorer(models: Models) -> Scorer:
-    """What the setting `scorer` names; `models` are the run's, for a scorer that asks or embeds."""
+def make_scorer(models: object) -> NamedOption:
+    """What the setting `scorer` names; `models` are the run's (`bestofq.build.models.Models`)."""
     return NamedOption()
 
 
-def propose(state: State, n: int) -> list[str]:
+def propose(state: bq.State, n: int) -> list[str]:
     """The goal as query; then the first product; then Buy Now, or an option that is not chosen yet."""
     elements = state.observation.elements
     useful = [e for e in elements if e.name.startswith("Buy Now") or e.name.startswith("$")]
@@ -45,21 +36,15 @@ def propose(state: State, n: int) -> list[str]:
 
 
 async def main() -> None:
-    suite, proposer = synthetic_suite(), ScriptedProposer(propose)
-
-    async def make_env() -> Env:
-        return TextEnv(suite)
-
-    with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
-        await store.begin_run("example", {}, Provenance(version=__version__))
-        for scorer in (ConstantScorer(), NamedOption()):
-            name = type(scorer).__name__
-            agent = Agent(name=name, proposer=proposer, scorer=scorer, selector=GreedySelector(), n_candidates=16)
-            tasks = suite.tasks("dev", limit=100)
-            done = await run_many(
-                tasks, make_env, agent, store=store, run="example", options=RunOptions(step_limit=STEP_LIMIT)
-            )
-            print(f"{name:15} success {sum(episode.success for episode in done) / len(done):.0%}")
+    suite, proposer = bq.load_suite("webshop"), ScriptedProposer(propose)
+    agents = (
+        bq.Agent(name="first", proposer=proposer, n_candidates=16),
+        bq.Agent(name="named option", proposer=proposer, scorer=NamedOption(), n_candidates=16),
+    )
+    with tempfile.TemporaryDirectory() as folder, bq.Store.open(folder) as store:
+        for agent in agents:
+            done = await bq.play(agent, suite, store, tasks=100)
+            print(f"{agent.name:15} success {sum(episode.success for episode in done) / len(done):.0%}")
 
 
 if __name__ == "__main__":

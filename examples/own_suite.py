@@ -10,24 +10,20 @@ gives the suite a setting of its own.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from bestofq.browser.browser import Browser
-from bestofq.core.actions import Action
-from bestofq.core.observation import Observation, Split, Task
-from bestofq.core.protocols import Env, EnvFactory, Suite
-from bestofq.envs.serving import serve_app
-from bestofq.envs.web import WebEnv
-from bestofq.recipes.run_goal import own_hosts
+import bestofq as bq
 
 COLOURS = "red,green,blue"
 
 
-async def evaluate(task: Task, action: Action, seen: Observation) -> tuple[float, bool]:
+async def evaluate(task: bq.Task, action: bq.Action, seen: bq.Observation) -> tuple[float, bool]:
     """The reward, and whether the task has ended: after every step."""
     return float(seen.url.endswith(f"/lamp/{task.id}")), "/lamp/" in seen.url
 
@@ -42,21 +38,15 @@ class Lamps:
         return HTMLResponse("".join(f"<p><a href=/lamp/{colour}>{colour} lamp</a>" for colour in self.colours))
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[EnvFactory]:
-        async with (
-            serve_app(Starlette(routes=[Route("/{path:path}", self.page)])) as self.url,
-            Browser.launch() as chromium,
-        ):
-
-            async def make_env() -> Env:
-                return WebEnv(chromium, screenshots=False, evaluate=evaluate)
-
+    async def open(self) -> AsyncIterator[Any]:
+        app = Starlette(routes=[Route("/{path:path}", self.page)])
+        async with bq.open_site(app, evaluate) as (self.url, make_env):
             yield make_env
 
-    async def tasks(self, split: Split) -> Sequence[Task]:
-        where = {"suite": self.name, "start_url": self.url, "allowed_hosts": own_hosts(self.url), "split": split}
-        return [Task(id=colour, goal=f"Open the {colour} lamp", **where) for colour in self.colours]
+    async def tasks(self, split: str) -> Sequence[bq.Task]:
+        where = {"suite": self.name, "start_url": self.url, "allowed_hosts": [urlsplit(self.url).netloc]}
+        return [bq.Task(id=one, goal=f"Open the {one} lamp", split=split, **where) for one in self.colours]
 
 
-def make_suite(settings: Mapping[str, object]) -> Suite:
+def make_suite(settings: Mapping[str, object]) -> bq.Suite:
     return Lamps(str(settings.get("colours", COLOURS)).split(","))

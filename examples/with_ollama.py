@@ -11,15 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bestofq.agents.agent import Agent
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.scorers.picker import ChatPickerScorer
-from bestofq.agents.selectors import GreedySelector
-from bestofq.core.decision import State
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
+import bestofq as bq
+from bestofq.testing import FaultServer
 
 OFFER = """{"candidates": [
  {"thought": "look further down", "note": "", "action": {"type": "scroll", "direction": "down"}},
@@ -32,14 +25,12 @@ def stand_in(request: Mapping[str, Any]) -> str:
 
 
 async def decide(base_url: str) -> None:
-    suite = synthetic_suite()
-    task = suite.tasks("dev", limit=1)[0]
-    state = State(task=task, observation=await TextEnv(suite).reset(task, seed=0))
-    config = ChatConfig(model="qwen2.5vl:7b", base_url=base_url, concurrency=1, attempt=300, deadline=600)
-    async with ChatModel(config) as model:
-        agent = Agent(
-            name="picker", proposer=ChatProposer(model), scorer=ChatPickerScorer(model), selector=GreedySelector()
-        )
+    suite = bq.load_suite("webshop")
+    model = bq.ChatModel.at(base_url, "qwen2.5vl:7b", concurrency=1, attempt=300, deadline=600)
+    agent = bq.Agent(name="picker", proposer=bq.ChatProposer(model), scorer=bq.ChatPickerScorer(model))
+    async with suite.open() as make_env, model:
+        task = (await suite.tasks("dev"))[0]
+        state = bq.State(task=task, observation=await (await make_env()).reset(task, seed=0))
         decision = await agent.decide(state, np.random.default_rng(0))
     for index, candidate in enumerate(decision.candidates):
         print("→" if index == decision.chosen else " ", f"{decision.scores[index]:.0f}", candidate.label)

@@ -7,12 +7,8 @@ address a stand-in on loopback answers.
 import asyncio
 import sys
 
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.core.decision import State
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
+import bestofq as bq
+from bestofq.testing import FaultServer
 
 REPLY = """{"candidates": [
  {"thought": "search for it", "note": "", "action": {"type": "write", "element": 1, "text": "lamp", "enter": true}},
@@ -20,11 +16,11 @@ REPLY = """{"candidates": [
 
 
 async def offer(base_url: str) -> None:
-    suite = synthetic_suite()
-    task = suite.tasks("dev", limit=1)[0]
-    state = State(task=task, observation=await TextEnv(suite).reset(task, seed=0))
-    async with ChatModel(ChatConfig(model="gpt-4.1", base_url=base_url, temperature=0.7)) as model:
-        proposal = await ChatProposer(model).propose(state, 3)
+    suite = bq.load_suite("webshop")
+    async with suite.open() as make_env, bq.ChatModel.at(base_url, "gpt-4.1", temperature=0.7) as model:
+        task = (await suite.tasks("dev"))[0]
+        state = bq.State(task=task, observation=await (await make_env()).reset(task, seed=0))
+        proposal = await bq.ChatProposer(model).propose(state, 3)
     for candidate in proposal.candidates:
         print(f"{candidate.label}: {candidate.thought}")
     for used in proposal.usage:

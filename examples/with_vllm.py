@@ -8,19 +8,8 @@ import asyncio
 import sys
 import tempfile
 
-from bestofq import __version__
-from bestofq.agents.agent import Agent
-from bestofq.agents.proposers.chat import ChatProposer
-from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.selectors import UniformSelector
-from bestofq.core.decision import Provenance
-from bestofq.core.protocols import Env
-from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.suite import synthetic_suite
-from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
-from bestofq.rollouts.runner import RunOptions, run_many
-from bestofq.store.store import Store
+import bestofq as bq
+from bestofq.testing import FaultServer
 
 REPLY = """{"candidates": [
  {"thought": "search for it", "note": "", "action": {"type": "write", "element": 1, "text": "lamp", "enter": true}},
@@ -28,20 +17,11 @@ REPLY = """{"candidates": [
 
 
 async def explore(base_url: str) -> None:
-    suite = synthetic_suite()
-
-    async def make_env() -> Env:
-        return TextEnv(suite)
-
-    config = ChatConfig(model="Qwen/Qwen2.5-VL-7B-Instruct", base_url=base_url, concurrency=64)
-    async with ChatModel(config) as model:
-        agent = Agent(name="random", proposer=ChatProposer(model), scorer=ConstantScorer(), selector=UniformSelector())
-        with tempfile.TemporaryDirectory() as folder, Store.open(folder) as store:
-            await store.begin_run("seed", {}, Provenance(version=__version__))
-            tasks = suite.tasks("train", limit=8)
-            done = await run_many(
-                tasks, make_env, agent, store=store, run="seed", concurrency=8, options=RunOptions(step_limit=4)
-            )
+    suite = bq.load_suite("webshop")
+    async with bq.ChatModel.at(base_url, "Qwen/Qwen2.5-VL-7B-Instruct", concurrency=64) as model:
+        agent = bq.Agent(name="random", proposer=bq.ChatProposer(model), selector=bq.UniformSelector())
+        with tempfile.TemporaryDirectory() as folder, bq.Store.open(folder) as store:
+            done = await bq.play(agent, suite, store, split="train", tasks=8, concurrency=8)
     print(f"{len(done)} episodes, {sum(episode.steps for episode in done)} steps")
 
 

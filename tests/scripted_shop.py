@@ -8,8 +8,8 @@ from bestofq.build.models import Models
 from bestofq.build.settings import AgentQSettings, BestOfQSettings, ModelSettings
 from bestofq.core.language import Request
 from bestofq.core.protocols import LanguageModel
-from bestofq.models.scripted import ScriptedModel
 from bestofq.search.config import SearchConfig
+from bestofq.testing.scripted import ScriptedModel
 
 
 def shopper(request: Request) -> Sequence[str]:

@@ -67,8 +67,9 @@ def test_no_room_for_leftovers() -> None:
 
 
 def test_a_package_file_holds_one_docstring() -> None:
+    """But for the two that are a public face."""
     for path in MODULES:
-        if path.name == "__init__.py" and path.parent != SRC:
+        if path.name == "__init__.py" and path.parent not in (SRC, SRC / "testing"):
             body = ast.parse(path.read_text("utf-8")).body
             assert len(body) == 1, name_of(path)
             assert isinstance(body[0], ast.Expr), name_of(path)

@@ -12,7 +12,7 @@ from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step
 from bestofq.core.errors import ContextError, ModelError
 from bestofq.core.observation import Observation, Screenshot, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
+from bestofq.testing.fault_server import FaultServer
 
 SUCCESS = '{"reason": "the  last page shows it", "verdict": "success"}'
 

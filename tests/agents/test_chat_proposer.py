@@ -30,9 +30,9 @@ from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import Fault, FaultServer
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import Fault, FaultServer
 
 PAGE = Observation(
     url="http://shop/",

@@ -21,11 +21,11 @@ from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
 from bestofq.recipes.agent_q import search_tasks
 from bestofq.recipes.collect import begin
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 PAGE = Observation(
     url="http://tables/",

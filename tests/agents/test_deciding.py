@@ -6,7 +6,6 @@ import pytest
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer, ScriptedScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Proposal, State
@@ -15,6 +14,7 @@ from bestofq.core.location import Located
 from bestofq.core.observation import Element, Observation, Point, Task
 from bestofq.core.protocols import Selector
 from bestofq.core.usage import Usage, merge_usage
+from bestofq.testing.scripted import ScriptedProposer, ScriptedScorer
 
 LINKS = tuple(Element(mark=mark, role="link", name=f"link {mark}") for mark in (1, 2, 3))
 PAGE = Observation(url="http://shop/", title="Shop", text="", elements=LINKS)

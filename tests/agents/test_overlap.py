@@ -12,7 +12,6 @@ from test_deciding import STATE, THREE, rng
 from bestofq.agents.agent import Agent
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Proposal, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
@@ -21,6 +20,7 @@ from bestofq.core.protocols import Prepares, Scorer
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.testing.scripted import ScriptedProposer
 
 
 class Slow(CachedEmbedder):

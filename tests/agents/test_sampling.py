@@ -14,8 +14,8 @@ from bestofq.core.errors import ReplyError
 from bestofq.core.language import Request
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.seeds import step_seed
-from bestofq.models.faults import FaultServer
-from bestofq.models.scripted import ScriptedModel
+from bestofq.testing.fault_server import FaultServer
+from bestofq.testing.scripted import ScriptedModel
 
 SHELF = Observation(
     url="http://shop/",

@@ -15,7 +15,7 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig
-from bestofq.models.scripted import ScriptedModel
+from bestofq.testing.scripted import ScriptedModel
 
 STATE = State(
     task=Task(id="t", suite="s", goal="find a right handed lamp", start_url="u"),

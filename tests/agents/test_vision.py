@@ -16,7 +16,7 @@ from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Box, Element, Observation, Point, Screenshot
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
+from bestofq.testing.fault_server import FaultServer
 
 
 def screenshot() -> Screenshot:

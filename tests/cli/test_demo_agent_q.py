@@ -16,9 +16,9 @@ from bestofq.cli.demo_agent_q import AFTER, BEFORE, RFT_RUN, SEARCHING, SETTINGS
 from bestofq.cli.settings import models_of
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import LanguageModel
-from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes.agent_q import SEARCH_RUN
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedModel
 
 SEARCHES = (SEARCH_RUN, RFT_RUN)
 SMALL = (

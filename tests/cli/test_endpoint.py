@@ -14,9 +14,9 @@ import pytest
 from bestofq.build.agents import pocket_q
 from bestofq.cli.commands import console
 from bestofq.cli.main import run
-from bestofq.models.faults import Fault, FaultServer, Refused
 from bestofq.reports.report import gather
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import Fault, FaultServer, Refused
 from bestofq.viewer.export import export
 
 Within = Callable[..., Awaitable[tuple[int, str]]]

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.cli.commands import app
@@ -23,10 +22,11 @@ from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
-from bestofq.models.faults import FaultServer
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
+from bestofq.testing.scripted import ScriptedProposer
 from experiments.oracles.booking import BookingOracle
 
 STRANGER = "Sam Elsewhere"

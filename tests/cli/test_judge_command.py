@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.cli.commands import app
 from bestofq.core.decision import Provenance, State
@@ -19,10 +18,11 @@ from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.models.faults import FaultServer
 from bestofq.reports.agreement import Agreement
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
+from bestofq.testing.scripted import ScriptedProposer
 
 
 async def bestofq(*arguments: str) -> tuple[int, str]:

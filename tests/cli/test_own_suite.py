@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
-from bestofq.models.faults import FaultServer
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 ROOT = Path(__file__).parents[2]
 

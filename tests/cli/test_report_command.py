@@ -16,8 +16,8 @@ from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation, Task
-from bestofq.models.faults import FaultServer
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 MADE = Provenance(version="0.0-test", commit="0123456789abcdef", command="bestofq eval --n 2")
 

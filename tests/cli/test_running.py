@@ -21,8 +21,8 @@ from typer.testing import CliRunner, Result
 from bestofq.cli.commands import app
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.envs.serving import serve_app
-from bestofq.models.faults import FaultServer
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 HOME = """<title>Kettles\x1b[31m</title><h1>Blue kettle</h1><p>$20</p><img src=http://cdn.example/x.png>
 <form method=post action=/order><button>Buy now</button></form>"""

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.core.tree import SearchTree
-from bestofq.models.faults import FaultServer
 from bestofq.reports.searches import search_row, search_table
 from bestofq.search.backtracking import WAYS
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 TASKS, ROLLOUTS = 3, 8
 

@@ -15,8 +15,8 @@ from bestofq.cli.commands import app
 from bestofq.core.errors import BestOfQError
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
-from bestofq.models.faults import FaultServer
 from bestofq.recipes.tasks.files import TaskFile
+from bestofq.testing.fault_server import FaultServer
 
 CITIES = ("Oslo", "Lima", "Cairo", "Quito", "Hanoi", "Perth", "Dakar", "Turin", "Osaka", "Porto", "Malmo", "Tunis")
 PARTS = (

@@ -9,7 +9,7 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.language import Request
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
+from bestofq.testing.fault_server import FaultServer
 
 PAGE = Observation(
     url="/",

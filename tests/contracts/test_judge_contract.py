@@ -7,10 +7,10 @@ import pytest
 from contract_state import CANDIDATES, PAGE, STATE, endpoint
 
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.agents.scripted import ScriptedJudge
 from bestofq.core.decision import Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.protocols import Judge
 from bestofq.recipes.run_goal import UserJudge
+from bestofq.testing.scripted import ScriptedJudge
 
 EPISODE = Episode(
     id="e",

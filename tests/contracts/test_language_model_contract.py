@@ -10,7 +10,7 @@ from bestofq.core.language import Message, Request, user
 from bestofq.core.observation import Screenshot
 from bestofq.core.protocols import LanguageModel
 from bestofq.models.local import LocalModel
-from bestofq.models.scripted import ScriptedModel
+from bestofq.testing import ScriptedModel
 
 PROMPT = "goal: a red lamp under 20 dollars\npage:\nRed [1]"
 SHOT = Screenshot(sha256="0", media_type="image/png", width=1, height=1)

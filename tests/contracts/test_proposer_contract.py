@@ -8,10 +8,9 @@ from contract_state import PAGE, STATE, commands, composite, endpoint, reply
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.core.actions import Click
 from bestofq.core.protocols import Proposer
-from bestofq.models.scripted import ScriptedModel
+from bestofq.testing.scripted import ScriptedModel, ScriptedProposer
 
 ACTIONS = [{"thought": "", "note": "", "action": {"type": "click", "element": mark}} for mark in (1, 2, 3, 1)]
 

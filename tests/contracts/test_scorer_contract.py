@@ -12,7 +12,6 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
-from bestofq.agents.scripted import ScriptedScorer
 from bestofq.build.agents import make_agent
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
@@ -20,7 +19,7 @@ from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.language import Request
 from bestofq.core.protocols import Prepares, Scorer
 from bestofq.core.transitions import Floats
-from bestofq.models.scripted import ScriptedModel
+from bestofq.testing.scripted import ScriptedModel, ScriptedScorer
 
 
 class Lengths:

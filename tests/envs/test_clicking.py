@@ -27,7 +27,7 @@ from bestofq.core.decision import State
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.web import WebEnv
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
+from bestofq.testing.fault_server import FaultServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 WIDTH, HEIGHT = 1281, 723  # odd, so that no factor divides them

@@ -20,7 +20,7 @@ from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelEr
 from bestofq.core.language import Request, user
 from bestofq.models.api_errors import api_error_of
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import Fault, FaultServer
+from bestofq.testing.fault_server import Fault, FaultServer
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 KEY = "sk-this-must-never-be-written-down"

@@ -7,8 +7,8 @@ import pytest
 from bestofq.core.errors import DataError
 from bestofq.core.language import Request, user
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
 from bestofq.models.prices import Price, price_of
+from bestofq.testing.fault_server import FaultServer
 
 ASK = Request(messages=user("hello"), greedy=False)
 FILE = """

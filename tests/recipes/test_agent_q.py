@@ -23,7 +23,6 @@ from bestofq.core.language import Generation, Request
 from bestofq.core.preferences import PreferencePair
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
-from bestofq.models.scripted import ScriptedModel
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.agent_q import (
     agent_q,
@@ -42,6 +41,7 @@ from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedModel
 
 QUIET = Console(quiet=True)
 

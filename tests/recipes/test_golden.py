@@ -13,9 +13,9 @@ from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import InputError, ModelError
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
 from bestofq.recipes.golden import Golden, golden_findings
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 
 def step(index: int, page: str, *labels: str, chosen: int = 0) -> Step:

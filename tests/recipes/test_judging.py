@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bestofq.agents.scripted import ScriptedJudge
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError, ModelError
 from bestofq.core.observation import Observation, Screenshot, Task
 from bestofq.recipes.judging import judge_run
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedJudge
 
 OPEN = Verdict(reward=0.0, outcome="unjudged")
 WON = Verdict(reward=1.0, outcome="success")

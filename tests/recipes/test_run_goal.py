@@ -14,7 +14,6 @@ from starlette.routing import Route
 from bestofq.agents.agent import Agent
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.core.decision import Episode, Step
@@ -26,6 +25,7 @@ from bestofq.recipes.run_goal import UserJudge, own_hosts, page_task, visit
 from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.transitions import records
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedProposer
 
 open_page = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import EpsilonGreedySelector
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import State, StepResult
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.core.protocols import Selector
+from bestofq.testing.scripted import ScriptedProposer
 
 
 def line_task(name: str, length: int = 4) -> Task:

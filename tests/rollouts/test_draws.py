@@ -17,9 +17,9 @@ from bestofq.core.decision import Decision, Provenance, StepResult
 from bestofq.core.errors import BrowserError
 from bestofq.core.language import Request
 from bestofq.core.observation import Observation, Task
-from bestofq.models.scripted import ScriptedModel
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedModel
 
 TASKS = [line_task(f"t{number}", 3) for number in range(8)]
 Walks = dict[str, list[Decision]]  # by task, without what they used: seconds differ

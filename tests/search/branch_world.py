@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bestofq.agents.scripted import ScriptedProposer, ScriptedScorer
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, State, StepResult
 from bestofq.core.observation import Element, Observation, Task
@@ -11,6 +10,7 @@ from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
+from bestofq.testing.scripted import ScriptedProposer, ScriptedScorer
 
 TASK = Task(id="branch", suite="branches", goal="find the good page", start_url="branch://")
 

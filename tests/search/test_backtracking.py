@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from branch_world import TASK, BranchEnv, RestoringEnv, search_of
 
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Goto, Write
 from bestofq.core.decision import State, StepResult
@@ -21,6 +20,7 @@ from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import TreeScorer
+from bestofq.testing.scripted import ScriptedProposer
 
 
 def buttons(*names: str, laid_out: bool = True) -> Observation:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, left_is_better, search_of
 
-from bestofq.agents.scripted import ScriptedJudge, ScriptedProposer, ScriptedScorer
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, State
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
@@ -18,6 +17,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.search.mcts import Report, Search, state_after
 from bestofq.search.pairs import blended, node_pairs, rollouts
 from bestofq.search.tree import Move, MutableTree
+from bestofq.testing.scripted import ScriptedJudge, ScriptedProposer, ScriptedScorer
 
 
 def told(outcomes: list[float]) -> Report:

@@ -6,13 +6,13 @@ import numpy as np
 from branch_world import TASK, RestoringEnv, both_doors
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Scores, State
 from bestofq.core.protocols import Proposer, Scorer
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
+from bestofq.testing.scripted import ScriptedProposer
 
 REWARDS = {"2121": 1.0}
 

@@ -18,7 +18,6 @@ from sqlalchemy import update
 from starlette.testclient import TestClient
 from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task
 
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.cli.panels.look import view
 from bestofq.core.errors import DataError, InputError
 from bestofq.rollouts.episode import run_episode
@@ -27,6 +26,7 @@ from bestofq.store.database import connect, sqlite_url
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import PAGES, STEPS
 from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedProposer
 from bestofq.viewer.app import viewer_app
 from bestofq.viewer.server import is_loopback, listen
 

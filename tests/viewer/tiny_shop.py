@@ -6,12 +6,12 @@ import io
 from PIL import Image, ImageDraw
 
 from bestofq.agents.agent import Agent
-from bestofq.agents.scripted import ScriptedProposer, ScriptedScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action, Click
 from bestofq.core.decision import Candidate, Provenance, State, StepResult
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.search.tree import MutableTree
+from bestofq.testing.scripted import ScriptedProposer, ScriptedScorer
 
 PROVENANCE = Provenance(version="0.0-test", commit="0123456789abcdef", seed=3)
 LAST = 3

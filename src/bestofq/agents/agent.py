@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from bestofq.agents.scorers.constant import ConstantScorer
+from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Targeted
 from bestofq.core.decision import Decision, Proposal, State
 from bestofq.core.errors import ModelError, ReplyError
@@ -16,12 +18,13 @@ from bestofq.core.usage import Usage, merge_usage
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """A proposer, a scorer and a selector. The settings of the paper differ in nothing but these parts."""
+    """A proposer, a scorer and a selector. The settings of the paper differ in nothing but these parts; by default the
+    first candidate is taken (Prompting)."""
 
     name: str
     proposer: Proposer
-    scorer: Scorer
-    selector: Selector
+    scorer: Scorer = field(default_factory=ConstantScorer)
+    selector: Selector = field(default_factory=GreedySelector)
     n_candidates: int = 3  # Best-of-Q, 3.3: N = 3
     localizer: Localizer | None = None
 

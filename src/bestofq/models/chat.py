@@ -116,6 +116,11 @@ class ChatModel:
             )
         self._jitter = random.Random()
 
+    @classmethod
+    def at(cls, base_url: str, model: str, **settings: object) -> Self:
+        """The model of that name at an endpoint; `settings` are `ChatConfig`'s."""
+        return cls(ChatConfig.model_validate({"base_url": base_url, "model": model, **settings}))
+
     @property
     def name(self) -> str:
         return self.config.model

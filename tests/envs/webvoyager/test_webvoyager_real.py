@@ -25,10 +25,10 @@ from bestofq.envs.webvoyager.likeness import NEAR, Known, likeness, shape_of
 from bestofq.envs.webvoyager.source import load_entries, load_references
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
 from bestofq.recipes.tasks.files import TaskFile
 from bestofq.recipes.tasks.generation import GenerationSettings, generate_tasks
 from bestofq.recipes.tasks.screening import Site
+from bestofq.testing.fault_server import FaultServer
 
 SIBLING = Path(__file__).parents[3].parent / "shared" / "data" / "webvoyager"
 FOLDER = Path(os.environ.get("BESTOFQ_WEBVOYAGER_DATA", SIBLING))

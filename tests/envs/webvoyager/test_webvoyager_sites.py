@@ -16,7 +16,6 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scripted import ScriptedProposer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
@@ -26,11 +25,12 @@ from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.faults import FaultServer
 from bestofq.recipes.judging import judge_run
 from bestofq.reports.domains import ALL, domain_results
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
+from bestofq.testing.scripted import ScriptedProposer
 
 SITES = {"Allrecipes": "www.allrecipes.com", "ArXiv": "arxiv.org", "ESPN": "www.espn.com"}
 TASKS = {

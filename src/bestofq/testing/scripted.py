@@ -1,4 +1,4 @@
-"""Real parts with scripted behaviour, for tests and benchmarks without a model."""
+"""Models, proposers, scorers and judges with scripted behaviour, for tests and benchmarks without weights."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bestofq.agents.dialects.commands import parse_reply
 from bestofq.core.decision import Candidate, Episode, Outcome, Proposal, Scores, State, Verdict, distinct
 from bestofq.core.errors import ReplyError
+from bestofq.core.language import Generation, Reply, Request
 from bestofq.core.usage import Usage
 
 Replies = Sequence[str]
@@ -74,3 +75,17 @@ class ScriptedJudge:
         outcome = self.outcomes(episode)
         usage = Usage(role="judge", calls=1, seconds=self.seconds)
         return Verdict(reward=float(outcome == "success"), outcome=outcome, judge=self.name, usage=(usage,))
+
+
+@dataclass(frozen=True)
+class ScriptedModel:
+    """A `LanguageModel` whose replies are a function of the request, the greedy one first. A reply's tokens are its
+    bytes, its likelihood falls with its length."""
+
+    replies: Callable[[Request], Sequence[str]]
+    name: str = "scripted"
+
+    async def generate(self, request: Request) -> Generation:
+        texts = self.replies(request)[: request.draws]
+        replies = tuple(Reply(text, -len(text) / 100, tuple(text.encode())) for text in texts)
+        return Generation(replies, len(request.prompt.encode()), sum(reply.tokens for reply in replies))

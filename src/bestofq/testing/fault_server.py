@@ -11,6 +11,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 Fault = Literal[
@@ -86,6 +87,7 @@ _UNSUPPORTED = {  # as OpenAI's models since o1 say it
 }
 
 
+@dataclass(kw_only=True)
 class FaultServer:
     """Answers each request by `reply`, or by a fault drawn with its share in `faults`; `script` goes before both.
 
@@ -95,33 +97,24 @@ class FaultServer:
     `echo` all its answers hold the request's Authorization header, as those of debugging proxies do.
     """
 
-    def __init__(
-        self,
-        reply: Callable[[Mapping[str, Any]], str],
-        faults: Mapping[Fault, float] | None = None,
-        *,
-        script: Sequence[Fault | Literal["ok"]] = (),
-        refuses: Sequence[Refused] = (),
-        takes: int | None = None,
-        seconds: float = 0.0,
-        log_prob: float | None = None,
-        echo: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self._reply = reply
-        self._faults = dict(faults or {})
-        self._script = list(script)
-        self._refuses = refuses
-        self._takes = takes
-        self._seconds = seconds
-        self._log_prob = log_prob
-        self._echo = echo
-        self._rng = random.Random(seed)
+    reply: Callable[[Mapping[str, Any]], str] = field(kw_only=False)
+    faults: Mapping[Fault, float] = field(default_factory=dict, kw_only=False)
+    script: Sequence[Fault | Literal["ok"]] = ()
+    refuses: Sequence[Refused] = ()
+    takes: int | None = None
+    seconds: float = 0.0
+    log_prob: float | None = None
+    echo: bool = False
+    seed: int = 0
+    requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)
+    seen: Counter[str] = field(init=False, default_factory=Counter)
+    at_once: int = field(init=False, default=0)
+    most_at_once: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._script = list(self.script)
+        self._rng = random.Random(self.seed)
         self._open: set[asyncio.Task[None]] = set()
-        self.requests: list[Mapping[str, Any]] = []
-        self.seen: Counter[str] = Counter()
-        self.at_once = 0
-        self.most_at_once = 0
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -158,9 +151,9 @@ class FaultServer:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            await asyncio.sleep(self._seconds)
-            too_long = self._takes is not None and length > self._takes
-            echo = f" {head.get('authorization')}" if self._echo else ""
+            await asyncio.sleep(self.seconds)
+            too_long = self.takes is not None and length > self.takes
+            echo = f" {head.get('authorization')}" if self.echo else ""
             return await self._answer(request, writer, echo, too_long=too_long)
         finally:
             self.at_once -= 1
@@ -169,11 +162,11 @@ class FaultServer:
         self, request: Mapping[str, Any], writer: asyncio.StreamWriter, echo: str, *, too_long: bool
     ) -> bool:
         wanted = request.get("response_format", {}).get("type")
-        if wanted in self._refuses:
+        if wanted in self.refuses:
             self.seen["format"] += 1
             return await _send(writer, 400, _error(f"response_format {wanted} is not supported" + echo))
         for setting, said in _UNSUPPORTED.items():
-            if setting in request and setting in self._refuses:
+            if setting in request and setting in self.refuses:
                 self.seen["format"] += 1
                 return await _send(writer, 400, _error(said + echo))
         fault = "overflow" if too_long else self._draw()
@@ -198,11 +191,11 @@ class FaultServer:
             case "page":
                 return await _send(writer, 200, f"<html>502 from a proxy{echo}</html>".encode(), kind="text/html")
             case "half":
-                body = json.dumps(_completion(self._reply(request), "stop")).encode()
+                body = json.dumps(_completion(self.reply(request), "stop")).encode()
                 await _send(writer, 200, body[: len(body) // 2], length=len(body))
                 return False
             case "cut":
-                body = json.dumps(_completion(self._reply(request), "stop")).encode()
+                body = json.dumps(_completion(self.reply(request), "stop")).encode()
                 return await _send(writer, 200, body[: len(body) // 2])
             case "shape":
                 return await _send(writer, 200, _SHAPES[self.seen[fault] % len(_SHAPES)])
@@ -230,7 +223,7 @@ class FaultServer:
     def _completed(self, fault: str, request: Mapping[str, Any], echo: str) -> dict[str, Any]:
         match fault:
             case "truncated":
-                text = self._reply(request)
+                text = self.reply(request)
                 return _completion(text[: len(text) // 2], "length")
             case "empty":
                 return _completion("", "stop")
@@ -246,15 +239,15 @@ class FaultServer:
                 return _completion("what? \ud800", "stop")
             case "miscounted":
                 usage: dict[str, Any] = {"prompt_tokens": "many", "completion_tokens": "few", "total_tokens": []}
-                return {**_completion(self._reply(request), "stop"), "usage": usage}
+                return {**_completion(self.reply(request), "stop"), "usage": usage}
             case "uncounted":
-                completion = _completion(self._reply(request) + echo, "stop")
+                completion = _completion(self.reply(request) + echo, "stop")
                 del completion["usage"]
                 return completion
-        text = self._reply(request) + echo
+        text = self.reply(request) + echo
         completion = _completion(text, "stop")
-        if self._log_prob is not None and request.get("logprobs"):
-            words = [{"token": word, "logprob": self._log_prob, "top_logprobs": []} for word in text.split()]
+        if self.log_prob is not None and request.get("logprobs"):
+            words = [{"token": word, "logprob": self.log_prob, "top_logprobs": []} for word in text.split()]
             completion["choices"][0]["logprobs"] = {"content": words, "refusal": None}
         return completion
 
@@ -262,7 +255,7 @@ class FaultServer:
         if self._script:
             return self._script.pop(0)
         point = self._rng.random()
-        for fault, share in self._faults.items():
+        for fault, share in self.faults.items():
             point -= share
             if point < 0:
                 return fault

@@ -1,0 +1,32 @@
+from .agents.agent import Agent as Agent
+from .agents.proposers.chat import ChatProposer as ChatProposer
+from .agents.proposers.sampling import SamplingProposer as SamplingProposer
+from .agents.scorers.learned import QScorer as QScorer
+from .agents.scorers.picker import ChatPickerScorer as ChatPickerScorer
+from .agents.selectors import UniformSelector as UniformSelector
+from .core.actions import Action as Action
+from .core.actions import Click as Click
+from .core.actions import Write as Write
+from .core.decision import Candidate as Candidate
+from .core.decision import Episode as Episode
+from .core.decision import Proposal as Proposal
+from .core.decision import Scores as Scores
+from .core.decision import State as State
+from .core.observation import Observation as Observation
+from .core.observation import Task as Task
+from .core.protocols import Suite as Suite
+from .learning.iql import train_iql as train_iql
+from .models.chat import ChatModel as ChatModel
+from .models.local import LocalModel as LocalModel
+from .recipes.api import load_suite as load_suite
+from .recipes.api import open_site as open_site
+from .recipes.api import play as play
+from .recipes.api import search_tree as search_tree
+from .recipes.api import tune as tune
+from .recipes.api import visit as visit
+from .reports.report import gather as gather
+from .store.store import Store as Store
+from .viewer.app import viewer_app as viewer_app
+from .viewer.export import export as export
+
+__version__: str

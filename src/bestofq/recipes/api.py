@@ -1,0 +1,170 @@
+"""What a program calls in one line: play a suite, search a task, tune a model, do one thing on any page."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.types import ASGIApp
+
+from bestofq import __version__
+from bestofq.agents.agent import Agent
+from bestofq.browser.browser import Browser
+from bestofq.core.decision import Decision, Episode, Provenance, State
+from bestofq.core.errors import ConfigError
+from bestofq.core.observation import Split, Task
+from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.core.protocols import Env, EnvFactory, Proposer, Scorer, Suite
+from bestofq.core.tree import SearchTree
+from bestofq.envs.serving import serve_app
+from bestofq.envs.suites import AnySuiteSettings, make_suite
+from bestofq.envs.web import Approve, Evaluator, WebEnv
+from bestofq.learning.distributed import group_left
+from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.learning.tuning import DPOConfig, train_on_preferences
+from bestofq.models.local import LocalModel
+from bestofq.recipes.provenance import this_command
+from bestofq.recipes.run_goal import UserJudge, page_task
+from bestofq.recipes.run_goal import visit as visit_page
+from bestofq.rollouts.episode import EpisodeOptions
+from bestofq.rollouts.runner import RunOptions, run_many
+from bestofq.search.backtracking import EnvPool
+from bestofq.search.config import SearchConfig
+from bestofq.search.mcts import Search
+from bestofq.search.tree import MutableTree
+from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
+
+
+def load_suite(name: str, **settings: object) -> Suite:
+    """The suite of that name, or of `my_package.my_module:make_suite`, with settings as under `suite` in a file.
+
+    ConfigError where a setting is unknown or impossible, and as `make_suite`.
+    """
+    try:
+        return make_suite(TypeAdapter(AnySuiteSettings).validate_python({"name": name, **settings}))
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ConfigError(f"suite {name}: {'.'.join(map(str, wrong['loc'][1:]))}: {wrong['msg']}") from error
+
+
+@asynccontextmanager
+async def open_site(
+    app: ASGIApp, evaluate: Evaluator | None = None, *, screenshots: bool = False
+) -> AsyncIterator[tuple[str, EnvFactory]]:
+    """Serve a site of your own on loopback: its address, and what makes environments on it in a real Chromium.
+
+    `evaluate` gives the reward, and whether the task has ended, after every step.
+    """
+    async with serve_app(app) as url, Browser.launch() as browser:
+
+        async def make_env() -> Env:
+            return WebEnv(browser, screenshots=screenshots, evaluate=evaluate)
+
+        yield url, make_env
+
+
+async def play(
+    agent: Agent,
+    suite: Suite,
+    store: Store,
+    *,
+    split: Split = "dev",
+    tasks: int = 10,
+    repeats: int = 1,
+    run: str = "example",
+    concurrency: int = 16,
+) -> list[EpisodeSummary]:
+    """Play the first `tasks` of a split `repeats` times, and keep the episodes; the same call continues.
+
+    Errors as `rollouts.runner.run_many`.
+    """
+    made = await _begin(store, run, suite)
+    async with suite.open() as make_env:
+        options = RunOptions(step_limit=suite.step_limit, judge=suite.judge, provenance=made)
+        chosen = (await suite.tasks(split))[:tasks]
+        return await run_many(
+            chosen, make_env, agent, store=store, run=run, repeats=repeats, concurrency=concurrency, options=options
+        )
+
+
+async def search_tree(
+    suite: Suite,
+    task: Task,
+    proposer: Proposer,
+    store: Store,
+    *,
+    ranker: Scorer | None = None,
+    run: str = "search",
+    **settings: object,
+) -> SearchTree:
+    """A task's search tree by MCTS (Agent Q, 5.1), kept in the store. `ranker` gives Q̂ (None: no feedback); `settings`
+    are `SearchConfig`'s, such as iterations and candidates. An earlier tree of the task is replaced."""
+    config = SearchConfig.model_validate({"depth": suite.step_limit, "sandboxed": suite.sandboxed, **settings})
+    await _begin(store, run, suite)
+    async with suite.open() as make_env:
+        envs = EnvPool(make_env, task, config)
+        try:
+            root = await envs.start()
+            tree = MutableTree(task, root)
+            state = State(task=task, observation=root)
+            await Search(tree, state, envs, proposer=proposer, ranker=ranker, config=config, judge=suite.judge).run()
+        finally:
+            await envs.close()
+    found = tree.to_tree()
+    await store.trees.save(run, found)
+    return found
+
+
+def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
+    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights.
+
+    `settings` are `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this.
+    """
+    found = []
+    for number, (text, *replies) in enumerate(pairs):
+        prompt = tuple(model.encode(text))
+        answers = tuple(tuple(model.encode(reply)) for reply in replies)
+        drawn = reply_log_probs(model.model, [Branches(prompt, answers)], share=False).tolist()
+        better, worse = (
+            Turn(prompt_ids=prompt, reply_ids=ids, log_prob=log_prob)
+            for ids, log_prob in zip(answers, drawn, strict=True)
+        )
+        found.append(PreferencePair(chosen=(better,), rejected=(worse,), margin=1.0, task=text, node=number))
+    with group_left():
+        return train_on_preferences(
+            model.model, found, DPOConfig.model_validate(settings), lambda row: None, out=Path(out)
+        )
+
+
+async def visit(
+    goal: str,
+    url: str,
+    agent: Agent,
+    store: Store,
+    *,
+    approve: Approve | None = None,
+    on_decision: Callable[[State, Decision], None] | None = None,
+    screenshots: bool = True,
+) -> Episode:
+    """Do one thing on any web page. `approve` is asked before what seems irreversible. Whether the goal was reached
+    stays open. InputError where `url` is no web address."""
+
+    async def open_verdict(_: Episode) -> bool | None:
+        return None
+
+    async with Browser.launch() as browser:
+        return await visit_page(
+            WebEnv(browser, screenshots=screenshots, approve=approve),
+            agent,
+            page_task(goal, url),
+            store=store,
+            config={"agent": agent.name},
+            options=EpisodeOptions(judge=UserJudge(open_verdict), on_decision=on_decision),
+        )
+
+
+async def _begin(store: Store, run: str, suite: Suite) -> Provenance:
+    made = Provenance(version=__version__, command=this_command())
+    await store.begin_run(run, {"suite": suite.name}, made)
+    return made

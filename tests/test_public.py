@@ -1,0 +1,47 @@
+"""What `import bestofq as bq` gives: few names, loaded when used, enough for every example."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bestofq as bq
+from bestofq import testing
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+
+
+def test_the_public_names() -> None:
+    assert sorted(bq.__all__) == [
+        *("Action", "Agent", "Candidate", "ChatModel", "ChatPickerScorer", "ChatProposer", "Click", "Episode"),
+        *("LocalModel", "Observation", "Proposal", "QScorer", "SamplingProposer", "Scores", "State", "Store", "Suite"),
+        *("Task", "UniformSelector", "Write", "export", "gather", "load_suite", "open_site", "play", "search_tree"),
+        *("train_iql", "tune", "viewer_app", "visit"),
+    ]
+    assert len(bq.__all__) <= 30
+    assert all(getattr(bq, name) is not None for name in bq.__all__)
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, bestofq as bq\n"
+        "heavy = ('torch', 'transformers', 'openai', 'playwright')\n"
+        "print([name for name in (*heavy, 'pydantic') if name in sys.modules])\n"
+        "bq.Task, bq.Agent, bq.Store, bq.gather\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["[]", "[]", ""]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+def test_an_example_needs_the_public_names_alone(example: Path) -> None:
+    tree = ast.parse(example.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bestofq"):
+            assert node.module == "bestofq.testing"
+            assert {name.name for name in node.names} <= {*testing.__all__}
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "bq":
+            assert node.attr in bq.__all__
