@@ -18,9 +18,8 @@ from bestofq.reports.curve import dev_base, dev_curve, success_rate
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
-from bestofq.reports.q_functions import BASELINE
 from bestofq.reports.report import gather
-from bestofq.reports.rows import Selection
+from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
 from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store

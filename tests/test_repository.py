@@ -25,10 +25,16 @@ DATA = (
     "agents/prompts/tasks_system.j2",
     "browser/snapshot.js",
     "browser/act.js",
+    "browser/chromium.toml",
+    "core/irreversible.toml",
     "envs/booking/site.css",
+    "envs/booking/words.toml",
+    "envs/local_site/page.jinja",
+    "envs/miniwob/tasks.toml",
     "envs/webshop/site.css",
     "envs/webshop/reward.toml",
     "envs/webshop/synthetic.toml",
+    "envs/webvoyager/hosts.toml",
     "models/pocket/config.json",
     "models/pocket/tokenizer.json",
     "models/pocket/training_log.json",
@@ -88,7 +94,7 @@ def test_no_module_of_the_library_imports_the_experiments() -> None:
 
 def test_the_wheel_holds_the_library_alone() -> None:
     names = [file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()]
-    assert "bestofq/__init__.py" in names
+    assert {"bestofq/__init__.py", *(f"bestofq/{path}" for path in DATA)} <= set(names)
     assert [name for name in names if not name.startswith("bestofq/") or "oracle" in name] == []
 
 

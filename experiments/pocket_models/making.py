@@ -152,8 +152,9 @@ def _set(config: Noun, prefix: str = "") -> Iterator[str]:
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path) -> None:
-    """An ordinary transformers directory, weights in bfloat16."""
-    state = {name: value.to(torch.bfloat16) for name, value in model.state_dict().items()}
+    """An ordinary transformers directory, weights in bfloat16; the output layer is the embedding's, and kept once."""
+    kept = {name: value for name, value in model.state_dict().items() if name != "lm_head.weight"}
+    state = {name: value.to(torch.bfloat16) for name, value in kept.items()}
     model.config.dtype = torch.bfloat16
     model.generation_config.do_sample = True  # a server's word for "a temperature above 0 counts"
     model.save_pretrained(out, state_dict=state)

@@ -27,13 +27,13 @@ def test_the_table_names_every_part_and_the_code_says_whether_something_is_missi
     assert code == int(" missing " in said)
 
 
-def test_a_chromium_that_is_none_is_named_with_its_mend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_chromium_that_is_none_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BESTOFQ_CHROMIUM", str(tmp_path / "none"))
     rows = {row.what: row for row in examine(tmp_path, tmp_path)}
     for what in ("Chromium", "headless page"):
         assert not rows[what].ok
         assert rows[what].required
-        assert "playwright install" in rows[what].mend
+        assert "playwright install" in rows[what].fix
     assert "is no program" in rows["Chromium"].found
     assert not rows["WebShop's real files"].ok
     assert not rows["WebShop's real files"].required
@@ -43,7 +43,7 @@ def test_a_chromium_that_is_none_is_named_with_its_mend(monkeypatch: pytest.Monk
 def test_a_package_is_missing_too_old_or_right() -> None:
     missing = package("bestofq-has-no-such-package>=1.0")
     assert missing is not None
-    assert missing.mend == "pip install 'bestofq-has-no-such-package>=1.0'"
+    assert missing.fix == "pip install 'bestofq-has-no-such-package>=1.0'"
     old = package("pydantic>=99.1")
     assert old is not None
     assert "needs 99.1" in old.found

@@ -8,10 +8,9 @@ from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.decision import Step
 from bestofq.core.errors import DataError, InputError
-from bestofq.reports.by_setting import by_setting, setting_table
-from bestofq.reports.charts import bars_svg
-from bestofq.reports.grid import grid_table
-from bestofq.reports.q_functions import suffixes
+from bestofq.reports.by_setting import by_setting, grid_table, setting_table
+from bestofq.reports.figures import bars_svg
+from bestofq.reports.rows import suffixes
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
 

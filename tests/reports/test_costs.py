@@ -11,8 +11,7 @@ from rich.console import Console
 from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
 from bestofq.core.usage import Usage
-from bestofq.reports.costs import Costs, agent_costs, cost_table
-from bestofq.reports.figures import pareto_front, pareto_svg
+from bestofq.reports.costs import Costs, agent_costs, cost_table, pareto_front, pareto_svg
 from bestofq.reports.rows import Selection
 from bestofq.store.store import Store
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
-from bestofq.reports.table import Column, Row, Table, write_tables
+from bestofq.reports.table import Column, Origin, Row, Table, columns, write_tables
 
 MADE = Origin(
     runs=("eval",),
@@ -101,6 +100,17 @@ def test_csv_is_unrounded_and_each_row_names_where_it_comes_from() -> None:
         "command": "bestofq eval --n 5",
     }
     assert (rows[1]["success"], rows[1]["success low"], rows[1]["difference high"], rows[1]["runs"]) == ("",) * 4
+
+
+def test_csv_keeps_bounds_and_errors_of_one_column_apart() -> None:
+    cells = (Measure(value=0.5, interval=Interval(low=0.25, high=0.75)), Estimate(mean=4.0, error=0.5, runs=3), 7)
+    table = Table(name="s", title="S", columns=columns("x"), rows=tuple(Row(cells=(cell,)) for cell in cells))
+    assert [row[:4] for row in csv.reader(io.StringIO(table.to_csv()))] == [
+        ["x", "x low", "x high", "x error"],
+        ["0.5", "0.25", "0.75", ""],
+        ["4.0", "", "", "0.5"],
+        ["7", "", "", ""],
+    ]
 
 
 def test_json_reads_back_and_markdown_and_latex_are_escaped() -> None:

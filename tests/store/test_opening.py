@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text, update
+from sqlalchemy import update
 from store_nouns import PROVENANCE, WON, decision, step, task
 
 from bestofq.core.errors import BestOfQError, DataError
@@ -30,23 +30,6 @@ def test_another_schema_version_is_refused(tmp_path: Path) -> None:
     for read_only in (False, True):
         with pytest.raises(DataError, match="has store schema 99, this bestofq reads schema 1"):
             Store.open(tmp_path, read_only=read_only)
-
-
-def test_a_store_from_before_an_index_gets_it_when_it_is_written(tmp_path: Path) -> None:
-    Store.open(tmp_path).close()
-    engine = database.connect(database.sqlite_url(tmp_path / "store.sqlite"))
-
-    def indexes() -> set[str | None]:
-        return {index["name"] for index in inspect(engine).get_indexes(schema.EPISODES.name)}
-
-    every = indexes()
-    with engine.begin() as connection:
-        connection.execute(text("DROP INDEX episodes_by_task"))
-    Store.open(tmp_path, read_only=True).close()
-    assert indexes() == every - {"episodes_by_task"}
-    Store.open(tmp_path).close()
-    assert indexes() == every
-    engine.dispose()
 
 
 async def test_a_store_from_before_scorers_were_recorded_opens(tmp_path: Path) -> None:

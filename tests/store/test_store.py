@@ -1,5 +1,4 @@
 import asyncio
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -176,17 +175,3 @@ async def test_judges_verdicts_stand_beside_or_take_the_place_of_none(tmp_path: 
         assert store.verdicts(run="r") == {"j": {won: SAID, nobodys: later}}
         assert store.verdicts(judge="k") == store.verdicts(run="q") == {}
         assert [(summary.judge, summary.told) for summary in store.summaries()] == [("", True), ("j", True)]
-
-
-async def test_a_store_from_before_there_were_judges(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
-        await store.begin_run("r", {}, PROVENANCE)
-        id_ = await put(store, "t1")
-    with sqlite3.connect(tmp_path / "store.sqlite") as connection:
-        connection.execute("DROP TABLE verdicts")
-    connection.close()
-    with Store.open(tmp_path, read_only=True) as store:
-        assert store.verdicts() == {}
-    with Store.open(tmp_path) as store:
-        await store.add_verdict(id_, SAID, adopt=False)
-        assert store.verdicts() == {"j": {id_: SAID}}

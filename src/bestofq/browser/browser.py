@@ -6,16 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Playwright, async_playwright
 
-from bestofq.browser.chromium import find_chromium, sandboxed, switches
+from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.deadline import within
 from bestofq.browser.guard import Guard
 from bestofq.browser.recycle import Room, clean
 from bestofq.browser.session import Session
-from bestofq.browser.tab import Tab
+from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError, SetupError
 
 
@@ -64,7 +63,7 @@ class Browser:
             return await self._playwright.chromium.launch(
                 executable_path=executable,
                 headless=self.config.headless,
-                chromium_sandbox=sandboxed(self.config),
+                chromium_sandbox=os.geteuid() != 0 if self.config.sandbox is None else self.config.sandbox,
                 args=switches(self.config),
                 timeout=4 * self.config.deadline * 1000,
                 handle_sigint=False,
@@ -86,25 +85,19 @@ class Browser:
     async def lend(self, url: str, hosts: Sequence[str]) -> Room:
         """A room that holds nothing of an earlier episode: one used for the same origin and hosts, else a new one."""
         async with self._openings:
-            return await self._room(url, hosts)
+            await self._running()
+            kept = next((room for room in reversed(self._spare) if room.fits(url, hosts)), None)
+            if kept is not None:
+                self._spare.remove(kept)
+                if await clean(kept):
+                    return kept
+                await self.discard(kept)
+            try:
+                return await self._new_room(await self._running(), hosts)
+            except PlaywrightError as error:
+                raise BrowserError(f"Chromium gave no page: {error.message.splitlines()[0]}") from error
 
-    async def _room(self, url: str, hosts: Sequence[str]) -> Room:
-        chromium = await self._running()
-        kept = next((room for room in reversed(self._spare) if room.fits(url, hosts)), None)
-        if kept is not None:
-            self._spare.remove(kept)
-            if await clean(kept):
-                return kept
-            await self.discard(kept)
-            chromium = await self._running()
-        try:
-            context = await self._context(chromium, hosts)
-            page = await within(self.config.deadline, "new_page", context.new_page())
-            return Room(context=context, tab=await Tab.open(page, self.config), hosts=tuple(hosts))
-        except PlaywrightError as error:
-            raise BrowserError(f"Chromium gave no page: {error.message.splitlines()[0]}") from error
-
-    async def _context(self, chromium: Chromium, hosts: Sequence[str]) -> BrowserContext:
+    async def _new_room(self, chromium: Chromium, hosts: Sequence[str]) -> Room:
         config = self.config
         opening = chromium.new_context(
             viewport={"width": config.width, "height": config.height},
@@ -114,7 +107,9 @@ class Browser:
             reduced_motion="reduce",
             proxy=self._guard.proxy(hosts),
         )
-        return await within(config.deadline, "new_context", opening)
+        context = await within(config.deadline, "new_context", opening)
+        page = await within(config.deadline, "new_page", context.new_page())
+        return Room(context=context, tab=await Tab.open(page, config), hosts=tuple(hosts))
 
     async def give_back(self, room: Room) -> None:
         """Keeps a room for the next episode when it can be made clean, else closes it; the longest unused make room."""

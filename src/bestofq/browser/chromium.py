@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 from bestofq.browser.config import BrowserConfig
@@ -10,37 +12,7 @@ from bestofq.core.errors import SetupError
 ENVIRONMENT = "BESTOFQ_CHROMIUM"
 SHELL = "chromium-headless-shell"  # what Playwright takes too where nothing is to be seen: starts pages faster
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")  # the last is a stub on Ubuntu
-UNUSED = (
-    # One renderer process a page instead of three: these warm up a spare one and the address bar's pop-ups.
-    "SpareRendererForSitePerProcess",
-    "WebUIOmniboxPopup",
-    "WebUIOmniboxAimPopup",
-    # Chromium heeds the last --disable-features only, so what Playwright (1.65) turns off is named again.
-    "AimEnabled",
-    "AvoidCorsURLLoaderRestartOnRedirect",
-    "AvoidUnnecessaryBeforeUnloadCheckSync",
-    "DestroyProfileOnBrowserClose",
-    "HttpsFirstBalancedModeAutoEnable",
-    "HttpsUpgrades",
-    "LensOverlay",
-    "MediaRouter",
-    "NetworkTimeServiceQuerying",
-    "OptimizationHints",
-    "PaintHolding",
-    "PreconnectToSearch",
-    "TcpPortRandomizationWin",
-    "ThirdPartyStoragePartitioning",
-)
-SWITCHES = (
-    f"--disable-features={','.join(UNUSED)}",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",  # WebRTC keeps to the guard too
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-)
+_STARTED_WITH = tomllib.loads(files(__package__).joinpath("chromium.toml").read_text("utf-8"))
 
 
 def find_chromium(executable: Path | None = None, *, headless: bool = True) -> Path | None:
@@ -60,13 +32,8 @@ def find_chromium(executable: Path | None = None, *, headless: bool = True) -> P
 
 def switches(config: BrowserConfig) -> list[str]:
     """Command line switches besides Playwright's own."""
-    found = [*SWITCHES, *config.arguments]
+    features = ",".join(_STARTED_WITH["disabled_features"])
+    found = [f"--disable-features={features}", *_STARTED_WITH["switches"], *config.arguments]
     if config.host_resolver_rules:
         found.append(f"--host-resolver-rules={config.host_resolver_rules}")
     return found
-
-
-def sandboxed(config: BrowserConfig) -> bool:
-    """Whether Chromium runs in its sandbox."""
-    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    return not is_root if config.sandbox is None else config.sandbox

@@ -14,7 +14,6 @@ from playwright.async_api import ProxySettings
 
 from bestofq.core.errors import ConfigError
 
-REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request the guard stopped
 _HOST = re.compile(r"(\*\.)?([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
 
 

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
 
-from bestofq.browser.deadline import within
-from bestofq.browser.tab import Tab
+from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError
 
 _AT_START = "if (window === top) { try { sessionStorage.clear(); window.name = ''; } catch {} }"
@@ -51,6 +50,12 @@ class Room:
         self.origin = next(iter(seen), "")
         web = self.origin.startswith(("http://", "https://"))
         self.reusable = len(seen) == 1 and web and not self.tab.crashed and not self.tab.page.is_closed()
+
+    async def started(self) -> None:
+        """To be called when the first document of the episode is there: the script that cleared for it is removed."""
+        if self.at_start is not None:
+            await self.tab.send("Page.removeScriptToEvaluateOnNewDocument", identifier=self.at_start)
+            self.at_start = None
 
 
 def origin(url: str) -> str:
@@ -89,10 +94,3 @@ async def clean(room: Room) -> bool:
     tab.refused.clear()
     room.arrivals.clear()
     return True
-
-
-async def started(room: Room) -> None:
-    """To be called when the first document of the episode is there: the script that cleared for it is taken away."""
-    if room.at_start is not None:
-        await room.tab.send("Page.removeScriptToEvaluateOnNewDocument", identifier=room.at_start)
-        room.at_start = None

@@ -1,31 +1,50 @@
-"""One episode in the browser: its tabs, what happens beside its actions, and the wait for the page to settle."""
+"""One episode in the browser: its tabs, its way through pages, and the wait for a page to settle."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
+from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+from pydantic import Field
 
-from bestofq.browser.actions import Impossible, failure, goto, perform
+from bestofq.browser.actions import Impossible, address, perform, write
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.deadline import within
 from bestofq.browser.guard import allows, refusal
-from bestofq.browser.recycle import Room, started
+from bestofq.browser.recycle import Room
 from bestofq.browser.snapshot import jpeg, observe
-from bestofq.browser.tab import Moved, Tab
-from bestofq.core.actions import Action
+from bestofq.browser.tab import REFUSED, Moved, Tab, is_gone, within
+from bestofq.core.actions import Action, GoBack, Goto, Refresh, Restart, Write
 from bestofq.core.errors import BrowserError, ConfigError
+from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation
 
 TRIES = 20  # documents that may replace each other during one snapshot
 PAUSE = 0.25  # seconds between looks at what only the clock changes
 
 
-class Lender(Protocol):
-    """What a session needs of `browser.Browser`: pages, and turns at the processor."""
+class Place(Noun):
+    """Where an episode is: what the browser holds of it. What the site itself remembers is the site's to put back."""
+
+    start_url: str
+    pages: tuple[str, ...] = Field(description="addresses that `go_back` leads through, the current one last")
+    scrolled: float = Field(description="CSS pixels down the page")
+    observation: Observation
+
+    def moved(self, old: str, new: str) -> "Place":
+        """The same on pages whose addresses begin with `new` instead of `old`."""
+        start, *pages = (url.replace(old, new, 1) for url in (self.start_url, *self.pages))
+        return self.model_copy(update={"start_url": start, "pages": tuple(pages)})
+
+
+class PageSource(Protocol):
+    """What sessions and environments need of `browser.Browser`: pages, and turns at the processor."""
 
     config: BrowserConfig
     turns: asyncio.Semaphore
+
+    def page(self) -> "Session": ...
 
     async def lend(self, url: str, hosts: Sequence[str]) -> Room: ...
 
@@ -37,10 +56,10 @@ class Lender(Protocol):
 class Session:
     """A page for one episode at a time. Marks mean the elements of the last snapshot."""
 
-    def __init__(self, browser: Lender) -> None:
+    def __init__(self, browser: PageSource) -> None:
         self.start_url = ""
         self.hosts: tuple[str, ...] = ()
-        self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, for `places.put_back`
+        self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `put_back`
         self._browser = browser
         self._room: Room | None = None
         self._refused: set[str] = set()  # by tabs that are closed
@@ -80,11 +99,12 @@ class Session:
         self._tabs = [self._room.tab]
         tab = self._room.tab
         try:
-            await goto(self, url)
+            await self._goto(url)
         except Impossible as error:
-            await self._give_up()
+            room, self._room, self._tabs = self._room, None, []
+            await self._browser.discard(room)
             raise BrowserError(f"The start page did not load: {error}") from error
-        await asyncio.gather(started(self._room), self.settle())
+        await asyncio.gather(self._room.started(), self.settle())
         tab.base_entry = (await tab.send("Page.getNavigationHistory"))["currentIndex"]
 
     async def act(self, action: Action) -> str | None:
@@ -98,7 +118,7 @@ class Session:
         tab = self.tab
         error = None
         try:
-            await perform(self, action)
+            await self._perform(action)
         except Impossible as impossible:
             error = str(impossible)
         except Moved:
@@ -111,6 +131,67 @@ class Session:
             await self.tab.send("Page.stopLoading")
         return await self._leave_error_page() or error
 
+    async def _perform(self, action: Action) -> None:
+        match action:
+            case Goto():
+                await self._goto(address(action.url))
+            case Restart():
+                await self._goto(self.start_url)
+            case GoBack():
+                await self._go_back()
+            case Refresh():
+                page = self.tab.page
+                if page.url.partition("#")[0] in self.tab.posted:
+                    raise Impossible("The page answers a form that was sent; to refresh it would send the form again.")
+                await self._navigate(
+                    "page.reload", page.reload(wait_until="commit", timeout=self.config.navigation * 1000)
+                )
+            case _:
+                await perform(self.tab, action)
+
+    async def _goto(self, url: str) -> None:
+        """Loads a page in the current tab."""
+        if not allows(self.hosts, url):
+            raise Impossible(refusal(url, self.hosts))
+        loading = self.tab.page.goto(url, wait_until="commit", timeout=self.config.navigation * 1000)
+        await self._navigate(f"page.goto({url})", loading, url)
+
+    async def _begin_at(self, url: str) -> None:
+        """Loads a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""
+        await self._goto(url)
+        await self.tab.send("Page.resetNavigationHistory")
+        self.tab.base_entry = (await self.tab.send("Page.getNavigationHistory"))["currentIndex"]
+
+    async def _go_back(self) -> None:
+        """To the previous page of this tab; a tab that was opened by another is closed."""
+        if await self._to_previous_entry() or await self.close_tab():
+            return
+        if not self.earlier:
+            raise Impossible("There is no page to go back to.")
+        url, self.earlier = self.earlier[-1], self.earlier[:-1]
+        await self._begin_at(url)
+
+    async def _to_previous_entry(self) -> bool:
+        """Goes one back in the tab's own history; False where that begins."""
+        history = await self.tab.send("Page.getNavigationHistory")
+        if history["currentIndex"] <= self.tab.base_entry:
+            return False
+        self.tab.expect_navigation()
+        entry = history["entries"][history["currentIndex"] - 1]["id"]
+        await self.tab.send("Page.navigateToHistoryEntry", entryId=entry)
+        return True
+
+    async def _navigate(self, call: str, navigation: Awaitable[Any], url: str = "") -> None:
+        try:
+            await within(self.config.deadline, call, navigation)
+        except PlaywrightTimeout as error:
+            await self.tab.send("Page.stopLoading")
+            raise Impossible(f"{url or 'The page'} did not answer within {self.config.navigation:g} s.") from error
+        except PlaywrightError as error:
+            if is_gone(error):
+                raise
+            raise Impossible(_failure(url or self.tab.page.url, error.message, self.hosts)) from error
+
     async def _closed_itself(self, tab: Tab) -> bool:
         """Whether a page is gone by its own doing (`window.close()`), with another tab to go on in."""
         if not tab.page.is_closed() and not tab.crashed:
@@ -122,15 +203,9 @@ class Session:
         tab = self.tab
         if not tab.unreachable:
             return None
-        error = failure(tab.unreachable, tab.reason, self.hosts)
-        history = await tab.send("Page.getNavigationHistory")
-        if history["currentIndex"] > tab.base_entry:
-            tab.expect_navigation()
-            entry = history["entries"][history["currentIndex"] - 1]["id"]
-            await tab.send("Page.navigateToHistoryEntry", entryId=entry)
-        elif not await self.close_tab():
-            return error
-        await self.settle()
+        error = _failure(tab.unreachable, tab.reason, self.hosts)
+        if await self._to_previous_entry() or await self.close_tab():
+            await self.settle()
         return error
 
     async def snapshot(self, *, screenshot: bool = False, error: str | None = None) -> Observation:
@@ -150,7 +225,8 @@ class Session:
             notices = tuple(notice for other in self._tabs for notice in other.notices)
             for other in self._tabs:
                 other.notices.clear()
-            return observe(page, screenshot=shot, tabs=titles, error=error, notices=notices)
+            beside = {"screenshot": shot, "tabs": titles, "error": error, "notices": notices}
+            return observe(page).model_copy(update=beside)
         raise BrowserError(f"The page navigated {TRIES} times while it was read.")
 
     async def evaluate(self, expression: str) -> Any:
@@ -159,7 +235,7 @@ class Session:
         Raises BrowserError when the script fails or the page is replaced meanwhile.
         """
         try:
-            return await self.tab.in_page(expression)
+            return await self.tab.run(expression, ours=False)
         except Moved as error:
             raise BrowserError("The page was replaced while a script of the suite ran.") from error
 
@@ -223,6 +299,32 @@ class Session:
         await within(self.config.deadline, "page.close", self.tab.page.close())
         return True
 
+    async def place(self, observation: Observation) -> Place:
+        """Where the session is; `observation` is the last made of it."""
+        history = await self.tab.send("Page.getNavigationHistory")
+        entries = history["entries"][self.tab.base_entry : history["currentIndex"] + 1]
+        return Place(
+            start_url=self.start_url,
+            pages=(*self.earlier, *(entry["url"] for entry in entries)),
+            scrolled=await self.evaluate("scrollY"),
+            observation=observation,
+        )
+
+    async def put_back(self, place: Place) -> None:
+        """Shows a place of this session again in a single tab; marks mean the elements of its observation."""
+        while await self.close_tab():
+            pass
+        *earlier, url = place.pages
+        await self._begin_at(url)
+        self.start_url, self.earlier = place.start_url, tuple(earlier)
+        await self.settle()
+        fresh = {element.mark: element.value for element in (await self.snapshot()).elements}
+        for element in place.observation.elements:
+            if element.role in ("textbox", "searchbox") and element.value != fresh.get(element.mark):
+                text = element.value or ""
+                await write(self.tab, Write(mark=element.mark, text=text), text)
+        await self.evaluate(f"scrollTo(0, {place.scrolled})")
+
     async def close(self) -> None:
         """Ends the episode and gives the page back. May be called again."""
         room, self._room = self._room, None
@@ -232,8 +334,14 @@ class Session:
             self._tabs = []
             await self._browser.give_back(room)
 
-    async def _give_up(self) -> None:
-        room, self._room = self._room, None
-        self._tabs = []
-        if room is not None:
-            await self._browser.discard(room)
+
+def _failure(url: str, reason: str, hosts: tuple[str, ...]) -> str:
+    """Why a navigation came to nothing, from Chromium's own words."""
+    if REFUSED in reason:
+        return refusal(url, hosts)
+    if "ERR_ABORTED" in reason or "Download is starting" in reason:
+        return f"{url} holds nothing to show: it is a download, or empty."
+    if "interrupted by another navigation" in reason:
+        return f"{url} was left for another page while it was loading."
+    code = next((word for word in reason.split() if word.startswith("net::")), reason.splitlines()[0])
+    return f"{url} cannot be loaded: {code}."

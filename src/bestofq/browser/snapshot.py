@@ -35,29 +35,14 @@ class Page(TypedDict):
     elements: list[tuple[str, str, str | None, tuple[float, float, float, float], list[str], str | None, int | None]]
 
 
-def observe(
-    page: Page,
-    *,
-    screenshot: Screenshot | None = None,
-    tabs: tuple[str, ...] = (),
-    error: str | None = None,
-    notices: tuple[str, ...] = (),
-) -> Observation:
-    """The observation of a page."""
+def observe(page: Page) -> Observation:
+    """The observation of a page, as if it stood alone in its only tab."""
     elements = tuple(
         Element(mark=mark, role=role, name=name, value=value, box=Box(*box), states=tuple(states), asks=asks, form=form)
         for mark, (role, name, value, box, states, asks, form) in enumerate(page["elements"], start=1)
     )
-    return Observation(
-        url=page["url"],
-        title=page["title"],
-        text=page["text"],
-        elements=elements,
-        screenshot=screenshot,
-        tabs=tabs or (page["title"],),
-        error=error,
-        notices=notices,
-    )
+    title = page["title"]
+    return Observation(url=page["url"], title=title, text=page["text"], elements=elements, tabs=(title,))
 
 
 def jpeg(data: bytes, scale: float) -> Screenshot:

@@ -3,19 +3,20 @@
 import asyncio
 import base64
 import json
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from playwright.async_api import CDPSession, Dialog, Download, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
 from bestofq.browser.config import BrowserConfig
-from bestofq.browser.deadline import is_gone, within
-from bestofq.browser.guard import REFUSED
 from bestofq.browser.snapshot import SOURCE
 from bestofq.core.errors import BrowserError
 
+T = TypeVar("T")
 WORLD = "bestofq"
+REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
 FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, and a page is not settled without
@@ -23,6 +24,28 @@ FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, an
 
 class Moved(Exception):
     """The document a script ran in was replaced: a navigation committed."""
+
+
+async def within(seconds: float, call: str, awaitable: Awaitable[T]) -> T:
+    """The awaitable's result. Raises BrowserError naming the call, when it takes longer or the browser has gone.
+
+    Every call to the browser goes through here: Playwright has no limit on `evaluate` and on raw protocol calls.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await awaitable
+    except TimeoutError as error:
+        raise BrowserError(f"The browser did not finish {call} within {seconds:g} s.") from error
+    except PlaywrightError as error:
+        if is_gone(error):
+            raise BrowserError(f"The browser or its page was gone during {call}.") from error
+        raise
+
+
+def is_gone(error: PlaywrightError) -> bool:
+    """Whether the error says that page, context or browser no longer exist."""
+    gone = ("has been closed", "Target closed", "Target crashed", "Page crashed", "Connection closed", "not attached")
+    return any(words in error.message for words in gone)
 
 
 class Tab:
@@ -41,6 +64,7 @@ class Tab:
         self.title = ""  # at the last snapshot
         self._cdp = cdp
         self._config = config
+        self.limit = config.deadline  # seconds any one call may take
         self.opened_url = ""  # of the tab last asked for
         self._opened_at: float | None = None  # when this page asked for a tab that is not here yet
         self._frame = ""
@@ -91,7 +115,7 @@ class Tab:
         """A DevTools call. Raises BrowserError at the deadline or when the page is gone."""
         if self.crashed:
             raise BrowserError(f"The page crashed before {method}.")
-        answer: dict[str, Any] = await within(self._config.deadline, method, self._sent(method, parameters))
+        answer: dict[str, Any] = await within(self.limit, method, self._sent(method, parameters))
         return answer
 
     async def _sent(self, method: str, parameters: dict[str, Any]) -> Any:
@@ -103,34 +127,26 @@ class Tab:
                     raise
             await self.change(0.05)
 
-    async def run(self, expression: str) -> Any:
-        """The value of `expression` in our world, promises awaited. Raises Moved when the document is replaced."""
+    async def run(self, expression: str, *, ours: bool = True) -> Any:
+        """The value of `expression`, promises awaited, in our isolated world or in the page's own.
+
+        Raises Moved when the document is replaced.
+        """
         try:
+            if not ours:
+                return await self._evaluate(expression)
             if self._world is None:
-                await self._enter_world()
-            return await self._evaluate(f"{WORLD}.{expression}")
+                made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
+                self._world = made["executionContextId"]
+                await self._evaluate(f"{SOURCE}; null", contextId=self._world)
+            return await self._evaluate(f"{WORLD}.{expression}", contextId=self._world)
         except PlaywrightError as error:
             if is_gone(error) or self.page.is_closed():
                 raise BrowserError("The page was closed.") from error
             self._world = None
             raise Moved(error.message) from error
 
-    async def _enter_world(self) -> None:
-        made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
-        self._world = made["executionContextId"]
-        await self._evaluate(f"{SOURCE}; null")
-
-    async def in_page(self, expression: str) -> Any:
-        """The value of `expression` in the page's own world, promises awaited. Raises Moved as `run` does."""
-        try:
-            return await self._evaluate(expression, main=True)
-        except PlaywrightError as error:
-            if is_gone(error) or self.page.is_closed():
-                raise BrowserError("The page was closed.") from error
-            raise Moved(error.message) from error
-
-    async def _evaluate(self, expression: str, *, main: bool = False) -> Any:
-        world = {} if main else {"contextId": self._world}
+    async def _evaluate(self, expression: str, **world: int) -> Any:
         answer = await self.send(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **world
         )
@@ -191,11 +207,6 @@ class Tab:
     def opening(self) -> bool:
         """Whether this page has asked for a tab that is still to come."""
         return self._opened_at is not None and asyncio.get_running_loop().time() - self._opened_at < OPEN_GRACE
-
-    @property
-    def limit(self) -> float:
-        """Seconds any one call may take."""
-        return self._config.deadline
 
     def forget(self) -> None:
         """Requests under way are not the next action's doing: long polling, say."""

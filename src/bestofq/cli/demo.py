@@ -18,9 +18,8 @@ from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import transitions
 from bestofq.recipes.collect import Play, collect
 from bestofq.reports.costs import agent_costs, cost_table
-from bestofq.reports.q_functions import BASELINE
 from bestofq.reports.report import gather
-from bestofq.reports.rows import Selection
+from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
 from bestofq.store.store import Store
 from bestofq.viewer.export import export

@@ -6,6 +6,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -13,10 +14,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bestofq.cli.finding import Finding
-
 PYTHON = (3, 11)
 DISK = 2.0  # GB; the demo's store, pictures and checkpoints take a part of one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What was looked for and what was found; `fix` is what to do about it, empty where all is well."""
+
+    what: str
+    found: str
+    fix: str = ""
+    required: bool = True
+
+    @property
+    def ok(self) -> bool:
+        return not self.fix
+
+    @property
+    def sign(self) -> str:
+        """Rich markup."""
+        if self.ok:
+            return "[green]ok[/]"
+        return "[red]missing[/]" if self.required else "[yellow]optional[/]"
 
 
 def doctor(console: Console, *, webshop: Path | None = None, folder: Path = Path()) -> int:
@@ -30,7 +50,7 @@ def doctor(console: Console, *, webshop: Path | None = None, folder: Path = Path
     missing = 0
     with console.status("looking around"):
         for finding in examine(webshop, folder):
-            table.add_row(finding.sign, *map(escape, (finding.what, finding.found, finding.mend)))
+            table.add_row(finding.sign, *map(escape, (finding.what, finding.found, finding.fix)))
             missing += finding.required and not finding.ok
     console.print(table)
     console.print("All that is required is there." if not missing else f"Required and missing: {missing}.")
@@ -44,15 +64,15 @@ def examine(webshop: Path | None, folder: Path) -> Iterator[Finding]:
     yield from packages
     if all(row.ok for row in packages):
         # Not at the top: it imports the very packages that may be missing.
-        yield from importlib.import_module("bestofq.cli.parts").examine(webshop)
+        yield from importlib.import_module("bestofq.cli.checks").examine(webshop)
     yield _loopback()
     yield _disk(folder)
 
 
 def _python() -> Finding:
     found = ".".join(map(str, sys.version_info[:3]))
-    mend = "" if sys.version_info >= PYTHON else "install Python 3.11 or later, then `make clean setup`"
-    return Finding(what="Python", found=f"{found}, {sys.executable}", mend=mend)
+    fix = "" if sys.version_info >= PYTHON else "install Python 3.11 or later, then `make clean setup`"
+    return Finding(what="Python", found=f"{found}, {sys.executable}", fix=fix)
 
 
 def _packages() -> Iterator[Finding]:
@@ -60,7 +80,7 @@ def _packages() -> Iterator[Finding]:
     try:
         wanted = [requirement for requirement in requires("bestofq") or () if "extra ==" not in requirement]
     except PackageNotFoundError:
-        yield Finding(what="packages", found="bestofq itself is not installed", mend="make setup")
+        yield Finding(what="packages", found="bestofq itself is not installed", fix="make setup")
         return
     problems = [finding for requirement in wanted if (finding := package(requirement)) is not None]
     yield from problems
@@ -78,7 +98,7 @@ def package(requirement: str) -> Finding | None:
         found = "not installed"
     if found[0].isdigit() and _numbers(found) >= _numbers(least):
         return None
-    return Finding(what=f"package {name}", found=f"{found}; needs {least}", mend=f"pip install '{requirement}'")
+    return Finding(what=f"package {name}", found=f"{found}; needs {least}", fix=f"pip install '{requirement}'")
 
 
 def _numbers(text: str) -> list[int]:
@@ -90,11 +110,11 @@ def _loopback() -> Finding:
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
     except OSError as error:
-        return Finding(what="loopback", found=f"no port can be bound: {error}", mend="ip link set lo up")
+        return Finding(what="loopback", found=f"no port can be bound: {error}", fix="ip link set lo up")
     return Finding(what="loopback", found=f"127.0.0.1:{port} can be bound")
 
 
 def _disk(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free / 1e9
-    mend = f"free {DISK - free:.1f} GB on the disk of {folder.resolve()}" if free < DISK else ""
-    return Finding(what="disk", found=f"{free:.1f} GB free, {DISK:g} GB needed", mend=mend)
+    fix = f"free {DISK - free:.1f} GB on the disk of {folder.resolve()}" if free < DISK else ""
+    return Finding(what="disk", found=f"{free:.1f} GB free, {DISK:g} GB needed", fix=fix)

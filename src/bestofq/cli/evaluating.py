@@ -20,8 +20,7 @@ from bestofq.recipes.collect import Play
 from bestofq.recipes.provenance import this_command
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results
-from bestofq.reports.q_functions import BASELINE
-from bestofq.reports.rows import Selection
+from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
 from bestofq.store.store import Store
 

@@ -10,12 +10,12 @@ from typing import NamedTuple, get_args
 from bestofq.cli.options import console
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
-from bestofq.reports.by_setting import by_setting, setting_table
-from bestofq.reports.charts import bars_svg
+from bestofq.reports.agreement import judge_error
+from bestofq.reports.by_setting import by_setting, grid_table, setting_table
 from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
-from bestofq.reports.grid import grid_table
-from bestofq.reports.judged import JudgeError, judge_error
+from bestofq.reports.figures import bars_svg
+from bestofq.reports.judged import JudgeError
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.stats import Measure

@@ -26,7 +26,7 @@ from bestofq.core.irreversible_words import (
     Command,
     plain,
 )
-from bestofq.core.observation import Element, Observation, Point
+from bestofq.core.observation import Element, Observation
 
 _ACTING = {"button", "link", "menuitem", "clickable"}  # roles whose click does what their name says
 _WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
@@ -60,15 +60,11 @@ def element_of(action: Targeted, observation: Observation) -> Element | None:
     """The element of a mark, or the smallest one under a point; None where there is none, or for words."""
     if action.mark is not None:
         return next((element for element in observation.elements if element.mark == action.mark), None)
-    if action.point is None:
+    if (point := action.point) is None:
         return None
-    under = [element for element in observation.elements if _covers(element, action.point)]
+    boxes = ((element, element.box) for element in observation.elements if element.box is not None)
+    under = [e for e, b in boxes if 0 <= point.x - b.x <= b.width and 0 <= point.y - b.y <= b.height]
     return min(reversed(under), key=lambda e: e.box.width * e.box.height if e.box else 0.0, default=None)
-
-
-def _covers(element: Element, point: Point) -> bool:
-    box = element.box
-    return box is not None and 0 <= point.x - box.x <= box.width and 0 <= point.y - box.y <= box.height
 
 
 def _click(element: Element, observation: Observation) -> str | None:
@@ -90,9 +86,10 @@ def _click(element: Element, observation: Observation) -> str | None:
 def _enter(field: Element | None, action: Write, observation: Observation) -> str | None:
     """Writing and pressing Enter: the form goes off, or a message does."""
     name = plain(field.name if field else action.target or "")
-    reason = _submission(field, action.text, observation) if field else _names_personal(name, action.text)
-    if reason is not None:
+    if field is not None and (reason := _submission(field, action.text, observation)):
         return reason
+    if field is None and action.text.strip() and (what := _named_personal(name)):
+        return f"submit personal data ({what})"
     if action.text.strip() and MESSAGE.search(name) and not SEARCH.search(name):
         return f'send or publish "{_short(action.text)}"'
     return None
@@ -147,11 +144,6 @@ def _named_personal(name: str) -> str | None:
     if SEARCH.search(name):
         return None
     return next((what for pattern, what in PERSONAL if pattern.search(name)), None)
-
-
-def _names_personal(name: str, text: str) -> str | None:
-    what = _named_personal(name) if text.strip() else None
-    return None if what is None else f"submit personal data ({what})"
 
 
 def _by_words(words: str, observation: Observation) -> str | None:

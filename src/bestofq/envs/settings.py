@@ -58,6 +58,9 @@ class LocalSiteSettings(SuiteSettings):
     seed: int = Field(default=2026, description="of what the site is made from, and of the splits")
     env: Literal["text", "browser"] = "text"
 
+    rules: ClassVar[str]
+    """What makes the site's `local_site.rules.Rules` from these settings: `module:object`."""
+
     @property
     def in_browser(self) -> bool:
         return self.env == "browser"

@@ -15,8 +15,8 @@ from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 
 SUITES: Mapping[str, str] = {
-    "webshop": "bestofq.envs.webshop.suite:webshop_suite",
-    "booking": "bestofq.envs.booking.suite:booking_suite",
+    "webshop": "bestofq.envs.local_site.suite:LocalSuite",
+    "booking": "bestofq.envs.local_site.suite:LocalSuite",
     "miniwob": "bestofq.envs.miniwob.suite:MiniWobSuite",
     "webvoyager": "bestofq.envs.webvoyager.suite:WebVoyagerSuite",
 }

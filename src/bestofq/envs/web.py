@@ -1,11 +1,8 @@
 """Any web page as an environment: what the browser does, plus the actions that are not the browser's."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
-from bestofq.browser.browser import Browser
-from bestofq.browser.places import Place, place_of, put_back
-from bestofq.browser.session import Session
+from bestofq.browser.session import PageSource, Place, Session
 from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
@@ -22,22 +19,6 @@ Preparation = Callable[[Session], Awaitable[None]]
 """Called each time before the page is read: for suites whose pages need a script run first."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SavedPage:
-    """What the browser holds of an episode."""
-
-    task: Task
-    place: Place
-
-    def moved(self, old: str, new: str) -> "SavedPage":
-        """The same on pages whose addresses begin with `new` instead of `old`."""
-        start = self.task.start_url.replace(old, new, 1)
-        pages = tuple(url.replace(old, new, 1) for url in self.place.pages)
-        return SavedPage(
-            task=self.task.model_copy(update={"start_url": start}), place=self.place.model_copy(update={"pages": pages})
-        )
-
-
 class WebEnv:
     """`core.protocols.Env` over a browser.
 
@@ -50,7 +31,7 @@ class WebEnv:
 
     def __init__(
         self,
-        browser: Browser,
+        browser: PageSource,
         *,
         screenshots: bool,
         prepare: Preparation | None = None,
@@ -101,21 +82,19 @@ class WebEnv:
             terminated = terminated or ended
         return StepResult(observation=observation, reward=reward, terminated=terminated)
 
-    async def save_page(self) -> SavedPage:
+    async def save_page(self) -> Place:
         """What the browser holds of the episode; for environments that can put back what the site remembers too.
 
         Raises BrowserError before the first reset.
         """
-        if self._task is None or self._observation is None:
+        if self._observation is None:
             raise BrowserError("The environment has no episode; reset it first.")
-        return SavedPage(task=self._task, place=await place_of(self._session, self._observation))
+        return await self._session.place(self._observation)
 
-    async def restore_page(self, saved: SavedPage) -> Observation:
-        """Shows a saved page again; its error and notices stand again too."""
-        self._task, self._session.start_url = saved.task, saved.task.start_url
-        await put_back(self._session, saved.place)
-        before = saved.place.observation
-        return await self._look(before.error, before.notices)
+    async def restore_page(self, place: Place) -> Observation:
+        """Shows a page of the episode again; its error and notices stand again too."""
+        await self._session.put_back(place)
+        return await self._look(place.observation.error, place.observation.notices)
 
     async def close(self) -> None:
         """Gives the page back."""

@@ -19,7 +19,7 @@ from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.envs.web import WebEnv
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
-from bestofq.store.records import Status
+from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
 SUITE = "web"

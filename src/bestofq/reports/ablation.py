@@ -2,17 +2,15 @@
 arm (Best-of-Q, Tables 4 and 10 to 12, Figs. 4 and 8)."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Rated
 from bestofq.reports import stats
-from bestofq.reports.charts import bars_svg
-from bestofq.reports.figures import CurvePoint, learning_curve_svg
+from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
 from bestofq.reports.recall import recall, right_tally
-from bestofq.reports.stats import Difference, Estimate, Interval, Measure
-from bestofq.reports.success import attempts_of
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, Tally, attempts_of, distinct
+from bestofq.reports.table import Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
@@ -47,22 +45,22 @@ class ArmRow(Noun):
     """One arm, measured. Shares lie in [0, 1], intervals are over tasks; None where it was not measured."""
 
     name: str
-    episodes: int | None  # that Q learned from
-    successes: int | None
-    transitions: int | None
+    episodes: int | None = None  # that Q learned from
+    successes: int | None = None
+    transitions: int | None = None
     values: tuple[str, ...]  # Q-functions, one a seed
-    right: Measure | None  # a right candidate ranked first, of the contested dev steps: right ones and others
-    right_by_seed: tuple[float | None, ...]
-    right_difference: Difference | None
-    first: float | None  # the proposer's first is right there
-    chance: float | None  # a uniform choice is
-    contested: int | None
-    success: Estimate | None  # over passes
-    interval: Interval | None
-    steps_for_success: Estimate | None
-    difference: Difference | None
-    tasks: int | None
-    passes: int | None
+    right: Measure | None = None  # a right candidate ranked first, of the contested dev steps: right ones and others
+    right_by_seed: tuple[float | None, ...] = ()
+    right_difference: Difference | None = None
+    first: float | None = None  # the proposer's first is right there
+    chance: float | None = None  # a uniform choice is
+    contested: int | None = None
+    success: Estimate | None = None  # over passes
+    interval: Interval | None = None
+    steps_for_success: Estimate | None = None
+    difference: Difference | None = None
+    tasks: int | None = None
+    passes: int | None = None
     runs: tuple[str, ...]  # of the test episodes
 
     @property
@@ -88,41 +86,38 @@ def results_of(measured: Sequence[ArmResult]) -> list[ArmRow]:
 
 
 def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
-    learned = bool(arm.values)
-    steps = [step for seed in arm.ranked for step in seed]
-    counted = recall(arm.name, steps) if steps else None
-    contested = bool(counted and counted.contested)
-    attempts = attempts_of(episode for some in arm.played for episode in some)
-    theirs = attempts_of(episode for some in first.played for episode in some) if first else []
-    success = stats.success_rate(attempts) if attempts else None
-    return ArmRow(
-        name=arm.name,
-        episodes=len(arm.learned) if learned else None,
-        successes=sum(e.success for e in arm.learned) if learned else None,
-        transitions=sum(e.steps for e in arm.learned) if learned else None,
-        values=tuple(arm.values),
-        right=stats.ratio(right_tally(steps), span=stats.UNIT) if contested else None,
-        right_by_seed=tuple(stats.ratio(right_tally(seed), resamples=1).value for seed in arm.ranked)
-        if contested
-        else (),
-        right_difference=(
-            stats.paired_ratio(
-                right_tally(steps), right_tally([step for seed in first.ranked for step in seed]), span=stats.SIGNED
-            )
-            if contested and first and first.ranked
-            else None
-        ),
-        first=_kept(counted.regret_first) if counted else None,
-        chance=_kept(counted.regret_chance) if counted else None,
-        contested=counted.contested // len(arm.ranked) if counted else None,
-        success=success,
-        interval=stats.success_interval(attempts) if attempts else None,
-        steps_for_success=stats.steps_for_success(attempts) if attempts else None,
-        difference=stats.paired_difference(attempts, theirs) if attempts and theirs else None,
-        tasks=len({attempt.task for attempt in attempts}) if attempts else None,
-        passes=success.runs if success else None,
-        runs=tuple(dict.fromkeys(episode.run for some in arm.played for episode in some)),
-    )
+    found: dict[str, Any] = {}
+    if arm.values:
+        found |= {"episodes": len(arm.learned), "successes": sum(e.success for e in arm.learned)}
+        found["transitions"] = sum(e.steps for e in arm.learned)
+    if steps := _steps(arm):
+        counted = recall(arm.name, steps)
+        found |= {"first": _kept(counted.regret_first), "chance": _kept(counted.regret_chance)}
+        found["contested"] = counted.contested // len(arm.ranked)
+        if counted.contested:
+            mine, theirs = right_tally(steps), right_tally(_steps(first) if first else ())
+            found["right"] = stats.ratio(mine, span=stats.UNIT)
+            found["right_by_seed"] = [_share(right_tally(seed)) for seed in arm.ranked]
+            found["right_difference"] = stats.paired(mine, theirs, stats.quotient, span=stats.SIGNED)
+    if attempts := _attempts(arm):
+        played = stats.performance(attempts, _attempts(first) if first else ())
+        found |= {name: played[name] for name in ("success", "interval", "steps_for_success", "difference", "tasks")}
+        found["passes"] = played["success"].runs
+    runs = distinct(episode.run for some in arm.played for episode in some)
+    return ArmRow(name=arm.name, values=tuple(arm.values), runs=runs, **found)
+
+
+def _steps(arm: ArmResult) -> list[Rated]:
+    return [step for seed in arm.ranked for step in seed]
+
+
+def _attempts(arm: ArmResult) -> list[Attempt]:
+    return attempts_of(episode for some in arm.played for episode in some)
+
+
+def _share(tally: Tally) -> float | None:
+    won, whole = (sum(counts[at] for counts in tally.values()) for at in (0, 1))
+    return won / whole if whole else None
 
 
 def _kept(regret: Measure) -> float | None:
@@ -131,19 +126,10 @@ def _kept(regret: Measure) -> float | None:
 
 def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:
     """A row an arm. What no arm has, or all have alike, is no column; the latter is said in the notes."""
-    columns = (
-        Column(name="arm"),
-        Column(name="learned from"),
-        Column(name="right choice", percent=True),
-        Column(name="by seed"),
-        Column(name="difference", percent=True, signed=True),
-        Column(name="proposer's first", percent=True),
-        Column(name="chance", percent=True),
-        Column(name="success", percent=True),
-        Column(name="± over passes", percent=True),
-        Column(name="steps for success"),
-        Column(name="difference of success", percent=True, signed=True),
-        Column(name="tasks × passes"),
+    heads = columns(
+        *("arm", "learned from", "right choice %", "by seed", "difference %", "proposer's first %", "chance %"),
+        *("success %", "± over passes %", "steps for success", "difference of success %", "tasks × passes"),
+        signed=["difference", "difference of success"],
     )
     cells = [
         (
@@ -156,12 +142,12 @@ def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:
     ]
     alike = {"proposer's first", "chance", "tasks × passes"} if _same_steps(rows) and _same_tasks(rows) else set()
     shown = [
-        i for i, column in enumerate(columns) if column.name not in alike and any(row[i] is not None for row in cells)
+        i for i, column in enumerate(heads) if column.name not in alike and any(row[i] is not None for row in cells)
     ]
     return Table(
         name="ablation",
         title=title,
-        columns=tuple(columns[i] for i in shown),
+        columns=tuple(heads[i] for i in shown),
         rows=tuple(Row(cells=tuple(row[i] for i in shown)) for row in cells),
         notes=tuple(_notes(rows)),
     )

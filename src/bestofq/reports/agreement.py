@@ -1,6 +1,7 @@
 """How well a judge agrees with the true reward, on suites that have one."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import get_args
 
 import numpy as np
@@ -9,8 +10,9 @@ from bestofq.core.decision import TOLD, Outcome, Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
+from bestofq.reports.judged import JudgeError
 from bestofq.reports.stats import Doubles, Measure, Span, share
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.table import Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -46,60 +48,58 @@ class Agreement(Noun):
         )
 
 
-def agreement(
-    store: Store,
-    run: str,
-    *,
-    judge: str,
-    agent: str | None = None,
-    resamples: int = stats.RESAMPLES,
-    seed: int = 0,
-) -> Agreement:
+def agreement(store: Store, run: str, *, judge: str, agent: str | None = None) -> Agreement:
     """The judge named so against the environment's own verdicts in a run. DataError where it has judged none."""
-    verdicts = store.verdicts(run=run, agent=agent)
-    if judge not in verdicts:
-        raise DataError(
-            f"judge {judge!r} has no verdict beside the environment's in run {run!r}: "
-            f"there are those of {'; '.join(verdicts) or 'none'}"
-        )
-    episodes = [e for e in store.summaries(run=run, agent=agent) if e.id in verdicts[judge] and not e.judge and e.told]
-    return compare(episodes, verdicts[judge], judge=judge, resamples=resamples, seed=seed)
-
-
-def compare(
-    episodes: list[EpisodeSummary],
-    verdicts: Mapping[str, Verdict],
-    *,
-    judge: str,
-    resamples: int = stats.RESAMPLES,
-    seed: int = 0,
-) -> Agreement:
-    """A judge's verdicts by episode id against the episodes' own outcomes."""
-    classes: dict[Outcome, Truth] = {}
-    cells: dict[tuple[str, str], list[int]] = {}  # by task: true and false positives, false and true negatives
-    for episode in episodes:
-        outcome = verdicts[episode.id].outcome
-        before = classes.get(outcome, Truth())
-        kind = "success" if episode.success else "failure"
-        classes[outcome] = before.model_copy(update={kind: getattr(before, kind) + 1})
-        if outcome in TOLD:
-            cell = cells.setdefault(episode.key[:2], [0, 0, 0, 0])
-            cell[(0 if episode.success else 1) if outcome == "success" else (2 if episode.success else 3)] += 1
+    episodes, verdicts = judged_beside(store, run, judge, agent)
+    cells = confusion(episodes, verdicts)
     counts = np.array(list(cells.values()), dtype=np.float64).reshape(-1, 4)  # [T, 4]
+    classes = Counter((verdicts[episode.id].outcome, episode.success) for episode in episodes)
+    truths = {name: Truth(success=classes[name, True], failure=classes[name, False]) for name in get_args(Outcome)}
 
     def measure(statistic: Callable[[Doubles], Doubles], span: Span | None = stats.UNIT) -> Measure:
-        return stats.measure(counts, statistic, span=span, resamples=resamples, seed=seed)
+        return stats.measure(counts, statistic, span=span)
 
     return Agreement(
         judge=judge,
         compared=int(counts.sum()),
         tasks=len(cells),
-        classes={name: classes[name] for name in get_args(Outcome) if name in classes},
-        accuracy=measure(_accuracy),
-        precision=measure(_precision),
-        recall=measure(_recall),
+        classes={name: truth for name, truth in truths.items() if truth.success + truth.failure},
+        accuracy=measure(lambda sums: share(sums[..., 0] + sums[..., 3], sums.sum(axis=-1))),
+        precision=measure(lambda sums: share(sums[..., 0], sums[..., 0] + sums[..., 1])),
+        recall=measure(lambda sums: share(sums[..., 0], sums[..., 0] + sums[..., 2])),
         kappa=measure(cohens_kappa, None),
     )
+
+
+def judge_error(store: Store, run: str, judge: str) -> JudgeError:
+    """The judge beside the environment's verdicts in a run. DataError where it has judged none there."""
+    counts = confusion(*judged_beside(store, run, judge)).values()
+    return JudgeError(judge=judge, counts=tuple((c[0], c[1], c[2], c[3]) for c in counts))
+
+
+def judged_beside(
+    store: Store, run: str, judge: str, agent: str | None = None
+) -> tuple[list[EpisodeSummary], Mapping[str, Verdict]]:
+    """The episodes of a run with a telling verdict of their environment and one of this judge, and the latter by
+    episode. DataError where there is none of this judge."""
+    verdicts = store.verdicts(run=run, agent=agent)
+    if judge not in verdicts:
+        raise DataError(
+            f"judge {judge!r} has no verdict beside the environment's in run {run!r}: there are those of "
+            f"{'; '.join(verdicts) or 'none'} (`bestofq judge --against-env` gives them)"
+        )
+    episodes = store.summaries(run=run, agent=agent)
+    return [e for e in episodes if e.id in verdicts[judge] and not e.judge and e.told], verdicts[judge]
+
+
+def confusion(episodes: Iterable[EpisodeSummary], verdicts: Mapping[str, Verdict]) -> dict[Hashable, list[float]]:
+    """By task [4]: true and false positives, false and true negatives of a judge's telling verdicts, by episode."""
+    cells: dict[Hashable, list[float]] = {}
+    for episode in episodes:
+        if (said := verdicts[episode.id].outcome) in TOLD:
+            cell = cells.setdefault(episode.key[:2], [0.0] * 4)
+            cell[2 * (said != "success") + (not episode.success)] += 1
+    return cells
 
 
 def agreement_tables(found: Agreement) -> tuple[Table, Table]:
@@ -107,7 +107,7 @@ def agreement_tables(found: Agreement) -> tuple[Table, Table]:
     classes = Table(
         name="verdicts",
         title=f"Judge: {found.judge}",
-        columns=tuple(Column(name=name) for name in ("judged", "truly success", "truly not")),
+        columns=columns("judged", "truly success", "truly not"),
         rows=tuple(Row(cells=(name, truth.success, truth.failure)) for name, truth in found.classes.items()),
     )
     measures = (found.accuracy, found.precision, found.recall, found.kappa)
@@ -115,22 +115,10 @@ def agreement_tables(found: Agreement) -> tuple[Table, Table]:
     return classes, Table(
         name="agreement",
         title="Agreement with the environment",
-        columns=(Column(name="measure"), Column(name="value", digits=3)),
+        columns=(*columns("measure"), *columns("value", digits=3)),
         rows=tuple(Row(cells=cells) for cells in zip(names, measures, strict=True)),
         notes=found.notes,
     )
-
-
-def _accuracy(counts: Doubles) -> Doubles:
-    return share(counts[..., 0] + counts[..., 3], counts.sum(axis=-1))
-
-
-def _precision(counts: Doubles) -> Doubles:
-    return share(counts[..., 0], counts[..., 0] + counts[..., 1])
-
-
-def _recall(counts: Doubles) -> Doubles:
-    return share(counts[..., 0], counts[..., 0] + counts[..., 2])
 
 
 def cohens_kappa(counts: Doubles) -> Doubles:

@@ -1,15 +1,14 @@
 """How agents behave, whatever they are paid for it: duplicates among candidates, loops, actions that cannot be done."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from bestofq.core.actions import identity
-from bestofq.core.decision import Episode, Step
+from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin
-from bestofq.reports.stats import Measure, Tally
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.stats import Measure, Tally, tallied
+from bestofq.reports.table import Origin, Row, Table, columns
 
 
 class Behaviour(Noun):
@@ -29,6 +28,7 @@ class Behaviour(Noun):
 
 
 SHARES = ("short", "duplicates", "explored", "repeated", "returned", "failed", "looping")
+MEASURES = ("candidates", *SHARES, "steps")
 LOOP = 3
 """So often the same action on the same page is a loop."""
 
@@ -51,46 +51,41 @@ def habits(episodes: Iterable[Episode], agent: str) -> dict[str, Tally]:
     """What `Behaviour`'s measures are ratios of, by their names."""
     mine = [episode for episode in episodes if episode.agent == agent]
     most = max((len(step.decision.candidates) for episode in mine for step in episode.steps), default=0)
-    tallies: dict[str, dict[Hashable, tuple[float, float]]] = {name: {} for name in ("candidates", *SHARES, "steps")}
-
-    for episode in mine:
-        task = (episode.task.suite, episode.task.id)
-        count = len(episode.steps)
-        repeats, returns, most_often = _again(episode)
-        offered = [[c.label for c in step.decision.candidates] for step in episode.steps]
-        for name, part, whole in (
-            ("candidates", sum(map(len, offered)), count),
-            ("short", sum(len(labels) < most for labels in offered), count),
-            ("duplicates", sum(len(labels) - len(set(labels)) for labels in offered), sum(map(len, offered))),
-            ("explored", sum(step.decision.explored for step in episode.steps), count),
-            ("repeated", repeats, count),
-            ("returned", returns, count),
-            ("failed", sum(page.error is not None for page in _after(episode)), count),
-            ("looping", most_often >= LOOP, 1),
-            ("steps", count, 1),
-        ):
-            before = tallies[name].get(task, (0.0, 0.0))
-            tallies[name][task] = (before[0] + part, before[1] + whole)
-    return dict(tallies)
+    counts = [((episode.task.suite, episode.task.id), _counts(episode, most)) for episode in mine]
+    return {name: tallied((task, *found[name]) for task, found in counts) for name in MEASURES}
 
 
-def behaviour_table(rows: Iterable[Behaviour], made: dict[str, Origin]) -> Table:
+def _counts(episode: Episode, most: int) -> dict[str, tuple[float, float]]:
+    """Part and whole of each measure in one episode."""
+    count = len(episode.steps)
+    repeats, returns, most_often = _again(episode)
+    offered = [[c.label for c in step.decision.candidates] for step in episode.steps]
+    candidates = sum(map(len, offered))
+    after = [*(step.observation for step in episode.steps[1:]), *([episode.final] if episode.final else [])]
+    return {
+        "candidates": (candidates, count),
+        "short": (sum(len(labels) < most for labels in offered), count),
+        "duplicates": (sum(len(labels) - len(set(labels)) for labels in offered), candidates),
+        "explored": (sum(step.decision.explored for step in episode.steps), count),
+        "repeated": (repeats, count),
+        "returned": (returns, count),
+        "failed": (sum(page.error is not None for page in after), count),
+        "looping": (most_often >= LOOP, 1),
+        "steps": (count, 1),
+    }
+
+
+def behaviour_table(rows: Iterable[Behaviour], made: Mapping[str, Origin]) -> Table:
     """A row an agent."""
-    names = ("candidates", *SHARES, "steps")
-    heads = (
-        *("candidates / step", "short", "duplicates", "explored"),
-        *("same step again", "page again", "failed actions", "episodes in a loop", "steps / episode"),
-    )
     return Table(
         name="behaviour",
         title="Candidates, repetitions and loops",
-        columns=(
-            Column(name="agent"),
-            Column(name="episodes"),
-            *(Column(name=head, percent=name in SHARES) for name, head in zip(names, heads, strict=True)),
+        columns=columns(
+            *("agent", "episodes", "candidates / step", "short %", "duplicates %", "explored %", "same step again %"),
+            *("page again %", "failed actions %", "episodes in a loop %", "steps / episode"),
         ),
         rows=tuple(
-            Row(cells=(row.agent, row.episodes, *(getattr(row, name) for name in names)), origin=made.get(row.agent))
+            Row(cells=(row.agent, row.episodes, *(getattr(row, name) for name in MEASURES)), origin=made.get(row.agent))
             for row in rows
         ),
         notes=(
@@ -117,9 +112,3 @@ def _again(episode: Episode) -> tuple[int, int, int]:
         seen.add(page)
         last = page
     return repeats, returns, max(done.values(), default=0)
-
-
-def _after(episode: Episode) -> list[Observation]:
-    """The page after each step, where there is one."""
-    steps: tuple[Step, ...] = episode.steps
-    return [*(step.observation for step in steps[1:]), *([episode.final] if episode.final else [])]

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, InputError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin, origin, proposing, setting, together
-from bestofq.reports.q_functions import BASELINE, QFunctions, suffixes
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
-from bestofq.reports.success import attempts_of, steps_cells
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.origin import origin, proposing, setting, together
+from bestofq.reports.rows import BASELINE, QFunctions, suffixes
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, grouped
+from bestofq.reports.success import PERFORMANCE, performance_cells
+from bestofq.reports.table import Origin, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -111,10 +111,10 @@ def by_setting(
         known = {"store": name, "run": e.run, "agent": e.agent, "suite": e.key.suite, "split": e.split}
         return known[key] if key in known else _words(setting(configs[name, e.run], key))
 
-    found = _by_values(played, keys, value)
+    found = grouped(played, lambda one: tuple(value(key, one) for key in keys))
     if "agent" not in keys and any(len({one.player for one in theirs}) > 1 for theirs in found.values()):
         keys = (*keys, "agent")
-        found = _by_values(played, keys, value)
+        found = grouped(played, lambda one: tuple(value(key, one) for key in keys))
     found = {
         values: some for known, theirs in found.items() for values, some in _q_functions_apart(known, keys, theirs)
     }
@@ -128,27 +128,11 @@ def by_setting(
         SettingRow(
             keys=tuple(keys),
             values=values,
-            success=stats.success_rate(tried),
-            interval=stats.success_interval(tried),
-            steps_for_success=stats.steps_for_success(tried),
-            steps_interval=stats.steps_interval(tried),
-            tasks=len({attempt.task for attempt in tried}),
-            episodes=len(tried),
-            difference=None if values == first else stats.paired_difference(tried, attempts[first]),
+            **stats.performance(tried, () if values == first else attempts[first]),
             origin=together([made[source] for source in dict.fromkeys(one.source for one in found[values])]),
         )
         for values, tried in attempts.items()
     ]
-
-
-def _by_values(
-    played: Iterable[Played], keys: Sequence[str], value: Callable[[str, Played], str]
-) -> dict[tuple[str, ...], list[Played]]:
-    """Episodes by the values of `keys`."""
-    found: dict[tuple[str, ...], list[Played]] = {}
-    for one in played:
-        found.setdefault(tuple(value(key, one) for key in keys), []).append(one)
-    return found
 
 
 def _q_functions_apart(
@@ -167,32 +151,51 @@ def setting_table(rows: Sequence[SettingRow]) -> Table:
     return Table(
         name="by-" + "-".join(map(in_file_name, keys)),
         title=f"Success by {', '.join(keys)}",
-        columns=(
-            *(Column(name=key) for key in keys),
-            Column(name="success", percent=True),
-            Column(name="± over runs", percent=True),
-            Column(name="steps for success"),
-            Column(name="± of steps"),
-            Column(name="difference", percent=True, signed=True),
-            Column(name="tasks"),
-            Column(name="episodes"),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(*row.values, Measure(value=row.success.mean, interval=row.interval), row.success.error),
-                    *steps_cells(row.steps_for_success, row.steps_interval),
-                    *(row.difference, row.tasks, row.episodes),
-                ),
-                origin=row.origin,
-            )
-            for row in rows
-        ),
+        columns=(*columns(*keys), *PERFORMANCE),
+        rows=tuple(Row(cells=(*row.values, *performance_cells(row)), origin=row.origin) for row in rows),
         notes=(
             "95 % bootstrap over tasks; ±: standard error over runs. Difference: to the row without one, paired by "
             "task.",
         ),
     )
+
+
+def grid_table(rows: Sequence[SettingRow], down: str, across: str) -> Table:
+    """The rows over the keys `down` and `across` as a grid (Tables 3, 4 and 11), in the order in which their values
+    first come: for each value down its success, steps and difference, a column a value across. InputError where rows
+    have other than two values."""
+    if any(len(row.values) != 2 for row in rows):
+        raise InputError(f"a grid is of two settings: rows of {len(rows[0].values)} are given")
+    cells: dict[tuple[str, ...], SettingRow] = {row.values: row for row in rows}
+    heads = list(dict.fromkeys(row.values[1] for row in rows))
+    numbers: dict[str, Callable[[SettingRow], Measure | Difference | None]] = {
+        "success %": lambda row: _measure(row.success, row.interval),
+        "steps for success": lambda row: _measure(row.steps_for_success, row.steps_interval),
+        "difference %": lambda row: row.difference,
+    }
+    found = []
+    for value in dict.fromkeys(row.values[0] for row in rows):
+        here = [cells.get((value, head)) for head in heads]
+        origin = together([row.origin for row in here if row])
+        for name, number in numbers.items():
+            shown = [row and number(row) for row in here]
+            if any(cell is not None for cell in shown):
+                percent, signed = name.endswith(" %"), name.startswith("difference")
+                found.append(Row(cells=(value, name, *shown), percent=percent, signed=signed, origin=origin))
+    return Table(
+        name=f"grid-{in_file_name(down)}-{in_file_name(across)}",
+        title=f"Success by {down} (down) and {across} (across)",
+        columns=columns(down, "number", *(f"{across} {head}" for head in heads)),
+        rows=tuple(found),
+        notes=(
+            "Mean ± standard error over runs, in brackets 95 % bootstrap over tasks; –: no such episode.",
+            "Difference: to the cell without one, paired by task.",
+        ),
+    )
+
+
+def _measure(estimate: Estimate | None, interval: Interval | None) -> Measure | None:
+    return None if estimate is None else Measure(value=estimate.mean, error=estimate.error, interval=interval)
 
 
 def in_file_name(key: str) -> str:
@@ -201,11 +204,7 @@ def in_file_name(key: str) -> str:
 
 def _attempts(played: Sequence[Played]) -> list[Attempt]:
     """As statistics need them, runs of two stores apart."""
-    return [
-        attempt._replace(run=(name, attempt.run))
-        for name in dict.fromkeys(one.store for one in played)
-        for attempt in attempts_of(one.episode for one in played if one.store == name)
-    ]
+    return [a._replace(run=(one.store, a.run)) for one in played for a in attempts_of([one.episode])]
 
 
 def _words(value: JsonValue) -> str:

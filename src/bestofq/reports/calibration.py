@@ -5,7 +5,7 @@ with discount 1 the share of episodes that succeed. It should be the one that Q 
 a bias that Q does not have. The episodes are the agent's own: they tell of its own policy's Q.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,9 @@ import numpy as np
 from bestofq.core.decision import TOLD, Decision, Episode
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin
 from bestofq.reports.scorers import KNOWN, meaning
-from bestofq.reports.stats import Doubles, Interval, Measure, share
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.stats import Doubles, Interval, Measure, share, tallied
+from bestofq.reports.table import Origin, Row, Table, columns
 
 BINS = 10
 FARTHEST = 10  # steps before the last that are told apart
@@ -92,38 +91,40 @@ def are_values(steps: Sequence[Valued]) -> bool:
     return bool(low > -0.5 and high < 1.5)
 
 
-def binned(steps: Iterable[Valued], bins: int = BINS) -> dict[Hashable, Doubles]:
-    """By task [bins * 3]: of each bin the steps, the sum of their Q and of their outcomes."""
+def binned(steps: Iterable[Valued]) -> dict[Hashable, Doubles]:
+    """By task [BINS * 3]: of each bin the steps, the sum of their Q and of their outcomes."""
     found: dict[Hashable, Doubles] = {}
     for step in steps:
-        at = min(max(int(step.q * bins), 0), bins - 1)
-        found.setdefault(step.task, np.zeros(bins * 3))[3 * at : 3 * at + 3] += (1, step.q, step.outcome)
+        at = min(max(int(step.q * BINS), 0), BINS - 1)
+        found.setdefault(step.task, np.zeros(BINS * 3))[3 * at : 3 * at + 3] += (1, step.q, step.outcome)
     return found
 
 
 def ece(sums: Doubles) -> Doubles:
-    """[B] of `binned` counts added up [B, bins * 3]: the mean gap of Q and outcome over bins, weighted by steps."""
-    parts = sums.reshape(len(sums), -1, 3)
+    """[B] of `binned` counts added up [B, BINS * 3]: the mean gap of Q and outcome over bins, weighted by steps."""
+    parts = sums.reshape(len(sums), BINS, 3)
     return share(np.abs(parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
 
 
-def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, bins: int = BINS) -> Calibration:
-    """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
-    flat = np.array(list(binned(steps, bins).values())).reshape(-1, bins * 3)
-    counts = flat.reshape(-1, bins, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
+def bias(sums: Doubles) -> Doubles:
+    """[B] of the same: mean Q − mean outcome."""
+    parts = sums.reshape(len(sums), BINS, 3)
+    return share((parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
 
-    def bias(sums: Doubles) -> Doubles:  # [B, bins * 3] -> [B]
-        parts = sums.reshape(len(sums), bins, 3)
-        return share((parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
+
+def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -> Calibration:
+    """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
+    flat = np.array(list(binned(steps).values())).reshape(-1, BINS * 3)
+    counts = flat.reshape(-1, BINS, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
 
     found = []
-    for at in range(bins):
+    for at in range(BINS):
         held = counts[:, at]
         if number := int(held[:, 0].sum()):
             outcome = stats.ratio({row: (one[2], one[0]) for row, one in enumerate(held) if one[0]}, span=stats.UNIT)
             mean = stats.ratio({row: (one[1], one[0]) for row, one in enumerate(held) if one[0]})
             q = float(held[:, 1].sum() / number)
-            low, high = at / bins, (at + 1) / bins
+            low, high = at / BINS, (at + 1) / BINS
             found.append(Bin(low=low, high=high, steps=number, q=q, q_interval=mean.interval, outcome=outcome))
     return Calibration(
         agent=agent,
@@ -136,25 +137,22 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0, b
     )
 
 
-def calibration_table(rows: Sequence[Calibration], made: dict[str, Origin]) -> Table:
+def calibration_table(rows: Sequence[Calibration], made: Mapping[str, Origin]) -> Table:
     """A row a bin, below them the whole."""
     found = []
     for row in rows:
+        origin = made.get(row.agent)
         for held in row.bins:
-            name = f"{held.low:.1f} to {held.high:.1f}"
-            mean = Measure(value=held.q, interval=held.q_interval)
-            cells = (row.agent, name, held.steps, mean, held.outcome, None, None)
-            found.append(Row(cells=cells, origin=made.get(row.agent)))
-        cells_all = (row.agent, "all", row.steps, None, None, row.ece, row.bias)
-        found.append(Row(cells=cells_all, origin=made.get(row.agent)))
+            name, mean = f"{held.low:.1f} to {held.high:.1f}", Measure(value=held.q, interval=held.q_interval)
+            found.append(Row(cells=(row.agent, name, held.steps, mean, held.outcome, None, None), origin=origin))
+        found.append(Row(cells=(row.agent, "all", row.steps, None, None, row.ece, row.bias), origin=origin))
     discounts = sorted({row.discount for row in rows})
     trained = {row.agent: made[row.agent].discounts if row.agent in made else () for row in rows}
     notes = [_assumed(row, trained[row.agent]) for row in rows if set(trained[row.agent]) != {row.discount}]
-    names = ("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias")
     return Table(
         name="calibration",
         title="Calibration of Q",
-        columns=tuple(Column(name=name, digits=3) for name in names),
+        columns=columns("agent", "Q", "steps", "mean Q", "outcome", "ECE", "bias", digits=3),
         rows=tuple(found),
         notes=(
             "Q of the action that was taken against discount^(steps left) · success, discount "
@@ -165,12 +163,12 @@ def calibration_table(rows: Sequence[Calibration], made: dict[str, Origin]) -> T
     )
 
 
-def distance_table(rows: Iterable[Calibration], made: dict[str, Origin]) -> Table:
+def distance_table(rows: Iterable[Calibration], made: Mapping[str, Origin]) -> Table:
     """A row a distance from the last step."""
     return Table(
         name="q-by-step-from-the-end",
         title="Q by step from the end",
-        columns=tuple(Column(name=n, digits=3) for n in ("agent", "steps left", "steps", "succeeded", "failed")),
+        columns=columns("agent", "steps left", "steps", "succeeded", "failed", digits=3),
         rows=tuple(
             Row(cells=(row.agent, at.left, at.steps, at.succeeded, at.failed), origin=made.get(row.agent))
             for row in rows
@@ -197,17 +195,8 @@ def _valued(decision: Decision) -> bool:
 def _distances(steps: Sequence[Valued]) -> Iterable[Distance]:
     for left in range(min(FARTHEST, max((step.left for step in steps), default=-1)) + 1):
         here = [step for step in steps if step.left == left]
-        yield Distance(
-            left=left,
-            steps=len(here),
-            succeeded=_mean_q([step for step in here if step.success]),
-            failed=_mean_q([step for step in here if not step.success]),
+        succeeded, failed = (
+            stats.ratio(tallied((step.task, step.q, 1) for step in here if step.success == won))
+            for won in (True, False)
         )
-
-
-def _mean_q(steps: Iterable[Valued]) -> Measure:
-    tally: dict[Hashable, tuple[float, float]] = {}
-    for step in steps:
-        total, number = tally.get(step.task, (0.0, 0.0))
-        tally[step.task] = (total + step.q, number + 1)
-    return stats.ratio(tally)
+        yield Distance(left=left, steps=len(here), succeeded=succeeded, failed=failed)

@@ -1,4 +1,4 @@
-"""The diagnostics' figures: bars with intervals, values over steps, calibration (headline: `figures.py`)."""
+"""The diagnostics' figures: pass@k, values over steps, calibration (headline: `figures.py`)."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,42 +6,11 @@ from markupsafe import Markup
 
 from bestofq.core.errors import InputError
 from bestofq.reports.calibration import Calibration
+from bestofq.reports.figures import bars_svg
 from bestofq.reports.reliability import Pass
 from bestofq.reports.stats import Measure
 from bestofq.reports.svg import WIDTH, Plot, bar, dot, legend, line, nice_ticks, shape, shortened, svg, text
 from bestofq.reports.values import ValuePath
-
-
-def bars_svg(
-    rows: Sequence[tuple[str, Measure]],
-    *,
-    title: str,
-    references: Sequence[tuple[str, float]] = (),
-) -> Markup:
-    """Shares as bars with their intervals, one a row (Agent Q, Figs. 3 and 6: approaches). `references` are lines to
-    compare with, such as human success. InputError without a row that is defined."""
-    shown = [(name, measure.value, measure.interval) for name, measure in rows if measure.value is not None]
-    if not shown:
-        raise InputError(f"{title}: there is nothing to draw, no row has a value")
-    pitch, left, right, top = 34, 190, 68, 6 + (18 if references else 0)
-    wide = WIDTH - left - right
-    parts = []
-    for number, (name, value, interval) in enumerate(shown):
-        y = top + pitch * number
-        parts += [text(left - 12, y + 15, shortened(name, 28), "end name"), bar(left, y, wide, 20, "track")]
-        parts.append(bar(left, y, wide * value, 20, "bar"))
-        if interval is not None:
-            low, high = left + wide * interval.low, left + wide * interval.high
-            parts.append(line(low, y + 10, high, y + 10, "whisker"))
-            parts += [line(at, y + 6, at, y + 14, "whisker") for at in (low, high)]
-        parts.append(text(WIDTH - right + 12, y + 15, f"{100 * value:.1f} %", "value"))
-    height = top + pitch * len(shown) + 14
-    for name, level in references:
-        at = left + wide * level
-        parts.append(line(at, top - 4, at, height - 20, "base"))
-        parts.append(text(at, 12, f"{name} {100 * level:.1f} %", "middle baseline-text"))
-    parts.append(text(left, height - 4, "whisker: 95 % interval over tasks", ""))
-    return svg(parts, height, title)
 
 
 def reliability_svg(rows: Sequence[Pass]) -> Markup:

@@ -5,72 +5,26 @@ counted, so that a flaky endpoint shows in the price of a task. The Q-function c
 is not known makes each sum it is part of unknown: the known part is shown as `≥`, and never stands for the whole.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Self, get_args
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from markupsafe import Markup
 
 from bestofq.core.decision import TOLD
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
-from bestofq.core.usage import Role, Usage
+from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
+from bestofq.reports.spending import Prices, Spent
 from bestofq.reports.stats import Attempt, Interval
+from bestofq.reports.svg import Plot, axis, dot, line, nice_ticks, rate_ticks, shape, shortened, svg, text
 from bestofq.reports.table import Column, Row, Table
-from bestofq.store.records import Status
+from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
-Prices = Mapping[Role, tuple[float, float]]
-"""USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
-
-
-class Spent(Noun):
-    """Sums over episodes. `usd` adds up the known prices; `unpriced` counts the tokens whose price is not known."""
-
-    tokens_in: int = 0
-    tokens_out: int = 0
-    calls: int = 0
-    seconds: float = 0.0
-    usd: float = 0.0
-    unpriced: int = 0
-
-    @classmethod
-    def of(cls, used: Usage, prices: Prices | None = None) -> Self:
-        """What was used; `prices` where it has none of its own."""
-        tokens, usd = used.tokens_in + used.tokens_out, used.usd
-        if usd is None and used.role in (prices or {}):
-            usd_in, usd_out = (prices or {})[used.role]
-            usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
-        return cls(
-            tokens_in=used.tokens_in,
-            tokens_out=used.tokens_out,
-            calls=used.calls,
-            seconds=used.seconds,
-            usd=usd or 0.0,
-            unpriced=tokens if usd is None else 0,
-        )
-
-    @property
-    def tokens(self) -> int:
-        return self.tokens_in + self.tokens_out
-
-    def dollars(self, among: int = 1) -> str:
-        """USD for each of `among`, in words: `≥` where only a part has a known price."""
-        if among == 0:
-            return "–"
-        if self.unpriced and not self.usd:
-            return "unknown"
-        each = self.usd / among
-        return ("≥ " if self.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
-
-    @property
-    def price(self) -> float | None:
-        """USD; None as soon as a part of it is not known."""
-        return None if self.unpriced else self.usd
-
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
 
 
 class AgentCost(Noun):
@@ -122,40 +76,34 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
 
     Agents without a finished episode are left out. DataError when that leaves none, or a run is not in the store.
     """
-    suite, split, agents = selection.suite, selection.split, selection.agents
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
-        ended: Counter[str] = Counter()  # by agent
-        told: dict[str, list[Attempt]] = {}
-        lost: Counter[str] = Counter()
-        decisions: dict[str, dict[Role, Spent]] = {}
+        counts = Counter[tuple[str, Status]]()  # by agent and status
+        told: dict[str, list[Attempt]] = defaultdict(list)
+        spent: dict[str, dict[Role, Spent]] = defaultdict(dict)
         for status in _PAID:
-            for episode in store.episodes(run=run, suite=suite, split=split, status=status):
-                if status == "finished":
-                    ended[episode.agent] += 1
-                    tried = told.setdefault(episode.agent, [])
-                    if episode.verdict.outcome in TOLD:
-                        task = (episode.task.suite, episode.task.id)
-                        won = episode.verdict.outcome == "success"
-                        tried.append(Attempt(task, len(tried), won, len(episode.steps)))
-                else:
-                    lost[episode.agent] += 1
-                spent = decisions.setdefault(episode.agent, {})
+            for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
+                agent, tried, roles = episode.agent, told[episode.agent], spent[episode.agent]
+                counts[agent, status] += 1
+                if status == "finished" and episode.verdict.outcome in TOLD:
+                    task, won = (episode.task.suite, episode.task.id), episode.verdict.outcome == "success"
+                    tried.append(Attempt(task, len(tried), won, len(episode.steps)))
                 for used in episode.usage:
-                    spent[used.role] = spent.get(used.role, Spent()) + Spent.of(used, prices)
+                    roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used, prices)
+        ended = [agent for agent, status in counts if status == "finished"]
         rows += [
             AgentCost(
                 run=run,
                 agent=agent,
-                tasks=ended[agent],
+                tasks=counts[agent, "finished"],
                 successes=sum(attempt.success for attempt in told[agent]),
-                lost=lost[agent],
-                roles={role: decisions[agent][role] for role in get_args(Role) if role in decisions[agent]},
-                untold=ended[agent] - len(told[agent]),
+                lost=counts[agent, "cut"] + counts[agent, "interrupted"],
+                roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
+                untold=counts[agent, "finished"] - len(told[agent]),
                 success=stats.success_rate(told[agent]).mean if told[agent] else None,
                 interval=stats.success_interval(told[agent]) if told[agent] else None,
             )
-            for agent in agents or ended
+            for agent in selection.agents or ended
             if agent in ended
         ]
     if not rows:
@@ -200,3 +148,48 @@ def price_table(prices: Prices) -> Table:
         columns=(Column(name="role"), Column(name="in", digits=2), Column(name="out", digits=2)),
         rows=tuple(Row(cells=(role, usd_in, usd_out)) for role, (usd_in, usd_out) in prices.items()),
     )
+
+
+def pareto_svg(costs: Costs) -> Markup:
+    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2).
+
+    The cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict
+    tells there is no point.
+    """
+    told = [(row, row.success) for row in costs.rows if row.success is not None]
+    priced = all(row.total.price is not None for row, _ in told)
+    points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in told]
+    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in told)])
+    most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
+    plot = Plot(x=(0, most), y=ruled[:2], top=14)
+    unit = "USD per task" if priced else "tokens per task (not every price is known)"
+    ticks = [(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most]
+    parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, unit)]
+    for (row, _), (cost, _) in zip(told, points, strict=True):
+        if row.interval is not None:
+            x = plot.at_x(cost)
+            parts.append(line(x, plot.at_y(row.interval.low), x, plot.at_y(row.interval.high), "whisker faint"))
+    front = pareto_front(points)
+    parts.append(shape("polyline", plot.points(points[i] for i in front), "base front"))
+    for number, ((row, _), (cost, rate)) in enumerate(zip(told, points, strict=True)):
+        name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
+        x, y = plot.at_x(cost), plot.at_y(rate)
+        title = f"{name}: {100 * rate:.1f} % at {_amount(cost, priced)} {unit}"
+        parts.append(dot(x, y, "s1" if number in front else "s0", title, radius=4.5))
+        shift, style = (-9, "end name") if x > plot.width * 0.7 else (9, "name")
+        parts.append(text(x + shift, y + 4, shortened(name, 30), style))
+    return svg(parts, plot.height, "Success against the cost of a task")
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Indices of the points (cost, success) that no other beats by costing no more and succeeding as often or more
+    often, from cheap to dear."""
+    front: list[int] = []
+    for index in sorted(range(len(points)), key=lambda i: (points[i][0], -points[i][1])):
+        if not front or points[index][1] > points[front[-1]][1]:
+            front.append(index)
+    return front
+
+
+def _amount(cost: float, priced: bool) -> str:
+    return f"${cost:.2g}" if priced else f"{cost:,.0f}"

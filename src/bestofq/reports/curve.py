@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint
-from bestofq.reports.q_functions import BASELINE
-from bestofq.reports.success import attempts_of
+from bestofq.reports.rows import BASELINE
+from bestofq.reports.stats import attempts_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store

@@ -2,60 +2,27 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-from markupsafe import Markup
+from dataclasses import dataclass
 
 from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
 from bestofq.reports.behaviour import behaviour, behaviour_table
-from bestofq.reports.calibration import (
-    are_values,
-    calibration,
-    calibration_table,
-    distance_table,
-    valued_steps,
-)
+from bestofq.reports.calibration import are_values, calibration, calibration_table, distance_table, valued_steps
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
-from bestofq.reports.costs import Prices
 from bestofq.reports.differences import compared, differences, differences_table
 from bestofq.reports.figures import CurvePoint, failure_split_svg
 from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_table
-from bestofq.reports.origin import Origin
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
-from bestofq.reports.spending import spending, spending_table
-from bestofq.reports.success import attempts_of
-from bestofq.reports.svg import inline
-from bestofq.reports.table import Table
+from bestofq.reports.spending import Prices, spending, spending_table
+from bestofq.reports.stats import attempts_of
+from bestofq.reports.svg import Figure
+from bestofq.reports.table import Origin, Table
 from bestofq.reports.values import telling_pair, value_path, values_table
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A picture for a page: `name` names its file."""
-
-    name: str
-    caption: str
-    svg: Markup  # stands alone
-    wide: bool = False
-
-    @property
-    def inline(self) -> Markup:
-        """For a page that has the figures' style itself."""
-        return inline(self.svg)
-
-
-@dataclass(kw_only=True)
-class Diagnosis:
-    """What is found, in the order it is shown."""
-
-    tables: list[Table] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,72 +51,68 @@ def diagnose(
     made: Mapping[str, Origin],
     baseline: str | None,
     options: Options,
-) -> Diagnosis:
+) -> tuple[list[Table], list[Figure]]:
     """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
     InputError where an error of a judge is given who gave no verdict."""
-    rated, discount, prices, error = options.rated, options.discount, options.prices, options.error
-    found = Diagnosis()
+    rated, prices, error = options.rated, options.prices, options.error
+    of_agent = {agent: [e for e in episodes if e.agent == agent] for agent in made}
     read = [_slim(store.episode(e.id), e.agent) for e in episodes if e.agent in made]
-    origins = dict(made)
-    attempts = {agent: attempts_of([e for e in episodes if e.agent == agent]) for agent in made}
+    attempts = {agent: attempts_of(theirs) for agent, theirs in of_agent.items()}
+    tasks = {agent: {e.key[:2] for e in theirs} for agent, theirs in of_agent.items()}
 
-    passes = reliability({agent: tried for agent, tried in attempts.items() if tried})
-    found.tables.append(pass_table(passes, origins))
-    found.figures.append(Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes)))
+    passes = reliability(attempts)
+    figures = [Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes))]
 
-    tasks = {agent: {(e.key.suite, e.key.task) for e in episodes if e.agent == agent} for agent in made}
+    who = options.rater
     rates: dict[str, Sequence[Rated]] = dict(rated or {})
-    recalls = []
-    for agent in made:
-        total = sum(len(e.steps) for e in read if e.agent == agent)
-        if rated is None:
+    if rated is None:
+        who = "what successful episodes of the same task did on the same page, which favours the usual first"
+        for agent in made:
             alone = not any(tasks[agent] & tasks[other] for other in made if other != agent)
             rates[agent], _ = sibling_steps(read, agent, read, own=alone)
-        if agent in rates:
-            recalls.append(recall(agent, rates[agent], of=total))
-    who = (
-        options.rater
-        if rated is not None
-        else "what successful episodes of the same task did on the same page, which favours the usual first"
-    )
-    found.tables.append(recall_table([row for row in recalls if row.steps], made, rater=who))
+    recalls = [
+        recall(agent, rates[agent], of=sum(len(e.steps) for e in read if e.agent == agent))
+        for agent in made
+        if agent in rates
+    ]
     for row in recalls:
         if row.contested:
             caption = f"Where steps go wrong (Fig. 3): {row.agent}"
-            found.figures.append(
-                Figure(name=f"failures-{row.agent}", caption=caption, svg=failure_split_svg(row.split))
-            )
+            figures.append(Figure(name=f"failures-{row.agent}", caption=caption, svg=failure_split_svg(row.split)))
 
-    discounts = {agent: origin.discount if discount is None else discount for agent, origin in made.items()}
+    given = options.discount
+    discounts = {agent: origin.discount if given is None else given for agent, origin in made.items()}
     valued = {agent: valued_steps(read, agent, discount=discounts[agent]) for agent in made}
     valued = {agent: steps for agent, steps in valued.items() if are_values(steps)}
     calibrated = [calibration(steps, agent, discount=discounts[agent]) for agent, steps in valued.items()]
-    if calibrated:
-        found.tables += [calibration_table(calibrated, origins), distance_table(calibrated, origins)]
     for one in calibrated:
-        caption = f"Calibration of Q: {one.agent}"
-        found.figures.append(Figure(name=f"calibration-{one.agent}", caption=caption, svg=calibration_svg(one)))
-        caption = f"Q by step from the end: {one.agent}"
-        found.figures.append(Figure(name=f"q-by-step-{one.agent}", caption=caption, svg=distances_svg(one)))
+        for name, caption, drawn in (
+            ("calibration", "Calibration of Q", calibration_svg(one)),
+            ("q-by-step", "Q by step from the end", distances_svg(one)),
+        ):
+            figures.append(Figure(name=f"{name}-{one.agent}", caption=f"{caption}: {one.agent}", svg=drawn))
 
-    paths = [value_path(e) for e in _shown(store, episodes, read, [one.agent for one in calibrated], options.shown)]
-    if paths:
-        found.tables.append(values_table(paths, made))
+    paths = [value_path(e) for e in _shown(store, episodes, read, [*valued], options.shown)]
     for path in paths:
         caption = f"V, Q taken and other candidates (Fig. 12): {path.agent} on {path.task}"
-        found.figures.append(Figure(name=f"values-{path.episode}", caption=caption, svg=values_svg(path)))
+        figures.append(Figure(name=f"values-{path.episode}", caption=caption, svg=values_svg(path)))
 
-    found.tables.append(behaviour_table([behaviour(read, agent) for agent in made], origins))
-    spent = [row for agent in made for row in spending(read, agent, prices=prices)]
-    found.tables.append(spending_table(spent, origins))
+    tables = [
+        pass_table(passes, made),
+        recall_table([row for row in recalls if row.steps], made, rater=who),
+        *([calibration_table(calibrated, made), distance_table(calibrated, made)] if calibrated else []),
+        *([values_table(paths, made)] if paths else []),
+        behaviour_table([behaviour(read, agent) for agent in made], made),
+        spending_table([row for agent in made for row in spending(read, agent, prices=prices)], made),
+    ]
     beside = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
     if baseline is not None and len(beside) > 1:
         tried = {agent: attempts[agent] for agent in beside}
         measures = compared(read, beside, attempts=tried, rated=rates, valued=valued, prices=prices)
-        found.tables.append(differences_table(differences(measures, beside, baseline), made))
+        tables.append(differences_table(differences(measures, beside, baseline), made))
     if error is not None:
-        found.tables.append(corrected_table(_corrected(episodes, made, error, baseline), error, made))
-    return found
+        tables.append(corrected_table(_corrected(episodes, made, error, baseline), error, made))
+    return tables, figures
 
 
 def _corrected(

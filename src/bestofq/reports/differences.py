@@ -6,7 +6,7 @@ agent for which it is.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,28 +17,21 @@ from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.behaviour import SHARES, habits
 from bestofq.reports.calibration import Valued, binned, ece
-from bestofq.reports.costs import Prices
-from bestofq.reports.origin import Origin
 from bestofq.reports.recall import rated_tallies
 from bestofq.reports.reliability import pass_tally, variance_tally
-from bestofq.reports.spending import ALL, spent_by_task
-from bestofq.reports.stats import Attempt, Difference, Doubles, Span, Tally
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.spending import ALL, HEADS, Prices, spent_by_task
+from bestofq.reports.stats import Attempt, Counts, Difference, Doubles, Span, Tally
+from bestofq.reports.table import Origin, Row, Table, columns
 
 _RATED = (("recall", "candidate recall"), ("regret", "ranker's regret"))
 _HABITS = (("repeated", "same step again"), ("returned", "page again"), ("looping", "episodes in a loop"))
-_SPENT = (
-    *(("tokens", "tokens / task"), ("seconds", "seconds / task"), ("usd", "USD / task")),
-    *(("tokens_per_success", "tokens / success"), ("seconds_per_success", "seconds / success")),
-    ("usd_per_success", "USD / success"),
-)
 
 
 class Compared(NamedTuple):
     """A measure of several agents: `statistic` of their counts [K] by task, added up."""
 
     what: str
-    counts: Mapping[str, Mapping[Hashable, Doubles]]  # by agent
+    counts: Mapping[str, Counts]  # by agent
     statistic: Callable[[Doubles], Doubles]
     span: Span | None  # of a difference
 
@@ -94,17 +87,22 @@ def compared(
         span = stats.SIGNED if name in SHARES else None
         found.append(_ratios(head, {agent: tallies[name] for agent, tallies in did.items()}, span))
     spent = {agent: spent_by_task(episodes, agent, prices=prices).get(ALL, {}) for agent in agents}
-    found += [_ratios(head, {agent: tallies.get(name) for agent, tallies in spent.items()}) for name, head in _SPENT]
+    found += [
+        _ratios(head, {agent: tallies.get(name) for agent, tallies in spent.items()}) for name, head in HEADS.items()
+    ]
     return found
 
 
 def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, Origin]) -> Table:
     """A row an agent and measure."""
-    words = (Column(name=name) for name in ("agent", "against", "what"))
     return Table(
         name="differences",
         title="Differences between agents, paired by task",
-        columns=(*words, Column(name="difference", signed=True, digits=None), Column(name="tasks")),
+        columns=(
+            *columns("agent", "against", "what"),
+            *columns("difference", signed=["difference"], digits=None),
+            *columns("tasks"),
+        ),
         rows=tuple(
             Row(
                 cells=(row.agent, row.against, row.what, row.difference, row.difference.tasks),
@@ -121,10 +119,7 @@ def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, Origin
 
 
 def _ratios(what: str, tallies: Mapping[str, Tally | None], span: Span | None = None) -> Compared:
-    counts = {
-        agent: {task: np.array(held) for task, held in tally.items()} for agent, tally in tallies.items() if tally
-    }
-    return Compared(what, counts, stats.quotient, span)
+    return Compared(what, {agent: tally for agent, tally in tallies.items() if tally}, stats.quotient, span)
 
 
 def _passes(attempts: Mapping[str, Sequence[Attempt]]) -> Iterator[Compared]:

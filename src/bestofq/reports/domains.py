@@ -1,29 +1,26 @@
 """Success by domain (Best-of-Q, Tables 5 to 8): rows are domains, columns agents."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import get_args
 
 from pydantic import Field
 
 from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
-from bestofq.core.usage import Usage
+from bestofq.core.usage import Usage, merge_usage
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin
-from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure
-from bestofq.reports.success import (
-    attempts_of,
+from bestofq.reports.outcomes import (
     counted,
     judge_notes,
     judges_of,
     never_finished,
     outcome_notes,
     outcome_words,
+    outcomes_of,
 )
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, grouped
+from bestofq.reports.table import Origin, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -131,46 +128,27 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
 
         done = here(finished)
         cuts = never_finished(here(cut), done)
-        against = attempts_of(e for e in done if e.agent == baseline)
-        cells = tuple(
-            _cell([e for e in done if e.agent == name], cuts[name], () if name == baseline else against)
-            for name in names
-        )
-        tasks = len({e.key[:2] for e in done if e.agent in names})
-        return DomainRow(domain=ALL if domain is None else domain, tasks=tasks, cells=cells)
+        by_agent = grouped(done, lambda episode: episode.agent)
+        against = attempts_of(by_agent.get(baseline or "", ()))
+        cells = (_cell(by_agent.get(name, ()), cuts[name], () if name == baseline else against) for name in names)
+        tasks = {e.key[:2] for e in done if e.agent in names}
+        return DomainRow(domain=ALL if domain is None else domain, tasks=len(tasks), cells=tuple(cells))
 
     domains = sorted({by(e.key.task) for e in finished if e.agent in names})
-    judging = _total([used for e in finished if e.agent in names for used in e.judging])
+    judging = next(iter(merge_usage(used for e in finished if e.agent in names for used in e.judging)), None)
     found = tuple(row(domain) for domain in (*domains, None))
     apart = any(map(rows.part_of, names))
     return Domains(agents=names, rows=found, judging=judging, baseline=baseline, apart=apart)
 
 
-def _total(usages: Sequence[Usage]) -> Usage | None:
-    """Their sum; its price is unknown as soon as one of theirs is."""
-    if not usages:
-        return None
-    prices = [used.usd for used in usages if used.usd is not None]
-    return Usage(
-        role="judge",
-        tokens_in=sum(used.tokens_in for used in usages),
-        tokens_out=sum(used.tokens_out for used in usages),
-        calls=sum(used.calls for used in usages),
-        seconds=sum(used.seconds for used in usages),
-        usd=sum(prices) if len(prices) == len(usages) else None,
-    )
-
-
 def _cell(episodes: Sequence[EpisodeSummary], cut: int, against: Sequence[Attempt]) -> DomainCell:
     attempts = attempts_of(episodes)
-    outcomes: Mapping[Outcome | None, int] = Counter(episode.outcome for episode in episodes)
-    found = {name: cut if name == "infra_error" else outcomes.get(name, 0) for name in get_args(Outcome)}
     return DomainCell(
         success=stats.success_rate(attempts) if attempts else None,
         tasks=len({attempt.task for attempt in attempts}),
         interval=stats.success_interval(attempts) if attempts else None,
         difference=stats.paired_difference(attempts, against),
-        outcomes={name: count for name, count in found.items() if count},
+        outcomes=outcomes_of(episodes, cut),
         judges=judges_of(episodes),
     )
 
@@ -180,14 +158,10 @@ def domain_table(found: Domains, made: Mapping[str, Origin] | None = None) -> Ta
     return Table(
         name="domains",
         title="Success by domain (Best-of-Q, Tables 5 to 8)",
-        columns=(
-            Column(name="domain"),
-            Column(name="agent"),
-            Column(name="tasks"),
-            Column(name="episodes"),
-            Column(name="success", percent=True),
-            Column(name="± over runs", percent=True),
-            *([Column(name="difference", percent=True, signed=True)] if found.compared else []),
+        columns=columns(
+            *("domain", "agent", "tasks", "episodes", "success %", "± over runs %"),
+            *(["difference %"] if found.compared else []),
+            signed=["difference"],
         ),
         rows=tuple(
             Row(
@@ -214,14 +188,11 @@ def domain_table(found: Domains, made: Mapping[str, Origin] | None = None) -> Ta
 
 def domain_grid(found: Domains) -> Table:
     """Table 5's shape: a row a domain, a column an agent, behind them the differences to the baseline."""
-    heads = [*found.agents, *(f"{found.agents[i]} − {found.baseline}" for i in found.compared)]
+    against = [f"{found.agents[i]} − {found.baseline}" for i in found.compared]
     return Table(
         name="domain-grid",
         title="Success by domain",
-        columns=(
-            *(Column(name="domain"), Column(name="tasks")),
-            *(Column(name=head, percent=True, signed=i >= len(found.agents)) for i, head in enumerate(heads)),
-        ),
+        columns=columns("domain", "tasks", *(f"{head} %" for head in (*found.agents, *against)), signed=against),
         rows=tuple(
             Row(
                 cells=(

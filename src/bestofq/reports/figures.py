@@ -1,7 +1,7 @@
 """Figures as SVG text, without a plotting library: light and dark, sharp at any size, a few kB each.
 
 A figure is a whole SVG file that carries its style; `svg.inline` makes it fit for a page that has the style itself. All
-texts are escaped.
+texts are escaped. What only one table is drawn as stands beside that table's numbers (`costs`) or in `charts`.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,22 @@ from markupsafe import Markup
 
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
-from bestofq.reports.costs import AgentCost, Costs
-from bestofq.reports.stats import Estimate, Interval
-from bestofq.reports.svg import WIDTH, axis, bar, line, nice_ticks, round_step, shape, shortened, svg, text
+from bestofq.reports.stats import Estimate, Interval, Measure
+from bestofq.reports.svg import (
+    WIDTH,
+    Plot,
+    axis,
+    bar,
+    dot,
+    legend,
+    line,
+    rate_ticks,
+    round_step,
+    shape,
+    shortened,
+    svg,
+    text,
+)
 
 
 class CurvePoint(Noun):
@@ -63,48 +76,70 @@ def learning_curve_svg(
         return p.episodes if by == "episodes" else p.successes or 0
 
     unit = "episodes" if by == "episodes" else "successful episodes"
-    height, left, right, top, bottom = 300, 46, 18, 34, 40
     levels = [y for p in points for y in (p.success, p.low, p.high) if y is not None]
-    floor, ceiling, gap = axis([*levels, *([] if baseline is None else [baseline])])
+    ruled = axis([*levels, *([] if baseline is None else [baseline])])
     last = max(*map(amount, points), 1)
-
-    def x(episodes: int) -> float:
-        return round(left + (WIDTH - left - right) * episodes / last, 1)
-
-    def y(rate: float) -> float:
-        return round(top + (height - top - bottom) * (ceiling - rate) / (ceiling - floor), 1)
-
-    parts = []
-    for tick in range(round((ceiling - floor) / gap) + 1):
-        rate = floor + tick * gap
-        parts.append(line(left, y(rate), WIDTH - right, y(rate), "rule"))
-        parts.append(text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
-    step = round_step(last / 5)
-    for episodes in range(0, last + 1, step):
-        parts.append(text(x(episodes), height - bottom + 18, f"{episodes:,}", "middle"))
-    parts.append(text((left + WIDTH - right) / 2, height - 4, f"{unit} in the training set", "middle"))
+    plot = Plot(x=(0, last), y=ruled[:2])
+    ticks = [(at, f"{at:,}") for at in range(0, last + 1, round_step(last / 5))]
+    parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, f"{unit} in the training set")]
     if baseline is not None:
-        parts.append(line(left, y(baseline), WIDTH - right, y(baseline), "base"))
-        label = f"{baseline_name} {100 * baseline:.1f} %"
-        parts.append(text(WIDTH - right, y(baseline) + 16, label, "end baseline-text"))
-    agents = list(dict.fromkeys(p.agent for p in points))
-    for number, agent in enumerate(agents):
+        end, level = plot.width - plot.right, plot.at_y(baseline)
+        parts.append(line(plot.left, level, end, level, "base"))
+        parts.append(text(end, level + 16, f"{baseline_name} {100 * baseline:.1f} %", "end baseline-text"))
+    for number, agent in enumerate(dict.fromkeys(p.agent for p in points)):
         style = f"s{number % 3}"
         mine = sorted((p for p in points if p.agent == agent), key=amount)
-        banded = [(x(amount(p)), y(p.low), y(p.high)) for p in mine if p.low is not None and p.high is not None]
-        if len(banded) > 1:
-            outline = [(at, up) for at, _, up in banded] + [(at, down) for at, down, _ in reversed(banded)]
-            parts.append(shape("polygon", outline, f"band {style}"))
-        for at, down, up in banded if len(banded) == 1 else ():
-            parts.append(line(at, down, at, up, "whisker"))
-        parts.append(shape("polyline", [(x(amount(p)), y(p.success)) for p in mine], f"line {style}"))
+        low = plot.points((amount(p), p.low) for p in mine if p.low is not None and p.high is not None)
+        high = plot.points((amount(p), p.high) for p in mine if p.low is not None and p.high is not None)
+        if len(low) > 1:
+            parts.append(shape("polygon", [*high, *reversed(low)], f"band {style}"))
+        elif low:
+            parts.append(line(*low[0], *high[0], "whisker"))
+        parts.append(shape("polyline", plot.points((amount(p), p.success) for p in mine), f"line {style}"))
         for p in mine:
-            circle = Markup('<circle cx="{}" cy="{}" r="3.4" class="{}"><title>{}</title></circle>')
             title = f"{agent}: {100 * p.success:.1f} % after {amount(p):,} {unit}"
-            parts.append(circle.format(x(amount(p)), y(p.success), style, title))
-        parts.append(Markup('<circle cx="{}" cy="12" r="4" class="{}"/>').format(left + 5 + 150 * number, style))
-        parts.append(text(left + 14 + 150 * number, 16, agent, "name"))
-    return svg(parts, height, f"Learning curve: success against {unit} in the training set")
+            parts.append(dot(plot.at_x(amount(p)), plot.at_y(p.success), style, title))
+        parts += legend([(style, agent)], left=plot.left + 150 * number)
+    return svg(parts, plot.height, f"Learning curve: success against {unit} in the training set")
+
+
+def bars_svg(
+    rows: Sequence[tuple[str, Measure]],
+    *,
+    title: str,
+    references: Sequence[tuple[str, float]] = (),
+    baseline: str | None = None,
+    over: str = "tasks",
+    left: int = 190,
+    letters: int = 28,
+) -> Markup:
+    """Shares as bars with their intervals `over` these as whiskers, one a row (Agent Q, Figs. 3 and 6: approaches), the
+    row of the name `baseline` in grey. `references` are lines to compare with, such as human success. Names of more
+    than `letters` are cut; bars begin at `left`. InputError without a row that is defined."""
+    shown = [(name, measure.value, measure.interval) for name, measure in rows if measure.value is not None]
+    if not shown:
+        raise InputError(f"{title}: there is nothing to draw, no row has a value")
+    pitch, right, top = 34, 68, 6 + (18 if references else 0)
+    wide = WIDTH - left - right
+    parts = []
+    for number, (name, value, interval) in enumerate(shown):
+        y = top + pitch * number
+        parts += [text(left - 12, y + 15, shortened(name, letters), "end name"), bar(left, y, wide, 20, "track")]
+        end = left + wide * value
+        parts.append(bar(left, y, end - left, 20, "bar plain" if name == baseline else "bar"))
+        if interval is not None:
+            low, high = left + wide * interval.low, left + wide * interval.high
+            parts.append(line(low, y + 10, high, y + 10, "whisker"))
+            parts += [line(at, y + 6, at, y + 14, "whisker") for at in (low, high)]
+        parts.append(text(WIDTH - right + 12, y + 15, f"{100 * value:.1f} %", "value"))
+    height = top + pitch * len(shown) + 14
+    for name, level in references:
+        at = left + wide * level
+        parts.append(line(at, top - 4, at, height - 20, "base"))
+        parts.append(text(at, 12, f"{name} {100 * level:.1f} %", "middle baseline-text"))
+    said = f"whisker: 95 % interval over {over}"
+    parts.append(text(min(left, WIDTH - 6 * len(said)), height - 4, said, ""))
+    return svg(parts, height, title)
 
 
 class Bar(Protocol):
@@ -129,23 +164,11 @@ class Bars(Protocol):
 
 def success_bars_svg(table: Bars, *, over: str = "tasks") -> Markup:
     """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
-    letters = min(36, max(20, *(len(row.agent) for row in table.rows)))  # of a name
-    pitch, left, right = 34, 150 + 7 * (letters - 20), 68
-    wide = WIDTH - left - right
-    parts = []
-    for number, row in enumerate(table.rows):
-        top = 6 + pitch * number
-        mean, low, high = (left + wide * rate for rate in (row.success.mean, row.interval.low, row.interval.high))
-        parts.append(text(left - 12, top + 15, shortened(row.agent, letters), "end name"))
-        parts.append(bar(left, top, wide, 20, "track"))
-        parts.append(bar(left, top, mean - left, 20, "bar plain" if row.agent == table.baseline else "bar"))
-        parts.append(line(low, top + 10, high, top + 10, "whisker"))
-        parts += [line(at, top + 6, at, top + 14, "whisker") for at in (low, high)]
-        parts.append(text(WIDTH - right + 12, top + 15, f"{100 * row.success.mean:.1f} %", "value"))
-    height = pitch * len(table.rows) + 20
-    said = f"whisker: 95 % interval over {over}"
-    parts.append(text(min(left, WIDTH - 6 * len(said)), height - 4, said, ""))
-    return svg(parts, height, "Success rate of each agent")
+    letters = min(36, max(20, *(len(row.agent) for row in table.rows)))
+    rows = [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in table.rows]
+    left = 150 + 7 * (letters - 20)
+    title = "Success rate of each agent"
+    return bars_svg(rows, title=title, baseline=table.baseline, over=over, left=left, letters=letters)
 
 
 def failure_split_svg(split: FailureSplit) -> Markup:
@@ -169,67 +192,3 @@ def failure_split_svg(split: FailureSplit) -> Markup:
             bounds = split.intervals[number]
             parts.append(text(number * 190 + 16, 87, f"[{100 * bounds.low:.1f}, {100 * bounds.high:.1f}] %", ""))
     return svg(parts, 76 if split.intervals is None else 93, "Share of steps by what became of the good action")
-
-
-def pareto_svg(costs: Costs) -> Markup:
-    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2).
-
-    The cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict
-    tells there is no point.
-    """
-    height, left, right, top, bottom = 300, 46, 18, 14, 40
-    told = [(row, row.success) for row in costs.rows if row.success is not None]
-    priced = all(row.total.price is not None for row, _ in told)
-
-    def cost(row: AgentCost) -> float:
-        return (row.total.usd if priced else row.total.tokens) / row.tasks
-
-    floor, ceiling, gap = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in told)])
-    most = 1.15 * max((cost(row) for row, _ in told), default=0.0) or 1.0
-
-    def x(row: AgentCost) -> float:
-        return round(left + (WIDTH - left - right) * cost(row) / most, 1)
-
-    def y(rate: float) -> float:
-        return round(top + (height - top - bottom) * (ceiling - rate) / (ceiling - floor), 1)
-
-    parts = []
-    for tick in range(round((ceiling - floor) / gap) + 1):
-        rate = floor + tick * gap
-        parts.append(line(left, y(rate), WIDTH - right, y(rate), "rule"))
-        parts.append(text(left - 8, y(rate) + 4, f"{100 * rate:.0f} %", "end"))
-    for amount in nice_ticks(0, most):
-        at = left + (WIDTH - left - right) * amount / most
-        if amount <= most:
-            parts.append(text(at, height - bottom + 18, _amount(amount, priced), "middle"))
-    unit = "USD per task" if priced else "tokens per task (not every price is known)"
-    parts.append(text((left + WIDTH - right) / 2, height - 4, unit, "middle"))
-    for row, _ in told:
-        if row.interval is not None:
-            parts.append(line(x(row), y(row.interval.low), x(row), y(row.interval.high), "whisker faint"))
-    front = pareto_front([(cost(row), rate) for row, rate in told])
-    parts.append(shape("polyline", [(x(told[i][0]), y(told[i][1])) for i in front], "base front"))
-    for number, (row, rate) in enumerate(told):
-        name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
-        circle = Markup('<circle cx="{}" cy="{}" r="4.5" class="{}"><title>{}</title></circle>')
-        title = f"{name}: {100 * rate:.1f} % at {_amount(cost(row), priced)} {unit}"
-        parts.append(circle.format(x(row), y(rate), "s1" if number in front else "s0", title))
-        late = x(row) > WIDTH * 0.7
-        parts.append(
-            text(x(row) + (-9 if late else 9), y(rate) + 4, shortened(name, 30), "end name" if late else "name")
-        )
-    return svg(parts, height, "Success against the cost of a task")
-
-
-def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Indices of the points (cost, success) that no other beats by costing no more and succeeding as often or more
-    often, from cheap to dear."""
-    front: list[int] = []
-    for index in sorted(range(len(points)), key=lambda i: (points[i][0], -points[i][1])):
-        if not front or points[index][1] > points[front[-1]][1]:
-            front.append(index)
-    return front
-
-
-def _amount(cost: float, priced: bool) -> str:
-    return f"${cost:.2g}" if priced else f"{cost:,.0f}"

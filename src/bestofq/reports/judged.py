@@ -10,15 +10,11 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from bestofq.core.decision import TOLD, Verdict
-from bestofq.core.errors import DataError, InputError
+from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Attempt, Difference, Doubles, Measure, share
-from bestofq.reports.table import Column, Row, Table
-from bestofq.store.records import EpisodeSummary
-from bestofq.store.store import Store
+from bestofq.reports.table import Origin, Row, Table, columns
 
 
 class Corrected(Noun):
@@ -56,30 +52,6 @@ def rates(sums: Doubles) -> tuple[Doubles, Doubles]:
     return share(sums[..., 0], sums[..., 0] + sums[..., 2]), share(sums[..., 3], sums[..., 1] + sums[..., 3])
 
 
-def judge_error(store: Store, run: str, judge: str) -> JudgeError:
-    """The judge beside the environment's verdicts in a run. DataError where it has judged none there."""
-    verdicts = store.verdicts(run=run)
-    if judge not in verdicts:
-        raise DataError(
-            f"judge {judge!r} has no verdict beside the environment's in run {run!r}: there are those of "
-            f"{'; '.join(verdicts) or 'none'} (`bestofq judge --against-env` gives them)"
-        )
-    return confusion(store.summaries(run=run), verdicts[judge], judge)
-
-
-def confusion(episodes: Sequence[EpisodeSummary], verdicts: Mapping[str, Verdict], judge: str) -> JudgeError:
-    """The judge's verdicts by episode id against the episodes' own."""
-    cells: dict[Hashable, list[float]] = {}
-    for episode in episodes:
-        verdict = verdicts.get(episode.id)
-        if verdict is None or verdict.outcome not in TOLD or not episode.told or episode.judge:
-            continue
-        said = verdict.outcome == "success"
-        cell = cells.setdefault(episode.key[:2], [0.0] * 4)
-        cell[(0 if episode.success else 1) if said else (2 if episode.success else 3)] += 1
-    return JudgeError(judge=judge, counts=tuple((c[0], c[1], c[2], c[3]) for c in cells.values()))
-
-
 def corrected(
     agent: str,
     attempts: Sequence[Attempt],
@@ -87,7 +59,6 @@ def corrected(
     *,
     baseline: Sequence[Attempt] = (),
     resamples: int = stats.RESAMPLES,
-    seed: int = 0,
 ) -> Corrected:
     """Success of judged attempts, corrected. Both samples are drawn again, each over its own tasks; the difference to
     `baseline`, judged by the same judge, is paired by task.
@@ -105,7 +76,7 @@ def corrected(
             f"judge {error.judge} is no better than chance (sensitivity {float(whole_se):.2f}, specificity "
             f"{float(whole_sp):.2f}): no success rate can be had from its verdicts"
         )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     says = stats.resampled(said[:, None], resamples, rng)[:, 0] / len(said)  # [B]
     own_se, own_sp = rates(table)  # [J] each
     drawn_se, drawn_sp = rates(stats.resampled(table, resamples, rng))  # [B] each
@@ -171,13 +142,9 @@ def corrected_table(rows: Sequence[Corrected], error: JudgeError, made: Mapping[
     return Table(
         name="judged",
         title="Success with the judge's error in it",
-        columns=(
-            Column(name="agent"),
-            Column(name="as judged", percent=True),
-            Column(name="corrected", percent=True),
-            Column(name="difference", percent=True, signed=True),
-            Column(name="sensitivity", percent=True),
-            Column(name="specificity", percent=True),
+        columns=columns(
+            *("agent", "as judged %", "corrected %", "difference %", "sensitivity %", "specificity %"),
+            signed=["difference"],
         ),
         rows=tuple(
             Row(cells=(row.agent, row.said, row.true, row.difference, se, sp), origin=made.get(row.agent))

@@ -1,78 +1,46 @@
 """Where a row's numbers come from: runs, commit, model, seed, N, Q-function and command, as the store keeps them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
 
 from pydantic import JsonValue
 
-from bestofq.core.noun import Noun
+from bestofq.reports.stats import distinct, grouped
+from bestofq.reports.table import Origin
 from bestofq.store.configuration import AGENTS, DISCOUNT, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.store import Store
 
 SAMPLED = 20  # episodes of an agent that are read for its N
-T = TypeVar("T")
-
-
-class Origin(Noun):
-    """What made a row. Several values where its runs differ; none where the store does not know."""
-
-    runs: tuple[str, ...]
-    commits: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = ()  # the settings' seed
-    repeats: int  # passes over the tasks, all runs together
-    n: int | None  # candidates asked for at a step, see `wanted`
-    checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored
-    commands: tuple[str, ...] = ()
-    discounts: tuple[float, ...] = ()  # that the agents' Q-functions were trained with
-
-    @property
-    def discount(self) -> float:
-        """The one that its Q-functions were trained with; 1 where none is known, or several are."""
-        return self.discounts[0] if len(self.discounts) == 1 else 1.0
-
-    def cells(self) -> tuple[str, ...]:
-        """One text per column of `COLUMNS`."""
-        several = (self.runs, self.commits, self.models, self.seeds)
-        found = ("; ".join(map(str, values)) for values in several)
-        n = "" if self.n is None else str(self.n)
-        return (*found, str(self.repeats), n, "; ".join(self.checkpoints), "; ".join(self.commands))
-
-
-COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "Q-function", "command")
 
 
 def origins(store: Store, episodes: Iterable[EpisodeSummary]) -> dict[str, Origin]:
     """By agent, what made these episodes."""
-    by_agent: dict[str, list[EpisodeSummary]] = {}
-    for episode in episodes:
-        by_agent.setdefault(episode.agent, []).append(episode)
     runs = {run.name: run for run in store.runs()}
+    by_agent = grouped(episodes, lambda episode: episode.agent)
     return {agent: origin(store, runs, found) for agent, found in by_agent.items()}
 
 
 def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[EpisodeSummary]) -> Origin:
     """What made these episodes; Q-functions, commands and what was offered are read from `SAMPLED`, spread evenly."""
-    names = _distinct(episode.run for episode in episodes)
+    names = distinct(episode.run for episode in episodes)
     configs = [runs[name].config for name in names]
     count = min(SAMPLED, len(episodes))
     sampled = [store.episode(episodes[i * len(episodes) // count].id) for i in range(count)]
     steps = [step for episode in sampled for step in episode.steps]
     seen = max((len(step.decision.candidates) for step in steps), default=None)
-    agents = _distinct(episode.agent for episode in sampled)  # `episodes` may go by the name of their row
+    agents = distinct(episode.agent for episode in sampled)  # `episodes` may go by the name of their row
     played = [(config, agent) for config in configs for agent in agents]
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     return Origin(
         runs=names,
-        commits=_distinct(p.commit for p in made if p.commit),
-        models=_distinct(model for config in configs if (model := proposing(config))),
-        seeds=_distinct(runs[name].provenance.seed for name in names),
+        commits=distinct(p.commit for p in made if p.commit),
+        models=distinct(model for config in configs if (model := proposing(config))),
+        seeds=distinct(runs[name].provenance.seed for name in names),
         repeats=len({(episode.run, episode.key.repeat) for episode in episodes}),
         n=max((n for config, agent in played if (n := wanted(config, agent, seen)) is not None), default=None),
-        checkpoints=_distinct(name for step in steps if (name := step.decision.checkpoint)),
-        commands=_distinct(p.command for p in made if p.command),
-        discounts=_distinct(d for config, agent in played if (d := trained_discount(config, agent)) is not None),
+        checkpoints=distinct(name for step in steps if (name := step.decision.checkpoint)),
+        commands=distinct(p.command for p in made if p.command),
+        discounts=distinct(d for config, agent in played if (d := trained_discount(config, agent)) is not None),
     )
 
 
@@ -93,16 +61,11 @@ def search_origin(run: RunRecord) -> Origin:
 
 def together(made: Sequence[Origin]) -> Origin:
     """What made the rows of all of these."""
+    several = ("runs", "commits", "models", "seeds", "checkpoints", "commands", "discounts")
     return Origin(
-        runs=tuple(dict.fromkeys(run for one in made for run in one.runs)),
-        commits=tuple(dict.fromkeys(commit for one in made for commit in one.commits)),
-        models=tuple(dict.fromkeys(model for one in made for model in one.models)),
-        seeds=tuple(dict.fromkeys(seed for one in made for seed in one.seeds)),
         repeats=sum(one.repeats for one in made),
         n=max((one.n for one in made if one.n is not None), default=None),
-        checkpoints=tuple(dict.fromkeys(checkpoint for one in made for checkpoint in one.checkpoints)),
-        commands=tuple(dict.fromkeys(command for one in made for command in one.commands)),
-        discounts=tuple(dict.fromkeys(discount for one in made for discount in one.discounts)),
+        **{name: distinct(value for one in made for value in getattr(one, name)) for name in several},
     )
 
 
@@ -147,7 +110,3 @@ def proposing(config: Mapping[str, JsonValue]) -> str | None:
     one."""
     found = setting(config, "chat.model") or setting(config, "model.path") or setting(config, "model")
     return found if isinstance(found, str) else None
-
-
-def _distinct(values: Iterable[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(values))

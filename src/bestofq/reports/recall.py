@@ -18,9 +18,8 @@ from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.behaviour import page_key
 from bestofq.reports.figures import FailureSplit
-from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.table import Origin, Row, Table, columns
 
 
 class RatedStep(Noun):
@@ -152,22 +151,13 @@ def _split_intervals(
 
 def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Table:
     """A row an agent; `rater` says in words who rated."""
-    heads = (
-        "recall",
-        "good missed",
-        "good taken",
-        "contested",
-        "regret",
-        "regret of the first",
-        "regret by chance",
-        "saved by ranking",
-    )
     return Table(
         name="recall",
         title="Candidate recall and the ranker's regret (Best-of-Q, Fig. 3)",
-        columns=(
-            *(Column(name=name) for name in ("agent", "steps", "rated")),
-            *(Column(name=head, percent=head != "contested", signed=head.startswith("saved")) for head in heads),
+        columns=columns(
+            *("agent", "steps", "rated", "recall %", "good missed %", "good taken %", "contested", "regret %"),
+            *("regret of the first %", "regret by chance %", "saved by ranking %"),
+            signed=["saved by ranking"],
         ),
         rows=tuple(
             Row(

@@ -1,13 +1,12 @@
 """How reliable agents are: pass@1, pass@k and the variance within tasks (Best-of-Q, Appendix F, Fig. 9)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import comb
 
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin
-from bestofq.reports.stats import RESAMPLES, UNIT, Attempt, Measure, Tally, by_task, ratio
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.stats import UNIT, Attempt, Measure, Tally, by_task, ratio
+from bestofq.reports.table import Origin, Row, Table, columns
 
 
 class Pass(Noun):
@@ -21,36 +20,30 @@ class Pass(Noun):
     biased: bool  # `variance` is the plug-in at some task, for want of 2k runs
 
 
-def reliability(attempts: dict[str, list[Attempt]], *, most: int | None = None) -> list[Pass]:
-    """Of each agent pass@1 to pass@k, k up to the runs of its tasks, at most `most`."""
+def reliability(attempts: Mapping[str, Sequence[Attempt]]) -> list[Pass]:
+    """Of each agent pass@1 to pass@k, k up to the runs of its tasks."""
     found = []
     for agent, tried in attempts.items():
-        runs = [sum(a.task == task for a in tried) for task in {a.task for a in tried}]
-        for k in range(1, min(max(runs, default=0), most or max(runs, default=0)) + 1):
-            found.append(
-                Pass(
-                    agent=agent,
-                    k=k,
-                    tasks=sum(done >= k for done in runs),
-                    solved=pass_at(tried, k),
-                    variance=pass_variance(tried, k),
-                    biased=any(k < done < 2 * k for done in runs),
-                )
+        runs = [len(some) for some in by_task(tried).values()]
+        found += [
+            Pass(
+                agent=agent,
+                k=k,
+                tasks=sum(done >= k for done in runs),
+                solved=pass_at(tried, k),
+                variance=pass_variance(tried, k),
+                biased=any(k < done < 2 * k for done in runs),
             )
+            for k in range(1, max(runs, default=0) + 1)
+        ]
     return found
 
 
-def pass_table(rows: Sequence[Pass], made: dict[str, Origin]) -> Table:
+def pass_table(rows: Sequence[Pass], made: Mapping[str, Origin]) -> Table:
     return Table(
         name="reliability",
         title="pass@k and variance within tasks (Best-of-Q, Fig. 9)",
-        columns=(
-            Column(name="agent"),
-            Column(name="k"),
-            Column(name="tasks"),
-            Column(name="pass@k", percent=True),
-            Column(name="task variance", digits=3),
-        ),
+        columns=(*columns("agent", "k", "tasks", "pass@k %"), *columns("task variance", digits=3)),
         rows=tuple(
             Row(cells=(row.agent, row.k, row.tasks, row.solved, row.variance), origin=made.get(row.agent))
             for row in rows
@@ -69,22 +62,22 @@ def pass_table(rows: Sequence[Pass], made: dict[str, Origin]) -> Table:
     )
 
 
-def pass_at(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+def pass_at(attempts: Sequence[Attempt], k: int) -> Measure:
     """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
 
     Per task 1 − C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021).
     """
-    return ratio(pass_tally(attempts, k), span=UNIT, resamples=resamples, seed=seed)
+    return ratio(pass_tally(attempts, k), span=UNIT)
 
 
-def pass_variance(attempts: Sequence[Attempt], k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+def pass_variance(attempts: Sequence[Attempt], k: int) -> Measure:
     """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times; k = 1: `task_variance`.
 
     A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
     C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1. For k < n < 2k the plug-in of
     m = C(f, k) / C(n, k), biased downwards; for n = k that is 0 whatever the runs brought, and so left out.
     """
-    return ratio(variance_tally(attempts, k), span=(0.0, 0.5), resamples=resamples, seed=seed)
+    return ratio(variance_tally(attempts, k), span=(0.0, 0.5))
 
 
 def pass_tally(attempts: Sequence[Attempt], k: int) -> Tally:

@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bestofq.reports.costs import agent_costs, price_table
-from bestofq.reports.diagnosis import DEFAULTS, Figure, Options, diagnose
+from bestofq.reports.costs import agent_costs, pareto_svg, price_table
+from bestofq.reports.diagnosis import DEFAULTS, Options, diagnose
 from bestofq.reports.domains import domain_results, domain_table
-from bestofq.reports.figures import CurvePoint, learning_curve_svg, pareto_svg, success_bars_svg
-from bestofq.reports.origin import Origin, origins, search_origin
+from bestofq.reports.figures import CurvePoint, learning_curve_svg, success_bars_svg
+from bestofq.reports.origin import origins, search_origin
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
 from bestofq.reports.success import agent_results, success_table
-from bestofq.reports.table import Table
+from bestofq.reports.svg import Figure
+from bestofq.reports.table import Origin, Table
 from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
 
@@ -59,7 +60,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     read = replace(selection, runs=[source.run for source in results.sources], agents=rows.agents(names))
     costs = agent_costs(store, read, prices=options.prices)
     domains = domain_results(store, shown)
-    more = diagnose(store, episodes, made, results.baseline, options)
+    more_tables, more_figures = diagnose(store, episodes, made, results.baseline, options)
     tables = [success_table(results, made)]
     tables += [domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []
     figures = [
@@ -70,8 +71,8 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         figures += _curves(options.curve, options.curve_baseline)
     prices_of = [price_table(options.prices)] if options.prices else []
     return Report(
-        tables=[*tables, *more.tables, *prices_of, *search_tables],
-        figures=[*figures, *more.figures],
+        tables=[*tables, *more_tables, *prices_of, *search_tables],
+        figures=[*figures, *more_figures],
         made=made | by_search,
         episodes=sorted(episodes, key=lambda e: (e.key[:2], names.index(e.agent), e.run, e.key.repeat)),
         trees=trees,

@@ -6,25 +6,46 @@ but their seed are passes of one row.
 """
 
 import json
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
-from bestofq.reports.q_functions import BASELINE, QFunctions, suffixes
+from bestofq.reports.stats import grouped
 from bestofq.store.configuration import AGENTS, SEARCHES
-from bestofq.store.records import EpisodeSummary, RunRecord, Status
+from bestofq.store.records import EpisodeSummary, RunRecord
+from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
+DIGITS = 6  # of a Q-function's hash that are shown, where so many tell it from the others
+BASELINE = "prompting"
 HELD_OUT = ("test", "dev", "train")  # the first of these splits that is there is the table's own
 APART = (
     "In brackets: the run; behind @: the Q-function's hash. An agent's runs on unlike tasks, or with unlike settings, "
     "model or Q-function, are rows of their own."
 )
 _LOST: tuple[Status, ...] = ("cut", "interrupted")
+
+
+class QFunctions:
+    """The Q-functions that scored the episodes of some runs, by their checkpoints' names."""
+
+    def __init__(self, store: Store, runs: Iterable[str]) -> None:
+        self._by_episode: dict[str, str] = {}
+        self._by_agent: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for run in dict.fromkeys(runs):
+            for episode, agent, checkpoint in store.scorers(run):
+                self._by_episode[episode] = checkpoint
+                self._by_agent[run, agent].add(checkpoint)
+
+    def of(self, episode: EpisodeSummary) -> str | None:
+        """The one that its first step names, else the only one of its agent in its run; None: none scored it."""
+        agents = self._by_agent.get((episode.run, episode.agent), set())
+        only = next(iter(agents)) if len(agents) == 1 else None
+        return self._by_episode.get(episode.id, only)
 
 
 class Part(NamedTuple):
@@ -127,17 +148,11 @@ def rows_of(store: Store, finished: Iterable[EpisodeSummary]) -> Rows:
     """
     episodes = list(finished)
     q_functions = QFunctions(store, (episode.run for episode in episodes))
-    parts: dict[Part, list[EpisodeSummary]] = {}
-    for episode in episodes:
-        parts.setdefault(_part(episode, q_functions), []).append(episode)
+    parts = grouped(episodes, lambda episode: _part(episode, q_functions))
     runs = {run.name: run for run in store.runs()}
-    rows: dict[Hashable, list[Part]] = {}
-    for part, theirs in parts.items():
-        rows.setdefault(_alike(store, runs[part.run], part, theirs), []).append(part)
+    rows = grouped(parts, lambda part: _alike(store, runs[part.run], part, parts[part]))
     own = _leading(part.split for part in parts)
-    groups: dict[tuple[str, str], list[list[Part]]] = {}  # by agent and split
-    for row in rows.values():
-        groups.setdefault((row[0].agent, row[0].split), []).append(row)
+    groups = grouped(rows.values(), lambda row: (row[0].agent, row[0].split))
     names = {part: name for group in groups.values() for part, name in _names(group, own)}
     return Rows(names={part: names[part] for row in rows.values() for part in row}, q_functions=q_functions)
 
@@ -180,3 +195,14 @@ def _names(group: Sequence[Sequence[Part]], own: str | None) -> Iterator[tuple[P
         name = agent if alone else f"{agent} ({', '.join(words)})"
         for part in row:
             yield part, name
+
+
+def suffixes(checkpoints: Collection[str | None]) -> dict[str | None, str]:
+    """What to put behind an agent's name for each of its Q-functions: ` @3fa2c1`, nothing where there is only one."""
+    if len(checkpoints) < 2:
+        return dict.fromkeys(checkpoints, "")
+    hashes = {name: "none" if name is None else name.rpartition("-")[2] for name in checkpoints}
+    digits = DIGITS
+    while digits < max(map(len, hashes.values())) and len({text[:digits] for text in hashes.values()}) < len(hashes):
+        digits += 1
+    return {name: f" @{text[:digits]}" for name, text in hashes.items()}

@@ -10,24 +10,11 @@ from bestofq.core.noun import Noun
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage
 from bestofq.reports import stats
-from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Doubles, Interval, Measure
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.table import Origin, Row, Table, columns
 from bestofq.search.pairs import node_pairs
 from bestofq.store.records import TreeSummary
 from bestofq.store.store import Store
-
-_COLUMNS = (
-    "run",
-    "trees",
-    "rollouts",
-    "nodes",
-    "solved in a rollout",
-    "mean outcome",
-    "pairs",
-    "proposals",
-    "feedback",
-)
 
 
 class SearchRow(Noun):
@@ -56,31 +43,29 @@ class SearchRow(Noun):
 
 def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> SearchRow:
     """Sums over trees; pairs as Algorithm 1 draws them at this α and threshold. Intervals over tasks."""
-    rows: list[SearchRow] = []
     by_task: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(4))  # trees, solved, rollouts, sum of outcomes
+    total = np.zeros(6)  # the same, then nodes and pairs
+    usage: list[Usage] = []
     for tree in trees:
-        row = SearchRow(
-            run=run,
-            trees=1,
-            rollouts=tree.visits[0],
-            nodes=len(tree),
-            solved=int(solved(tree)),
-            outcome=tree.value[0] * tree.visits[0],
-            pairs=sum(1 for _ in node_pairs(tree, alpha=alpha, threshold=threshold)),
-            usage=tree.usage,
-        )
-        rows.append(row)
-        by_task[tree.task.suite, tree.task.id] += (1, row.solved, row.rollouts, row.outcome)
+        drawn = sum(1 for _ in node_pairs(tree, alpha=alpha, threshold=threshold))
+        tried, mean = tree.visits[0], tree.value[0]
+        counts = np.array([1, solved(tree), tried, mean * tried, len(tree), drawn], dtype=np.float64)
+        by_task[tree.task.suite, tree.task.id] += counts[:4]
+        total += counts
+        usage += tree.usage
     tasks = np.array(list(by_task.values())).reshape(-1, 4)  # [T, 4]
-    counted = ("trees", "rollouts", "nodes", "solved", "pairs")
-    counts = {name: sum(getattr(row, name) for row in rows) for name in counted}
+    number, won, rollouts, outcome, nodes, pairs = total.tolist()
     return SearchRow(
         run=run,
-        usage=merge_usage(used for row in rows for used in row.usage),
-        outcome=sum(row.outcome for row in rows) / max(1, counts["rollouts"]),
+        trees=number,
+        rollouts=rollouts,
+        nodes=nodes,
+        solved=won,
+        outcome=outcome / max(1, rollouts),
         solved_interval=stats.measure(tasks[:, [1, 0]], stats.quotient, span=stats.UNIT).interval,
         outcome_interval=stats.measure(tasks[:, [3, 2]], stats.quotient, span=stats.UNIT).interval,
-        **counts,
+        pairs=pairs,
+        usage=merge_usage(usage),
     )
 
 
@@ -95,9 +80,10 @@ def search_table(rows: Sequence[SearchRow], made: Mapping[str, Origin] | None = 
     return Table(
         name="searches",
         title="Searches (Agent Q, Algorithm 1)",
-        columns=tuple(
-            Column(name=name, percent=name == "solved in a rollout", digits=3 if name == "mean outcome" else 1)
-            for name in (*_COLUMNS, "unusable")
+        columns=(
+            *columns("run", "trees", "rollouts", "nodes", "solved in a rollout %"),
+            *columns("mean outcome", digits=3),
+            *columns("pairs", "proposals", "feedback", "unusable"),
         ),
         rows=tuple(
             Row(

@@ -4,19 +4,67 @@
 leaves USD undefined: it is never taken for 0. Only finished episodes, since only those have a task.
 """
 
-from collections.abc import Hashable, Iterable
-from typing import get_args
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Self, get_args
 
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
-from bestofq.core.usage import Role
+from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
-from bestofq.reports.costs import Prices, Spent
-from bestofq.reports.origin import Origin
-from bestofq.reports.stats import Measure, Tally
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.stats import Measure, Tally, tallied
+from bestofq.reports.table import Origin, Row, Table, columns
 
 ALL = "all"
+Prices = Mapping[Role, tuple[float, float]]
+"""USD per million tokens, in and out, of a role; for the Q-function's embedder see Best-of-Q, Table 13."""
+
+
+class Spent(Noun):
+    """Sums over episodes. `usd` adds up the known prices; `unpriced` counts the tokens whose price is not known."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    @classmethod
+    def of(cls, used: Usage, prices: Prices | None = None) -> Self:
+        """What was used; `prices` where it has none of its own."""
+        tokens, usd = used.tokens_in + used.tokens_out, used.usd
+        if usd is None and used.role in (prices or {}):
+            usd_in, usd_out = (prices or {})[used.role]
+            usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
+        return cls(
+            tokens_in=used.tokens_in,
+            tokens_out=used.tokens_out,
+            calls=used.calls,
+            seconds=used.seconds,
+            usd=usd or 0.0,
+            unpriced=tokens if usd is None else 0,
+        )
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+    def dollars(self, among: int = 1) -> str:
+        """USD for each of `among`, in words: `≥` where only a part has a known price."""
+        if among == 0:
+            return "–"
+        if self.unpriced and not self.usd:
+            return "unknown"
+        each = self.usd / among
+        return ("≥ " if self.unpriced else "") + (f"{each:,.2f}" if each >= 1 or each == 0 else f"{each:.2g}")
+
+    @property
+    def price(self) -> float | None:
+        """USD; None as soon as a part of it is not known."""
+        return None if self.unpriced else self.usd
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
 
 
 class Spending(Noun):
@@ -32,7 +80,15 @@ class Spending(Noun):
     usd_per_success: Measure
 
 
-_AMOUNTS = ("tokens", "seconds", "usd")
+HEADS = {
+    "tokens": "tokens / task",
+    "seconds": "seconds / task",
+    "usd": "USD / task",
+    "tokens_per_success": "tokens / success",
+    "seconds_per_success": "seconds / success",
+    "usd_per_success": "USD / success",
+}
+"""`Spending`'s measures, as tables call them."""
 
 
 def spending(episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None) -> list[Spending]:
@@ -53,55 +109,43 @@ def spent_by_task(
     episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None
 ) -> dict[str, dict[str, Tally | None]]:
     """By role (`ALL` last), what `Spending`'s measures are ratios of, by their names; None: a price is not known."""
-    used: dict[str, dict[Hashable, list[float]]] = {}  # by role, by task: tokens, seconds, USD
-    tasks: dict[Hashable, tuple[int, int]] = {}  # by task: episodes, successes
-    unpriced: set[str] = set()
+    used: dict[str, dict[Hashable, Spent]] = {}  # by role, by task
+    done: list[tuple[Hashable, bool]] = []  # an episode's task, and whether it succeeded
     for episode in episodes:
-        if episode.agent != agent:
-            continue
-        task = (episode.task.suite, episode.task.id)
-        done, won = tasks.get(task, (0, 0))
-        tasks[task] = (done + 1, won + (episode.verdict.outcome == "success"))
-        for usage in episode.usage:
-            spent = Spent.of(usage, prices)
-            for role in (usage.role, ALL):
-                sums = used.setdefault(role, {}).setdefault(task, [0.0, 0.0, 0.0])
-                for at, amount in enumerate((spent.tokens, spent.seconds, spent.usd)):
-                    sums[at] += amount
-                if spent.unpriced:
-                    unpriced.add(role)
+        if episode.agent == agent:
+            task = (episode.task.suite, episode.task.id)
+            done.append((task, episode.verdict.outcome == "success"))
+            for usage in episode.usage:
+                for role in (usage.role, ALL):
+                    spent = used.setdefault(role, {})
+                    spent[task] = spent.get(task, Spent()) + Spent.of(usage, prices)
 
-    def tally(role: str, at: int, per: int) -> Tally | None:
-        if _AMOUNTS[at] == "usd" and role in unpriced:
+    def tally(role: str, name: str) -> Tally | None:
+        amount, _, per_success = name.partition("_per_")
+        if amount == "usd" and any(spent.unpriced for spent in used[role].values()):
             return None
-        return {task: (used[role].get(task, [0.0] * 3)[at], float(n[per])) for task, n in tasks.items()}
+        wholes = tallied((task, 0, won if per_success else 1) for task, won in done)
+        return {task: (getattr(used[role].get(task, Spent()), amount), whole) for task, (_, whole) in wholes.items()}
 
-    return {
-        role: {
-            name + suffix: tally(role, at, per)
-            for per, suffix in enumerate(("", "_per_success"))
-            for at, name in enumerate(_AMOUNTS)
-        }
-        for role in (*get_args(Role), ALL)
-        if role in used
-    }
+    roles = (role for role in (*get_args(Role), ALL) if role in used)
+    return {role: {name: tally(role, name) for name in HEADS} for role in roles}
 
 
-def spending_table(rows: Iterable[Spending], made: dict[str, Origin]) -> Table:
+def spending_table(rows: Iterable[Spending], made: Mapping[str, Origin]) -> Table:
     """A row an agent and role."""
-    names = [name + suffix for suffix in ("", "_per_success") for name in _AMOUNTS]
-    heads = [f"{name} / {per}" for per in ("task", "success") for name in ("tokens", "seconds", "USD")]
-    digits = [0, 2, 5, 0, 2, 5]
     return Table(
         name="spending",
         title="Tokens, seconds and USD by role",
         columns=(
-            Column(name="agent"),
-            Column(name="role"),
-            *(Column(name=head, digits=n) for head, n in zip(heads, digits, strict=True)),
+            *columns("agent", "role"),
+            *(
+                column
+                for head, n in zip(HEADS.values(), 2 * (0, 2, 5), strict=True)
+                for column in columns(head, digits=n)
+            ),
         ),
         rows=tuple(
-            Row(cells=(row.agent, row.role, *(getattr(row, name) for name in names)), origin=made.get(row.agent))
+            Row(cells=(row.agent, row.role, *(getattr(row, name) for name in HEADS)), origin=made.get(row.agent))
             for row in rows
         ),
         notes=(

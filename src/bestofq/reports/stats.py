@@ -5,15 +5,16 @@ the SAME tasks would differ; the bootstrap intervals say how much OTHER tasks wo
 runs that are all alike: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
+from bestofq.store.records import EpisodeSummary
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -27,6 +28,8 @@ UNIT: Span = (0.0, 1.0)
 SIGNED: Span = (-1.0, 1.0)
 
 Doubles = NDArray[np.float64]
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 class Attempt(NamedTuple):
@@ -75,6 +78,31 @@ class Difference(Noun):
         return self.low > 0 or self.high < 0
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by their keys, both in the order in which they come."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
+def distinct(values: Iterable[T]) -> tuple[T, ...]:
+    """The values, each once."""
+    return tuple(dict.fromkeys(values))
+
+
+def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
+    """The episodes whose outcome tells how the agent did, as statistics need them."""
+    return [
+        Attempt(task=e.key[:2], run=(e.run, e.key.repeat), success=e.success, steps=e.steps) for e in episodes if e.told
+    ]
+
+
+def by_task(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
+    """The attempts at each task."""
+    return grouped(attempts, lambda attempt: attempt.task)
+
+
 def over_runs(means: Sequence[float]) -> Estimate:
     """The estimate from one mean per run; InputError without any."""
     if not means:
@@ -86,7 +114,7 @@ def over_runs(means: Sequence[float]) -> Estimate:
 def success_rate(attempts: Sequence[Attempt]) -> Estimate:
     """Success in [0, 1] (Table 2): per task the share of its runs that succeeded, then the mean over tasks, which is in
     its `success_interval`. Where all runs hold the same tasks it is the mean over runs."""
-    runs = over_runs([float(np.mean([a.success for a in run])) for run in _by_run(attempts).values()])
+    runs = over_runs([float(np.mean([a.success for a in run])) for run in grouped(attempts, lambda a: a.run).values()])
     tasks = [float(np.mean([a.success for a in task])) for task in by_task(attempts).values()]
     return runs.model_copy(update={"mean": float(np.mean(tasks))})
 
@@ -96,14 +124,14 @@ def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
 
     None when nothing succeeded. Easy tasks weigh more the fewer tasks an agent solves: compare with care.
     """
-    by_run = _by_run([a for a in attempts if a.success])
+    by_run = grouped((a for a in attempts if a.success), lambda a: a.run)
     return over_runs([float(np.mean([a.steps for a in run])) for run in by_run.values()]) if by_run else None
 
 
-def steps_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval | None:
+def steps_interval(attempts: Sequence[Attempt]) -> Interval | None:
     """The interval of `steps_for_success` over other tasks, all runs of a task together; None when at most one task
     was solved."""
-    runs = {run: at for at, run in enumerate(_by_run(attempts))}
+    runs = {run: at for at, run in enumerate(grouped(attempts, lambda a: a.run))}
     tasks = {task: at for at, task in enumerate(by_task(attempts))}
     counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
     for attempt in attempts:
@@ -115,12 +143,12 @@ def steps_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, s
         known = ~np.isnan(means)
         return share(np.where(known, means, 0.0).sum(axis=1), known.sum(axis=1))
 
-    return measure(counts.reshape(len(tasks), len(runs) * 2), statistic, resamples=resamples, seed=seed).interval
+    return measure(counts.reshape(len(tasks), len(runs) * 2), statistic).interval
 
 
 def identical_runs(attempts: Sequence[Attempt]) -> bool:
     """Whether there are two runs or more and each brought the same success in as many steps on the same tasks."""
-    runs = [{a.task: (a.success, a.steps) for a in run} for run in _by_run(attempts).values()]
+    runs = [{a.task: (a.success, a.steps) for a in run} for run in grouped(attempts, lambda a: a.run).values()]
     return len(runs) > 1 and all(run == runs[0] for run in runs)
 
 
@@ -135,30 +163,27 @@ def task_variance(attempts: Sequence[Attempt]) -> float | None:
 
 Tally = Mapping[Hashable, tuple[float, float]]
 """By task, a part and the whole that it is of: `ratio` adds both up."""
+Counts = Mapping[Hashable, Doubles] | Tally
+"""By task, K numbers that are added up over tasks."""
 
 
-def ratio(counts: Tally, *, span: Span | None = None, resamples: int = RESAMPLES, seed: int = 0) -> Measure:
+def tallied(counted: Iterable[tuple[Hashable, float, float]]) -> Tally:
+    """(task, part, whole) added up by task."""
+    found: dict[Hashable, tuple[float, float]] = {}
+    for task, part, whole in counted:
+        before = found.get(task, (0.0, 0.0))
+        found[task] = (before[0] + part, before[1] + whole)
+    return found
+
+
+def ratio(counts: Tally, *, span: Span | None = None) -> Measure:
     """Sum of the first by sum of the second over tasks, with its interval over tasks; undefined where that is 0."""
     table = np.array([*counts.values()], dtype=np.float64).reshape(-1, 2)  # [T, 2]
-    return measure(table, quotient, span=span, resamples=resamples, seed=seed)
-
-
-def paired_ratio(
-    ours: Tally, theirs: Tally, *, span: Span | None = None, resamples: int = RESAMPLES, seed: int = 0
-) -> Difference | None:
-    """Ratio of `ours` minus that of `theirs`, as `paired`."""
-    mine, other = ({task: np.array(counts) for task, counts in tally.items()} for tally in (ours, theirs))
-    return paired(mine, other, quotient, span=span, resamples=resamples, seed=seed)
+    return measure(table, quotient, span=span)
 
 
 def paired(
-    ours: Mapping[Hashable, Doubles],
-    theirs: Mapping[Hashable, Doubles],
-    statistic: Callable[[Doubles], Doubles],
-    *,
-    span: Span | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    ours: Counts, theirs: Counts, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None
 ) -> Difference | None:
     """The statistic of `ours`, counts [K] by task, minus that of `theirs` over the tasks of both, with its interval:
     both keep the same drawn tasks. `span` is that of the difference, as in `measure`.
@@ -177,23 +202,16 @@ def paired(
         known = ~(np.isinf(mine) & np.isinf(other))
         return np.asarray(np.subtract(mine, other, out=np.full(mine.shape, unknown), where=known))
 
-    found = measure(table, difference, span=span, resamples=resamples, seed=seed)
+    found = measure(table, difference, span=span)
     if found.value is None or found.interval is None:
         return None
     above = found.interval
     if np.isinf(difference(table)).any():
-        above = clustered_interval(table, lambda s: difference(s, np.inf), resamples=resamples, seed=seed) or above
+        above = clustered_interval(table, lambda s: difference(s, np.inf)) or above
     return Difference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
 
 
-def measure(
-    counts: Doubles,
-    statistic: Callable[[Doubles], Doubles],
-    *,
-    span: Span | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Measure:
+def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:
     """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`.
 
     Where all resamples are alike they feign certainty: with `span` the bound is `alike_interval`'s, over the clusters
@@ -201,7 +219,7 @@ def measure(
     """
     if len(counts) == 0 or not np.isfinite(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
         return Measure(value=None)
-    interval = clustered_interval(counts, statistic, resamples=resamples, seed=seed)
+    interval = clustered_interval(counts, statistic)
     if interval is not None and alike(interval):
         own = int(np.isfinite(statistic(counts)).sum())
         if span is not None:
@@ -237,6 +255,20 @@ def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
     return {task: float(np.mean([a.success for a in tried])) for task, tried in by_task(attempts).items()}
 
 
+def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) -> dict[str, Any]:
+    """What every table of success says of an agent's attempts, one or more, by the names of its rows' fields. The
+    `difference` is to `against` on the tasks of both; None: there is none."""
+    return {
+        "success": success_rate(attempts),
+        "interval": success_interval(attempts),
+        "steps_for_success": steps_for_success(attempts),
+        "steps_interval": steps_interval(attempts),
+        "difference": paired_difference(attempts, against),
+        "tasks": len(by_task(attempts)),
+        "episodes": len(attempts),
+    }
+
+
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """The interval of an agent's success over other tasks: tasks resampled, runs averaged within each.
 
@@ -250,53 +282,33 @@ def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES,
 
 
 def paired_difference(
-    ours: Sequence[Attempt],
-    theirs: Sequence[Attempt],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    resample_runs: bool = False,
+    ours: Sequence[Attempt], theirs: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Difference | None:
     """Success of `ours` minus that of `theirs` with its paired bootstrap interval over tasks.
 
     Per task the runs are averaged and subtracted: d [T]. T tasks are drawn with replacement `resamples` times; the
-    interval is the 2.5 % and 97.5 % percentile of the draws' means. With `resample_runs` each drawn task also has its
-    runs drawn again, for each agent on its own (hierarchical): wider, since d already holds one draw of that noise.
-    Where d is the same in all tasks: `alike_interval`. None when the agents have no task in common.
+    interval is the 2.5 % and 97.5 % percentile of the draws' means; `alike_interval` where d is the same in all tasks.
+    None when the agents have no task in common.
     """
-    ours_by_task, theirs_by_task = by_task(ours), by_task(theirs)
-    common = [task for task in ours_by_task if task in theirs_by_task]
-    if not common:
+    mine, other = by_task(ours), by_task(theirs)
+    d = np.array(
+        [_won(mine[task]) / len(mine[task]) - _won(other[task]) / len(other[task]) for task in mine if task in other]
+    )
+    if len(d) == 0:
         return None
-    ours_runs, ours_won = _counts([ours_by_task[task] for task in common])  # [T] each
-    theirs_runs, theirs_won = _counts([theirs_by_task[task] for task in common])
-    rng = np.random.default_rng(seed)
-    d = ours_won / ours_runs - theirs_won / theirs_runs
-    if resample_runs:
-        means = np.concatenate(
-            [
-                # k of n successes, n runs drawn with replacement: Binomial(n, k / n) successes
-                (_redraw(rng, ours_won[i], ours_runs[i]) - _redraw(rng, theirs_won[i], theirs_runs[i])).mean(axis=1)
-                for i in _draws(len(d), resamples, rng)
-            ]
-        )
-    else:
-        means = _resampled_means(d, resamples, rng)
-    interval = percentiles(means)
+    interval = percentiles(_resampled_means(d, resamples, np.random.default_rng(seed)))
     if alike(interval):
         interval = alike_interval(float(d.mean()), len(d), SIGNED)
-    return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(common))
+    return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(d))
 
 
-def clustered_interval(
-    counts: Doubles, statistic: Callable[[Doubles], Doubles], *, resamples: int = RESAMPLES, seed: int = 0
-) -> Interval | None:
+def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles]) -> Interval | None:
     """The interval of a statistic of summed counts: of T clusters' counts [T, K], T are drawn with replacement and
     added up; `statistic` turns the sums [B, K] into [B], NaN where it is undefined.
 
     Resamples in which it is undefined are passed over. None where it is defined in none.
     """
-    values = statistic(resampled(counts, resamples, np.random.default_rng(seed)))
+    values = statistic(resampled(counts, RESAMPLES, np.random.default_rng(0)))
     defined = values[~np.isnan(values)]
     return percentiles(defined) if len(defined) else None
 
@@ -321,28 +333,8 @@ def alike(interval: Interval) -> bool:
     return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 
-def _by_run(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
-    found: dict[Hashable, list[Attempt]] = {}
-    for attempt in attempts:
-        found.setdefault(attempt.run, []).append(attempt)
-    return found
-
-
-def by_task(attempts: Sequence[Attempt]) -> dict[Hashable, list[Attempt]]:
-    """The attempts at each task."""
-    found: dict[Hashable, list[Attempt]] = {}
-    for attempt in attempts:
-        found.setdefault(attempt.task, []).append(attempt)
-    return found
-
-
-def _counts(tasks: Sequence[Sequence[Attempt]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Runs [T] and successes [T]."""
-    return np.array([len(task) for task in tasks]), np.array([sum(a.success for a in task) for task in tasks])
-
-
-def _redraw(rng: np.random.Generator, won: NDArray[np.int64], runs: NDArray[np.int64]) -> Doubles:
-    return np.asarray(rng.binomial(runs, won / runs) / runs)
+def _won(attempts: Sequence[Attempt]) -> int:
+    return sum(attempt.success for attempt in attempts)
 
 
 def _resampled_means(values: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:

@@ -64,6 +64,13 @@ def axis(rates: Iterable[float]) -> tuple[float, float, float]:
     return 0.0, min(1.0, ceil(round(top / gap, 6)) * gap), gap
 
 
+def rate_ticks(ruled: tuple[float, float, float]) -> list[tuple[float, str]]:
+    """The ruled lines of an `axis` of rates, with their labels."""
+    floor, ceiling, gap = ruled
+    levels = [floor + tick * gap for tick in range(round((ceiling - floor) / gap) + 1)]
+    return [(rate, f"{100 * rate:.0f} %") for rate in levels]
+
+
 def round_step(about: float) -> int:
     """1, 2 or 5 times a power of ten, at least `about` and at least 1."""
     power: int = 10 ** int(log10(max(about, 1)))
@@ -127,3 +134,17 @@ def svg(parts: Iterable[Markup], height: float, title: str, *, width: float = WI
 def inline(figure: Markup) -> Markup:
     """For a page that has `STYLE` itself."""
     return Markup(figure.replace(_STYLE_ELEMENT, ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A picture for a page: `name` names its file."""
+
+    name: str
+    caption: str
+    svg: Markup  # stands alone
+
+    @property
+    def inline(self) -> Markup:
+        """For a page that has the figures' style itself."""
+        return inline(self.svg)

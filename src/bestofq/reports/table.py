@@ -7,7 +7,7 @@ nothing is cut.
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import isinf
 from pathlib import Path
 
@@ -18,13 +18,40 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bestofq.core.noun import Noun
-from bestofq.reports import origin
-from bestofq.reports.origin import Origin
 from bestofq.reports.stats import Difference, Estimate, Measure
 
 TEXT_WIDTH = 28
 """Characters of a column of words in a terminal too narrow for all of it; longer texts are wrapped."""
 Cell = Measure | Estimate | Difference | int | float | str | None
+
+
+class Origin(Noun):
+    """What made a row. Several values where its runs differ; none where the store does not know."""
+
+    runs: tuple[str, ...]
+    commits: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()  # the settings' seed
+    repeats: int  # passes over the tasks, all runs together
+    n: int | None  # candidates asked for at a step, see `origin.wanted`
+    checkpoints: tuple[str, ...] = ()  # of the Q-functions that scored
+    commands: tuple[str, ...] = ()
+    discounts: tuple[float, ...] = ()  # that the agents' Q-functions were trained with
+
+    @property
+    def discount(self) -> float:
+        """The one that its Q-functions were trained with; 1 where none is known, or several are."""
+        return self.discounts[0] if len(self.discounts) == 1 else 1.0
+
+    def cells(self) -> tuple[str, ...]:
+        """One text per column of `ORIGIN_COLUMNS`."""
+        several = (self.runs, self.commits, self.models, self.seeds)
+        found = ("; ".join(map(str, values)) for values in several)
+        n = "" if self.n is None else str(self.n)
+        return (*found, str(self.repeats), n, "; ".join(self.checkpoints), "; ".join(self.commands))
+
+
+ORIGIN_COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "Q-function", "command")
 
 
 class Column(Noun):
@@ -34,6 +61,12 @@ class Column(Noun):
     percent: bool = False
     signed: bool = False
     digits: int | None = 1  # after the point; None: three digits that count
+
+
+def columns(*heads: str, signed: Collection[str] = (), digits: int | None = 1) -> tuple[Column, ...]:
+    """A column a head as it is shown: with ` %` behind it its values are shares."""
+    names = ((head.removesuffix(" %"), head.endswith(" %")) for head in heads)
+    return tuple(Column(name=name, percent=share, signed=name in signed, digits=digits) for name, share in names)
 
 
 class Row(Noun):
@@ -108,19 +141,20 @@ class Table(Noun):
 
     def to_csv(self) -> str:
         """Unrounded, shares in [0, 1]; a measure takes three columns, its value and its bounds."""
-        parts = [_parts(row.cells[i] for row in self.rows) for i in range(len(self.columns))]
+        rows = [[_parts(cell) for cell in row.cells] for row in self.rows]
+        wide = [
+            (i, part)
+            for i in range(len(self.columns))
+            for part in ("", "low", "high", "error")
+            if not part or any(part in row[i] for row in rows)
+        ]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        heads = [
-            column.name + (f" {part}" if part else "")
-            for column, names in zip(self.columns, parts, strict=True)
-            for part in names
-        ]
-        writer.writerow([*heads, *origin.COLUMNS])
-        for row in self.rows:
-            cells = [v for cell, names in zip(row.cells, parts, strict=True) for v in _values(cell, len(names))]
-            made = row.origin.cells() if row.origin else [""] * len(origin.COLUMNS)
-            writer.writerow([*(_unformula(v) for v in cells), *map(_unformula, made)])
+        heads = [f"{self.columns[i].name} {part}".rstrip() for i, part in wide]
+        writer.writerow([*heads, *ORIGIN_COLUMNS])
+        for row, parts in zip(self.rows, rows, strict=True):
+            made = row.origin.cells() if row.origin else [""] * len(ORIGIN_COLUMNS)
+            writer.writerow(map(_unformula, [*(parts[i].get(part) for i, part in wide), *made]))
         return out.getvalue()
 
     def to_latex(self) -> str:
@@ -137,7 +171,7 @@ class Table(Noun):
         for row, texts in zip(self.rows, self.texts(), strict=True):
             lines.append(" & ".join(map(_latex, texts)) + r" \\")
             if row.origin is not None:
-                made = zip(origin.COLUMNS, row.origin.cells(), strict=True)
+                made = zip(ORIGIN_COLUMNS, row.origin.cells(), strict=True)
                 lines.append("% " + ", ".join(f"{name}: {' '.join(text.split())}" for name, text in made if text))
         lines += [r"\bottomrule", r"\end{tabular}", *(rf"\par\footnotesize {_latex(note)}" for note in self.notes)]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
@@ -165,7 +199,13 @@ def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
     if _taken(whole) <= width:
         yield _drawn(table, texts, every, whole)
         return
-    broken = [tuple(_broken(text, cell) for text, cell in zip(*row, strict=True)) for row in _with_cells(table, texts)]
+    broken = [
+        tuple(
+            text if isinstance(cell, str) else text.replace(" [", "\n[")
+            for text, cell in zip(row, cells.cells, strict=True)
+        )
+        for row, cells in zip(texts, table.rows, strict=True)
+    ]
     widths = [_least(table, broken, i) for i in every]
     keys = [i for i in every if i == 0 or (all(table.words[: i + 1]) and 2 * _taken(widths[: i + 1]) <= width)]
     widths[0] = min(widths[0], max(width // 2, 8))
@@ -176,14 +216,6 @@ def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
             part = list(keys)
         part.append(i)
     yield _drawn(table, broken, part, widths)
-
-
-def _with_cells(table: Table, texts: Sequence[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
-    return ((found, row.cells) for found, row in zip(texts, table.rows, strict=True))
-
-
-def _broken(text: str, cell: Cell) -> str:
-    return text if isinstance(cell, str) else text.replace(" [", "\n[")
 
 
 def _least(table: Table, texts: Sequence[tuple[str, ...]], i: int) -> int:
@@ -251,27 +283,17 @@ def _text(cell: Cell, column: Column, row: Row) -> str:
     raise TypeError(cell)
 
 
-def _parts(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """What a column's cells fall into."""
-    held = list(cells)
-    kinds = {type(cell) for cell in held}
-    if any(isinstance(cell, Measure) and cell.error is not None for cell in held):
-        return ("", "low", "high", "error")
-    return ("", "low", "high") if kinds & {Measure, Difference} else ("", "error") if Estimate in kinds else ("",)
-
-
-def _values(cell: Cell, parts: int) -> list[object]:
+def _parts(cell: Cell) -> dict[str, object]:
+    """What a cell falls into, by the word behind its column's head."""
     match cell:
         case Measure(value=value, interval=bounds, error=error):
-            found: list[object] = [value, *((None, None) if bounds is None else (bounds.low, bounds.high))]
-            found += [error] if parts == 4 else []
+            error_part = {} if error is None else {"error": error}
+            return {"": value, "low": bounds and bounds.low, "high": bounds and bounds.high, **error_part}
         case Difference(mean=mean, low=low, high=high):
-            found = [mean, low, high]
+            return {"": mean, "low": low, "high": high}
         case Estimate(mean=mean, error=error):
-            found = [mean, error]
-        case _:
-            found = [cell]
-    return [*found, *[None] * (parts - len(found))]
+            return {"": mean, "error": error}
+    return {"": cell}
 
 
 def _unformula(value: object) -> object:

@@ -5,8 +5,7 @@ from math import isfinite
 
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.noun import Noun
-from bestofq.reports.origin import Origin
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.table import Origin, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
@@ -28,20 +27,17 @@ class ValuePath(Noun):
     run: str
     agent: str
     task: str
-    goal: str
     outcome: str
     steps: tuple[ValuedStep, ...]
 
 
 def value_path(episode: Episode) -> ValuePath:
     """The values that were stored with the episode's decisions."""
-
     return ValuePath(
         episode=episode.id,
         run=episode.run,
         agent=episode.agent,
         task=episode.task.id,
-        goal=episode.task.goal,
         outcome=episode.verdict.outcome,
         steps=valued_steps([step.decision for step in episode.steps]),
     )
@@ -80,11 +76,13 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
 
 def values_table(paths: Iterable[ValuePath], made: Mapping[str, Origin]) -> Table:
     """A row a step."""
-    names = ("episode", "run", "agent", "task", "outcome", "step", "V", "Q taken", "best other Q", "others", "action")
     return Table(
         name="values",
         title="Values over steps (Best-of-Q, Fig. 12)",
-        columns=tuple(Column(name=name, digits=3) for name in names),
+        columns=columns(
+            *("episode", "run", "agent", "task", "outcome", "step", "V", "Q taken", "best other Q", "others", "action"),
+            digits=3,
+        ),
         rows=tuple(
             Row(
                 cells=(

@@ -12,7 +12,6 @@ from sqlalchemy import (
     and_,
     case,
     func,
-    inspect,
     literal,
     or_,
     select,
@@ -20,7 +19,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from bestofq.core.decision import TOLD, Decision, Provenance
+from bestofq.core.decision import TOLD, Provenance
 from bestofq.core.observation import Observation, Task
 from bestofq.store import rows
 from bestofq.store.codec import unpack
@@ -86,14 +85,13 @@ class Catalogue:
 
     def runs(self) -> list[str]:
         """The names of all runs, first those in which an episode began or a tree was saved last."""
-        times = [select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run)]
+        each = union_all(
+            select(EPISODES.c.run, func.max(EPISODES.c.started_at).label("at")).group_by(EPISODES.c.run),
+            select(TREES.c.run, func.max(TREES.c.saved_at)).group_by(TREES.c.run),
+        ).subquery()
+        query = select(RUNS.c.name).outerjoin(each, each.c.run == RUNS.c.name).group_by(RUNS.c.name)
         with self._engine.connect() as connection:
-            if inspect(connection).has_table(TREES.name):
-                times.append(select(TREES.c.run, func.max(TREES.c.saved_at)).group_by(TREES.c.run))
-            each = union_all(*times).subquery()
-            last = func.max(each.c.at)
-            query = select(RUNS.c.name).outerjoin(each, each.c.run == RUNS.c.name).group_by(RUNS.c.name)
-            return list(connection.scalars(query.order_by(last.desc(), RUNS.c.name)))
+            return list(connection.scalars(query.order_by(func.max(each.c.at).desc(), RUNS.c.name)))
 
     def choices(self, *, run: str | None = None) -> Choices:
         """The names that the episodes (of a run) have."""
@@ -109,8 +107,7 @@ class Catalogue:
 
     def count(self, wanted: EpisodeFilter) -> int:
         """How many episodes these are."""
-        with self._engine.connect() as connection:
-            return connection.scalar(select(func.count()).select_from(EPISODES).where(*wanted.clauses)) or 0
+        return self._scalar(select(func.count()).select_from(EPISODES).where(*wanted.clauses)) or 0
 
     def episodes(self, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
         """A part of these episodes, those that began last first."""
@@ -126,19 +123,16 @@ class Catalogue:
         newer = select(EPISODES.c.id).where(*wanted.clauses, ours > here)
         older = select(EPISODES.c.id).where(*wanted.clauses, ours < here)
         up, down = (EPISODES.c.started_at, EPISODES.c.id), (EPISODES.c.started_at.desc(), EPISODES.c.id.desc())
-        with self._engine.connect() as connection:
-            return Place(
-                before=connection.scalar(newer.order_by(*up).limit(1)),
-                after=connection.scalar(older.order_by(*down).limit(1)),
-                number=1 + (connection.scalar(select(func.count()).select_from(newer.subquery())) or 0),
-                count=connection.scalar(select(func.count()).select_from(EPISODES).where(*wanted.clauses)) or 0,
-            )
+        return Place(
+            before=self._scalar(newer.order_by(*up).limit(1)),
+            after=self._scalar(older.order_by(*down).limit(1)),
+            number=1 + (self._scalar(select(func.count()).select_from(newer.subquery())) or 0),
+            count=self.count(wanted),
+        )
 
     def count_tasks(self, wanted: EpisodeFilter, *, differing: bool = False) -> int:
         """How many tasks these episodes are of."""
-        query = select(func.count()).select_from(_by_task(wanted, differing).subquery())
-        with self._engine.connect() as connection:
-            return connection.scalar(query) or 0
+        return self._scalar(select(func.count()).select_from(_by_task(wanted, differing).subquery())) or 0
 
     def tasks(
         self, wanted: EpisodeFilter, *, differing: bool = False, offset: int = 0, limit: int = 25
@@ -179,20 +173,9 @@ class Catalogue:
 
     def steps(self, episode: str) -> list[StepSummary]:
         """The steps of an episode so far, without their pages."""
-        columns = (STEPS.c.number, STEPS.c.decision, STEPS.c.reward, STEPS.c.terminated, STEPS.c.truncated)
+        query = select(STEPS).where(STEPS.c.episode == episode).order_by(STEPS.c.number)
         with self._engine.connect() as connection:
-            return [
-                StepSummary(
-                    index=row.number,
-                    decision=unpack(Decision, row.decision),
-                    reward=row.reward,
-                    terminated=row.terminated,
-                    truncated=row.truncated,
-                )
-                for row in connection.execute(
-                    select(*columns).where(STEPS.c.episode == episode).order_by(STEPS.c.number)
-                )
-            ]
+            return [StepSummary(**rows.of_step(row)) for row in connection.execute(query)]
 
     def seen(self, episode: str, step: int) -> Observation | None:
         """The page of one step; None where there is no such step."""
@@ -205,9 +188,12 @@ class Catalogue:
         return self._read(query.where(EPISODES.c.id == episode))
 
     def _read(self, query: Select[Any]) -> Observation | None:
-        with self._engine.connect() as connection:
-            body = connection.scalar(query)
+        body = self._scalar(query)
         return None if body is None else self._page(body)
+
+    def _scalar(self, query: Select[Any]) -> Any:
+        with self._engine.connect() as connection:
+            return connection.scalar(query)
 
 
 def _share(clause: ColumnElement[bool]) -> ColumnElement[int]:

@@ -45,15 +45,13 @@ def connect(url: URL | str, *, read_only: bool = False) -> Engine:
 
 
 def prepare(engine: Engine) -> None:
-    """Make the tables and indexes that are not there yet; refuse (DataError) a database of another schema version."""
+    """Make the tables of a new database; refuse (DataError) a database of another schema version."""
     with engine.begin() as connection:
         new = not inspect(connection).has_table(schema.FACTS.name)
         if not new:
             _check(connection)
-        schema.METADATA.create_all(connection)
-        for index in (index for table in schema.METADATA.tables.values() for index in table.indexes):
-            index.create(connection, checkfirst=True)  # those that are younger than their table
         if new:
+            schema.METADATA.create_all(connection)
             connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
 
 
@@ -70,12 +68,9 @@ def check(engine: Engine) -> None:
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows whose primary key is not there yet; leave the others as they are."""
-    if not rows:
-        return
-    if connection.dialect.name == "sqlite":
-        connection.execute(sqlite.insert(table).on_conflict_do_nothing(), list(rows))
-    else:
-        connection.execute(postgresql.insert(table).on_conflict_do_nothing(), list(rows))
+    if rows:
+        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+        connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
 
 
 class WriterLock:

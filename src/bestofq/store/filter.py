@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, func, not_, or_
 
-from bestofq.store.records import Status
-from bestofq.store.schema import EPISODES
+from bestofq.store.schema import EPISODES, Status
 
 _EXACT = ("run", "agent", "suite", "split", "task", "status")
 

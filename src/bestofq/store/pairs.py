@@ -20,16 +20,9 @@ from bestofq.core.extras import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
 
+Kind = Literal["step", "trajectory"]
 Decode = Callable[[Sequence[int]], str]
 _KEY = b"bestofq"
-_COMMON = ("ref_chosen_logps", "ref_rejected_logps", "margin", "task", "node")
-_COLUMNS = {
-    "step": ("prompt_ids", "chosen_ids", "rejected_ids", *_COMMON),
-    "trajectory": (
-        *("chosen_prompt_ids", "chosen_ids", "chosen_logps", "rejected_prompt_ids", "rejected_ids", "rejected_logps"),
-        *_COMMON,
-    ),
-}
 
 
 class PairSource(Noun):
@@ -43,7 +36,7 @@ class PairSource(Noun):
 
 class _Card(Noun):
     format: Literal[1] = 1
-    kind: Literal["step", "trajectory"]
+    kind: Kind
     source: PairSource
 
     @classmethod
@@ -68,7 +61,7 @@ def write_pairs(
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     card = _Card.of(pairs, source)
     rows = [_step_row(pair, decode) if card.kind == "step" else _trajectory_row(pair) for pair in pairs]
-    table = arrow.Table.from_pylist(rows, schema=_schema(arrow, rows[0], card.kind))
+    table = arrow.Table.from_pylist(rows, schema=_schema(arrow, card.kind, texts="chosen" in rows[0]))
     table = table.replace_schema_metadata({_KEY: card.model_dump_json().encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
@@ -96,14 +89,15 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
             f"The pairs in {path} were drawn by another policy: {', '.join(differing)}. Collect new pairs with this "
             "one, or give those of an earlier round of its training by --replay."
         )
-    missing = [name for name in _COLUMNS[card.kind] if name not in table.column_names]
+    columns = _schema(extra("pyarrow"), card.kind).names
+    missing = [name for name in columns if name not in table.column_names]
     if missing:
         raise DataError(f"{path} lacks the columns {', '.join(missing)}; write it with `write_pairs`.")
-    rows = table.select(list(_COLUMNS[card.kind])).to_pylist()
+    rows = table.select(columns).to_pylist()
     if not rows:
         raise DataError(f"{path} holds 0 preference pairs.")
     try:
-        pairs = [_step_pair(row) if card.kind == "step" else _trajectory_pair(row) for row in rows]
+        pairs = [_pair(row, card.kind) for row in rows]
     except (ValidationError, TypeError, ValueError) as error:
         raise DataError(f"{path} holds a pair that is none: {error}") from error
     for pair in pairs:
@@ -163,33 +157,25 @@ def _common(pair: PreferencePair) -> dict[str, Any]:
     }
 
 
-def _step_pair(row: Mapping[str, Any]) -> PreferencePair:
-    chosen, rejected = (
-        Turn(prompt_ids=row["prompt_ids"], reply_ids=row[f"{side}_ids"], log_prob=row[f"ref_{side}_logps"])
-        for side in ("chosen", "rejected")
-    )
-    return PreferencePair(
-        chosen=(chosen,), rejected=(rejected,), margin=row["margin"], task=row["task"], node=row["node"]
-    )
+def _pair(row: Mapping[str, Any], kind: Kind) -> PreferencePair:
+    def side(name: str) -> tuple[Turn, ...]:
+        if kind == "step":
+            turns = [(row["prompt_ids"], row[f"{name}_ids"], row[f"ref_{name}_logps"])]
+        else:
+            turns = list(zip(*(row[f"{name}_{of}"] for of in ("prompt_ids", "ids", "logps")), strict=True))
+        return tuple(Turn(prompt_ids=prompt, reply_ids=reply, log_prob=log_prob) for prompt, reply, log_prob in turns)
+
+    others = {name: row[name] for name in ("margin", "task", "node")}
+    return PreferencePair(chosen=side("chosen"), rejected=side("rejected"), **others)
 
 
-def _trajectory_pair(row: Mapping[str, Any]) -> PreferencePair:
-    chosen, rejected = (
-        tuple(
-            Turn(prompt_ids=prompt, reply_ids=reply, log_prob=log_prob)
-            for prompt, reply, log_prob in zip(
-                row[f"{side}_prompt_ids"], row[f"{side}_ids"], row[f"{side}_logps"], strict=True
-            )
-        )
-        for side in ("chosen", "rejected")
-    )
-    return PreferencePair(chosen=chosen, rejected=rejected, margin=row["margin"], task=row["task"], node=row["node"])
-
-
-def _schema(arrow: Any, row: Mapping[str, Any], kind: str) -> Any:
-    ids = arrow.list_(arrow.int32())
-    types: dict[str, Any] = {"task": arrow.string(), "node": arrow.int32()}
-    types |= {name: arrow.string() for name in ("prompt", "chosen", "rejected")}
-    types |= {name: ids if kind == "step" else arrow.list_(ids) for name in row if name.endswith("_ids")}
-    types |= {name: arrow.list_(arrow.float64()) for name in ("chosen_logps", "rejected_logps")}
-    return arrow.schema([(name, types.get(name, arrow.float64())) for name in row])
+def _schema(arrow: Any, kind: Kind, *, texts: bool = False) -> Any:
+    number, ids, text = arrow.float64(), arrow.list_(arrow.int32()), arrow.string()
+    if kind == "step":
+        columns = {name: text for name in ("prompt", "chosen", "rejected") if texts}
+        columns |= {f"{name}_ids": ids for name in ("prompt", "chosen", "rejected")}
+    else:
+        of = {"prompt_ids": arrow.list_(ids), "ids": arrow.list_(ids), "logps": arrow.list_(number)}
+        columns = {f"{side}_{name}": typed for side in ("chosen", "rejected") for name, typed in of.items()}
+    columns |= {"ref_chosen_logps": number, "ref_rejected_logps": number, "margin": number}
+    return arrow.schema(columns | {"task": text, "node": arrow.int32()})

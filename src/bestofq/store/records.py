@@ -1,16 +1,14 @@
 """Rows that are no core nouns: a run, and an episode without its steps."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from bestofq.core.decision import TOLD, Decision, Outcome, Provenance
 from bestofq.core.observation import Task
 from bestofq.core.usage import Usage
-
-Status = Literal["running", "finished", "cut", "interrupted"]
-"""running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
+from bestofq.store.schema import Status
 
 
 class EpisodeKey(NamedTuple):

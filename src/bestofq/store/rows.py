@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, inspect, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
@@ -51,8 +51,6 @@ def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSumm
 def verdicts(connection: Connection, where: EpisodeFilter, judge: str | None) -> dict[str, dict[str, Verdict]]:
     """By judge, then by episode."""
     found: dict[str, dict[str, Verdict]] = {}
-    if not inspect(connection).has_table(VERDICTS.name):  # a store of an earlier bestofq, opened read-only
-        return found
     query = _narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
     if judge is not None:
         query = query.where(VERDICTS.c.judge == judge)
@@ -79,15 +77,7 @@ def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes],
     )
     steps: dict[str, list[Step]] = {episode: [] for episode in ids}
     for row in connection.execute(step_rows):
-        step = Step(
-            index=row.number,
-            observation=page(row.body),
-            decision=unpack(Decision, row.decision),
-            reward=row.reward,
-            terminated=row.terminated,
-            truncated=row.truncated,
-        )
-        steps[row.episode].append(step)
+        steps[row.episode].append(Step(observation=page(row.body), **of_step(row)))
     episode_rows = (
         select(EPISODES, TASKS.c.body.label("task_body"), PAGES.c.body.label("final_body"))
         .join(TASKS, TASKS.c.key == EPISODES.c.task_key)
@@ -96,6 +86,12 @@ def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes],
     )
     found = {row.id: _episode(row, steps[row.id], page) for row in connection.execute(episode_rows)}
     return [found[episode] for episode in ids if episode in found]
+
+
+def of_step(row: Row[Any]) -> dict[str, Any]:
+    """The fields of a step, all but its page."""
+    same = {name: getattr(row, name) for name in ("reward", "terminated", "truncated")}
+    return {"index": row.number, "decision": unpack(Decision, row.decision), **same}
 
 
 def _episode(row: Row[Any], steps: Sequence[Step], page: Callable[[bytes], Observation]) -> Episode:

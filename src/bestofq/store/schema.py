@@ -1,20 +1,18 @@
 """The tables. A step is one row; the pages and tasks that many rows share are stored once, by their content.
 
-Indexes may be added without another `VERSION`: a store that lacks one is slower, and gets it when next written.
 `episodes_once` makes the database itself refuse a second finished episode of one (run, agent, suite, task, repeat).
 """
 
+from typing import Literal
+
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
+Status = Literal["running", "finished", "cut", "interrupted"]
+"""running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
 VERSION = 1
 METADATA = MetaData()
 
-FACTS = Table(
-    "facts",
-    METADATA,
-    Column("name", String(40), primary_key=True),
-    Column("value", Text, nullable=False),
-)
+FACTS = Table("facts", METADATA, Column("name", String(40), primary_key=True), Column("value", Text, nullable=False))
 
 RUNS = Table(
     "runs",
@@ -25,18 +23,9 @@ RUNS = Table(
     Column("provenance", Text, nullable=False),  # JSON of Provenance
 )
 
-TASKS = Table(
-    "tasks",
-    METADATA,
-    Column("key", LargeBinary(16), primary_key=True),  # content hash of `body`
-    Column("body", LargeBinary, nullable=False),  # packed Task
-)
-
-PAGES = Table(
-    "pages",
-    METADATA,
-    Column("key", LargeBinary(16), primary_key=True),  # content hash of `body`
-    Column("body", LargeBinary, nullable=False),  # packed Observation
+TASKS, PAGES = (  # packed Tasks and Observations, by the content hash of `body`
+    Table(name, METADATA, Column("key", LargeBinary(16), primary_key=True), Column("body", LargeBinary, nullable=False))
+    for name in ("tasks", "pages")
 )
 
 EPISODES = Table(
@@ -49,7 +38,7 @@ EPISODES = Table(
     Column("split", String(10), nullable=False),
     Column("task", String(200), nullable=False),  # Task.id
     Column("repeat", Integer, nullable=False),
-    Column("status", String(12), nullable=False),  # records.Status
+    Column("status", String(12), nullable=False),  # Status
     Column("task_key", ForeignKey("tasks.key"), nullable=False),
     Column("provenance", Text, nullable=False),  # JSON of Provenance
     Column("started_at", String(32), nullable=False),  # ISO 8601, UTC
@@ -85,7 +74,7 @@ VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict
     Column("judged_at", String(32), nullable=False),  # ISO 8601, UTC
 )
 
-TREES = Table(  # of searches; a store from before there were any has none
+TREES = Table(  # of searches
     "trees",
     METADATA,
     Column("run", ForeignKey("runs.name"), primary_key=True),

@@ -1,15 +1,14 @@
 """What was done: runs, episodes and their steps, committed one by one and read back as core nouns."""
 
-import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypedDict, Unpack
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, Engine, and_, delete, insert, select, update
@@ -25,16 +24,25 @@ from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.configuration import Owned, going_on
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord, Status
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
+from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status
 from bestofq.store.screenshots import Screenshots
 from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache
 from bestofq.store.writer import Writer
 
-T = TypeVar("T")
 _EPISODES_A_QUERY = 50
 _PAGES_KEPT = 4096
+
+
+class Which(TypedDict, total=False):
+    """Which episodes; None: any. Without a `status`, the finished ones."""
+
+    run: str | None
+    agent: str | None
+    suite: str | None
+    split: str | None
+    status: Status
 
 
 class Store:
@@ -50,7 +58,7 @@ class Store:
         self._lock_file = files / "writer.lock" if alone else None
         self._engine = engine
         self._lock = lock
-        self._writer = None if read_only else Writer(engine)
+        self._writer = Writer(engine, read_only=read_only)
         self._page = lru_cache(_PAGES_KEPT)(lambda body: unpack(Observation, body))
 
     @classmethod
@@ -83,8 +91,7 @@ class Store:
 
     def close(self) -> None:
         """Commit what waits, and let another process write."""
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
         self._engine.dispose()
         if self._lock is not None:
             self._lock.release()
@@ -139,7 +146,7 @@ class Store:
             if after["config"] != before:
                 connection.execute(update(RUNS).where(RUNS.c.name == name).values(**after))
 
-        await self._commit(begin)
+        await self._writer.commit(begin)
 
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
         """The id of a new episode of a run that was begun. DataError when there is no such run."""
@@ -164,7 +171,7 @@ class Store:
             database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": body}])
             connection.execute(insert(EPISODES), row)
 
-        await self._commit(begin)
+        await self._writer.commit(begin)
         return episode
 
     async def append_step(self, episode: str, step: Step) -> None:
@@ -182,7 +189,7 @@ class Store:
             }
             connection.execute(insert(STEPS), row)
 
-        await self._commit(append)
+        await self._writer.commit(append)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
         """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error.
@@ -205,7 +212,7 @@ class Store:
             if ended.rowcount != 1:
                 raise DataError(f"episode {episode} is not running: it cannot be finished")
 
-        await self._commit(finish)
+        await self._writer.commit(finish)
 
     async def add_verdict(self, episode: str, verdict: Verdict, *, adopt: bool) -> None:
         """Keep a judge's verdict on a finished episode, in the place of its earlier one.
@@ -230,7 +237,7 @@ class Store:
             if adopt:
                 connection.execute(update(EPISODES).where(EPISODES.c.id == episode).values(verdict=_json(verdict)))
 
-        await self._commit(add)
+        await self._writer.commit(add)
 
     async def interrupt(self, run: str, agent: str) -> int:
         """Mark as `interrupted` what a process that died left running, and return how many. Their steps stay."""
@@ -239,7 +246,7 @@ class Store:
             left = and_(EPISODES.c.run == run, EPISODES.c.agent == agent, EPISODES.c.status == "running")
             return connection.execute(update(EPISODES).where(left).values(status="interrupted")).rowcount
 
-        return await self._commit(mark)
+        return await self._writer.commit(mark)
 
     # ---- reading
 
@@ -257,37 +264,20 @@ class Store:
         both = (self.summaries(run=run, agent=agent, status=status) for status in ("running", "interrupted"))
         return [summary for some in both for summary in some]
 
-    def summaries(
-        self,
-        *,
-        run: str | None = None,
-        agent: str | None = None,
-        suite: str | None = None,
-        split: str | None = None,
-        status: Status = "finished",
-    ) -> list[EpisodeSummary]:
-        """Episodes without their steps, in the order of `episodes`."""
-        where = EpisodeFilter(run=run, agent=agent, suite=suite, split=split, status=status)
+    def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
+        """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
         with self._engine.connect() as connection:
-            return rows.summaries(connection, where)
+            return rows.summaries(connection, _filter(which))
 
-    def episodes(
-        self,
-        *,
-        run: str | None = None,
-        agent: str | None = None,
-        suite: str | None = None,
-        split: str | None = None,
-        status: Status = "finished",
-    ) -> Iterator[Episode]:
-        """Episodes by run, agent, suite, task, repeat: an order that does not depend on which one ended first.
+    def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
+        """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend
+        on which one ended first.
 
         Episodes without a verdict (interrupted, running) come with outcome infra_error. Pages that several steps share
         are one object. Pictures come without their bytes: `screenshots.load` reads them.
         """
-        where = EpisodeFilter(run=run, agent=agent, suite=suite, split=split, status=status)
         with self._engine.connect() as connection:
-            ids = rows.episode_ids(connection, where)
+            ids = rows.episode_ids(connection, _filter(which))
         for start in range(0, len(ids), _EPISODES_A_QUERY):
             with self._engine.connect() as connection:
                 some = rows.episodes(connection, ids[start : start + _EPISODES_A_QUERY], self._page)
@@ -324,10 +314,10 @@ class Store:
         database.insert_new(connection, PAGES, [{"key": key, "body": body}])
         return key
 
-    async def _commit(self, job: Callable[[Connection], T]) -> T:
-        if self._writer is None:
-            raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
-        return await asyncio.wrap_future(self._writer.submit(job))
+
+def _filter(which: Which) -> EpisodeFilter:
+    finished: Which = {"status": "finished"}
+    return EpisodeFilter(**(finished | which))
 
 
 def _hashed(config: Mapping[str, JsonValue]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Engine, select
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
@@ -22,7 +22,7 @@ class VectorCache:
     Plain calls that wait for the database: from an event loop, use `asyncio.to_thread`.
     """
 
-    def __init__(self, engine: Engine, writer: Writer | None, spec: EmbedSpec) -> None:
+    def __init__(self, engine: Engine, writer: Writer, spec: EmbedSpec) -> None:
         self.spec = spec
         self._engine = engine
         self._writer = writer
@@ -41,14 +41,8 @@ class VectorCache:
 
     def put_many(self, vectors: Mapping[str, Floats]) -> None:
         """Store vectors [D] by key; returns once committed. DataError on another D, or on a NaN or infinity."""
-        if self._writer is None:
-            raise DataError("the store was opened read-only: open it for writing to keep vectors")
         rows = [{"spec": self.spec.hash, "key": key, "body": self._bytes(key, v)} for key, v in vectors.items()]
-
-        def keep(connection: Connection) -> None:
-            insert_new(connection, VECTORS, rows)
-
-        self._writer.submit(keep).result()
+        self._writer.submit(lambda connection: insert_new(connection, VECTORS, rows)).result()
 
     def _bytes(self, key: str, vector: Floats) -> bytes:
         if vector.shape != (self.spec.dim,):

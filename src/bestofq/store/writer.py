@@ -1,92 +1,77 @@
 """One thread that writes: jobs of many callers share a transaction, and each caller learns of its own commit."""
 
-import queue
-import threading
+import asyncio
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
-from bestofq.core.errors import BestOfQError, SetupError
+from bestofq.core.errors import BestOfQError, DataError, SetupError
 
 T = TypeVar("T")
 _BATCH = 256
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(NamedTuple):
     """`run` may be called twice: once in a batch that failed, once alone."""
 
     run: Callable[[Connection], Any]
-    done: Future[Any] = field(default_factory=Future)
-    result: Any = None
+    done: Future[Any]
 
 
 class Writer:
     """Runs jobs in the order they were handed in, as many in one transaction as are waiting."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, read_only: bool) -> None:
         self._engine = engine
-        self._waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._closed = False
-        self._thread = threading.Thread(target=self._work, name="bestofq-store-writer", daemon=True)
-        self._thread.start()
+        self._read_only = read_only
+        self._waiting: deque[_Job] = deque()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bestofq-store-writer")
+
+    async def commit(self, run: Callable[[Connection], T]) -> T:
+        """What the job returns, once it is committed. Raises as `submit`, and the error that rolled it back."""
+        return await asyncio.wrap_future(self.submit(run))
 
     def submit(self, run: Callable[[Connection], T]) -> Future[T]:
-        """A future that is done once the job is committed, or holds the error that rolled it back."""
-        if self._closed:
-            raise BestOfQError("the store is closed: open it again to write")
-        job = _Job(run)
-        self._waiting.put(job)
-        return cast("Future[T]", job.done)
+        """A future that is done once the job is committed, or holds the error that rolled it back.
+
+        DataError where the store was opened read-only, BestOfQError where it is closed.
+        """
+        if self._read_only:
+            raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
+        done: Future[T] = Future()
+        self._waiting.append(_Job(run, done))
+        try:
+            self._thread.submit(self._work)
+        except RuntimeError:
+            raise BestOfQError("the store is closed: open it again to write") from None
+        return done
 
     def close(self) -> None:
         """Commit what waits and end the thread."""
-        if not self._closed:
-            self._closed = True
-            self._waiting.put(None)
-        self._thread.join()
+        self._thread.shutdown()
 
     def _work(self) -> None:
-        while (job := self._waiting.get()) is not None:
-            batch = [job]
-            while len(batch) < _BATCH and not self._waiting.empty():
-                following = self._waiting.get()
-                if following is None:
-                    self._commit(batch)
-                    return
-                batch.append(following)
+        some = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+        if batch := [job for job in some if job.done.set_running_or_notify_cancel()]:
             self._commit(batch)
 
     def _commit(self, batch: list[_Job]) -> None:
-        batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
         try:
-            self._transact(batch)
+            with self._engine.begin() as connection:
+                results = [job.run(connection) for job in batch]
         except Exception as error:
             if len(batch) == 1:
                 batch[0].done.set_exception(_sentence(error))
                 return
             for job in batch:  # one of them is at fault: each on its own
-                self._commit_alone(job)
-            return
-        for job in batch:
-            job.done.set_result(job.result)
-
-    def _commit_alone(self, job: _Job) -> None:
-        try:
-            self._transact([job])
-        except Exception as error:
-            job.done.set_exception(_sentence(error))
+                self._commit([job])
         else:
-            job.done.set_result(job.result)
-
-    def _transact(self, batch: list[_Job]) -> None:
-        with self._engine.begin() as connection:
-            for job in batch:
-                job.result = job.run(connection)
+            for job, result in zip(batch, results, strict=True):
+                job.done.set_result(result)
 
 
 def _sentence(error: Exception) -> Exception:

@@ -14,20 +14,19 @@ from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
 from bestofq.core.observation import Observation
-from bestofq.reports import origin
 from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.asked import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
-from bestofq.viewer.episodes import episode_view
+from bestofq.viewer.episodes import episode_view, side_by_side
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.runs import run_lines
-from bestofq.viewer.side_by_side import side_by_side
 from bestofq.viewer.steps import spent_by_role
 from bestofq.viewer.trees import branches
 
@@ -48,7 +47,15 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     """The pages; with a report they are about what it read alone, and of its episodes so many are written as files."""
     app = Starlette(
         routes=[
-            *(Route(path, answer) for path, answer in _PAGES.items()),
+            Route("/", _runs),
+            Route(RESULTS, _results),
+            Route("/run", _run),
+            Route("/episodes", _episodes),
+            Route("/task", _task),
+            Route("/episode/{id}", _episode),
+            Route("/compare", _compare),
+            Route("/trees", _trees),
+            Route("/tree", _tree),
             Route("/screenshots/{name}", _screenshot),
             Route("/assets/{hash}/{name}", _asset),
         ],
@@ -59,13 +66,6 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     app.state.report = report
     app.state.replayed = replayed
     return app
-
-
-def handler(path: str) -> tuple[Callable[[Request], Response], dict[str, str]]:
-    """What answers this path, and what it is given."""
-    if path.startswith("/episode/"):
-        return _episode, {"id": path.rpartition("/")[2]}
-    return _PAGES[path], {}
 
 
 def _store(request: Request) -> Store:
@@ -89,7 +89,7 @@ def _results(request: Request) -> Response:
             report = gather(store, replace(selection, baseline=baseline), options)
         except DataError as error:
             raise HTTPException(404, f"There are no results yet: {error}.") from error
-    context = {"report": report, "run": run, "origin_columns": origin.COLUMNS, "replayed": request.app.state.replayed}
+    context = {"report": report, "run": run, "origin_columns": ORIGIN_COLUMNS, "replayed": request.app.state.replayed}
     return page(request, "results.jinja", context)
 
 
@@ -150,10 +150,9 @@ def _task(request: Request) -> Response:
 
 
 def _episode(request: Request) -> Response:
-    view = episode_view(_store(request), request.path_params["id"], text(request, "step"), wanted(request))
-    if view is None:
-        raise HTTPException(404, f"There is no episode {request.path_params['id']!r} in this store.")
-    return page(request, "episode.jinja", {"view": view, "picture": _pictures(_store(request))})
+    store = _store(request)
+    view = episode_view(store, request.path_params["id"], text(request, "step"), wanted(request))
+    return page(request, "episode.jinja", {"view": view, "picture": _pictures(store)})
 
 
 def _compare(request: Request) -> Response:
@@ -197,19 +196,6 @@ def _asset(request: Request) -> Response:
     if found is None or request.path_params["hash"] != ASSETS_HASH:
         raise HTTPException(404, "The viewer has no such file.")
     return Response(found[0], headers=_FOREVER, media_type=found[1])
-
-
-_PAGES: Mapping[str, Callable[[Request], Response]] = {
-    "/": _runs,
-    RESULTS: _results,
-    "/run": _run,
-    "/episodes": _episodes,
-    "/task": _task,
-    "/episode/{id}": _episode,
-    "/compare": _compare,
-    "/trees": _trees,
-    "/tree": _tree,
-}
 
 
 def _pictures(store: Store) -> Callable[[Observation], str | None]:

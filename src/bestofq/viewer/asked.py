@@ -1,7 +1,7 @@
 """What an address asks for; what it says wrong is answered by a sentence."""
 
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Any, get_args
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -55,28 +55,17 @@ def query_of(asked: EpisodeFilter) -> dict[str, str]:
 
 def wanted(request: Request) -> EpisodeFilter:
     """The episodes that an address narrows a list to (404 on an outcome that is none)."""
-    given = {name: text(request, name) for name in _FILTERS}
+    given: dict[str, Any] = {name: text(request, name) for name in _FILTERS}
     if given["outcome"] not in (None, *OUTCOMES):
         raise HTTPException(404, f"There is no outcome {given['outcome']!r}: there are {', '.join(OUTCOMES)}.")
-    return replace(
-        narrowed(request),
-        run=given["run"],
-        agent=given["agent"],
-        suite=given["suite"],
-        outcome=given["outcome"],
-        domain=given["domain"],
-        find=given["find"],
-    )
+    return replace(narrowed(request), **given)
 
 
 def narrowed(request: Request) -> EpisodeFilter:
     """The episodes that these pages are about: all, or those that a report was made of."""
-    report = request.app.state.report
-    return (
-        EpisodeFilter()
-        if report is None
-        else EpisodeFilter(runs=report.read.runs, agents=report.read.agents, split=report.read.split)
-    )
+    if (report := request.app.state.report) is None:
+        return EpisodeFilter()
+    return EpisodeFilter(runs=report.read.runs, agents=report.read.agents, split=report.read.split)
 
 
 @dataclass(frozen=True, kw_only=True)

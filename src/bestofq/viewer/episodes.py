@@ -1,16 +1,18 @@
-"""One episode at one of its steps, and what else there is of its task."""
+"""One episode at one of its steps, with what else there is of its task, and two of one task, step beside step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import zip_longest
 from math import isfinite
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from bestofq.core.actions import Targeted
+from bestofq.core.actions import Action, Targeted, identity
 from bestofq.core.observation import Observation
 from bestofq.reports.charts import values_svg
-from bestofq.reports.costs import Spent
+from bestofq.reports.spending import Spent
 from bestofq.reports.svg import inline
 from bestofq.reports.values import ValuePath, valued_steps
 from bestofq.store.catalogue import Head, Place
@@ -57,18 +59,57 @@ class StepView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpisodeView:
-    """Everything that its page shows. `at` counts steps from 0; the step count itself stands for the end."""
+class Shown:
+    """An episode's steps, what their scores are, and what was used by role."""
 
     head: Head
     steps: Sequence[StepSummary]
+    scores: Scores
+    spent: Sequence[tuple[str, Spent]]
+
+    @classmethod
+    def of(cls, store: Store, episode: str) -> "Shown":
+        """404 where there is no such episode."""
+        head = store.catalogue.head(episode)
+        if head is None:
+            raise HTTPException(404, f"There is no episode {episode!r} in this store.")
+        steps = store.catalogue.steps(episode)
+        used = [*(used for step in steps for used in step.decision.usage), *head.summary.unstepped]
+        scores = Scores.of([step.decision for step in steps])
+        return cls(head=head, steps=steps, scores=scores, spent=spent_by_role(used))
+
+    def view(self, store: Store, at: int, place: TreePlace | None = None) -> StepView:
+        """The step `at`, or past the last one the page at the end."""
+        episode = self.head.summary.id
+        if at == len(self.steps):
+            final = store.catalogue.final(episode)
+            if final is None:
+                return StepView(step=None, seen=None)
+            return StepView(step=None, seen=final, viewport=viewport(final), pieces=pieces(final, ()))
+        step, seen = self.steps[at], store.catalogue.seen(episode, self.steps[at].index)
+        assert seen is not None  # a step's page is committed with it
+        candidates = candidate_views(step.decision, seen, self.scores, place)
+        value = step.decision.state_value
+        return StepView(
+            step=step,
+            seen=seen,
+            candidates=candidates,
+            value=None if value is None else Bar.of("V", value, self.scores.value_range, "the value of this page"),
+            marks=marks(seen, candidates),
+            viewport=viewport(seen),
+            pieces=pieces(seen, candidates),
+            spent=spent_by_role(step.decision.usage),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeView(Shown):
+    """Everything that its page shows. `at` counts steps from 0; the step count itself stands for the end."""
+
     at: int
     running: bool  # by a process that is still there
     followed: bool
     now: StepView
-    scores: Scores
-    chart: Markup | None  # V, the chosen score and the others' over steps; None where there is nothing to compare
-    spent: Sequence[tuple[str, Spent]]
     siblings: Sequence[EpisodeSummary]
     trees: Sequence[TreeSummary]
     listed: Mapping[str, str]  # what the list is narrowed by that it stands in: as opened, else its agent's in its run
@@ -77,6 +118,26 @@ class EpisodeView:
     @property
     def ended(self) -> bool:
         return self.at == len(self.steps)
+
+    @cached_property
+    def chart(self) -> Markup | None:
+        """Fig. 12, with links to the steps; None where the scores do not differ, or are not all numbers."""
+        decisions = [step.decision for step in self.steps]
+        if not self.scores.values:  # V is the value of something else
+            decisions = [decision.model_copy(update={"state_value": None}) for decision in decisions]
+        values = [v for d in decisions for v in (*d.scores, d.state_value) if v is not None]
+        if not self.scores.told or not all(map(isfinite, values)):
+            return None
+        summary = self.head.summary
+        path = ValuePath(
+            episode=summary.id,
+            run=summary.run,
+            agent=summary.agent,
+            task=summary.key.task,
+            outcome=summary.outcome or summary.status,
+            steps=valued_steps(decisions),
+        )
+        return inline(values_svg(path, size=CHART, now=None if self.ended else self.at, to=self.to))
 
     def to(self, at: int) -> str | None:
         """The address of a step; None where there is none. The newest step of a running episode is followed."""
@@ -92,88 +153,29 @@ class EpisodeView:
         return None if episode is None else address(f"/episode/{episode}", **self.listed)
 
 
-def episode_view(store: Store, episode: str, asked: str | None, among: EpisodeFilter) -> EpisodeView | None:
-    """None where there is no such episode; 404 where it has no such step. `asked`: from 1, `end`, or None: the first
-    step, while it runs the newest. `among`: the list it was opened from."""
-    head = store.catalogue.head(episode)
-    if head is None:
-        return None
-    steps = store.catalogue.steps(episode)
-    decisions = [step.decision for step in steps]
-    scores = Scores.of(decisions)
-    running = head.summary.status == "running" and store.is_written
-    at = _position(asked, len(steps), running)
-    key = head.summary.key
-    trees = store.trees.summaries(suite=key.suite, task=key.task)
-    own = store.trees.load(head.summary.run, key.suite, key.task, repeat=key.repeat)
-    place = None if own is None else TreePlace.after(own, decisions[:at])
+def episode_view(store: Store, episode: str, asked: str | None, among: EpisodeFilter) -> EpisodeView:
+    """404 where there is no such episode, or it has no such step. `asked`: from 1, `end`, or None: the first step,
+    while it runs the newest. `among`: the list it was opened from."""
+    shown = Shown.of(store, episode)
+    summary = shown.head.summary
+    suite, task, repeat = summary.key
+    running = summary.status == "running" and store.is_written
+    at = _position(asked, len(shown.steps), running)
+    own = store.trees.load(summary.run, suite, task, repeat=repeat)
+    place = None if own is None else TreePlace.after(own, [step.decision for step in shown.steps[:at]])
     if not query_of(among):
-        among = replace(among, run=head.summary.run, agent=head.summary.agent)
-    siblings = store.catalogue.episodes(EpisodeFilter(suite=key.suite, task=key.task), limit=SIBLINGS)
-    view = EpisodeView(
-        head=head,
-        steps=steps,
+        among = replace(among, run=summary.run, agent=summary.agent)
+    siblings = store.catalogue.episodes(EpisodeFilter(suite=suite, task=task), limit=SIBLINGS)
+    return EpisodeView(
+        **vars(shown),
         at=at,
         running=running,
         followed=running and asked is None,
-        now=step_view(store, episode, steps, at, scores, place),
-        scores=scores,
-        chart=None,
-        spent=spent_by_role((*(u for decision in decisions for u in decision.usage), *head.summary.unstepped)),
+        now=shown.view(store, at, place),
         siblings=[other for other in siblings if other.id != episode],
-        trees=trees,
+        trees=store.trees.summaries(suite=suite, task=task),
         listed=query_of(among),
-        place=store.catalogue.beside(head.summary, among),
-    )
-    return replace(view, chart=chart(view))
-
-
-def chart(view: EpisodeView) -> Markup | None:
-    """Fig. 12 of an episode, with links to its steps; None where its scores do not differ, or are not all numbers."""
-    decisions = [step.decision for step in view.steps]
-    if not view.scores.values:  # V is the value of something else
-        decisions = [decision.model_copy(update={"state_value": None}) for decision in decisions]
-    values = [v for d in decisions for v in (*d.scores, d.state_value) if v is not None]
-    if not view.scores.told or not all(map(isfinite, values)):
-        return None
-    summary = view.head.summary
-    path = ValuePath(
-        episode=summary.id,
-        run=summary.run,
-        agent=summary.agent,
-        task=summary.key.task,
-        goal=view.head.task.goal,
-        outcome=summary.outcome or summary.status,
-        steps=valued_steps(decisions),
-    )
-    return inline(values_svg(path, size=CHART, now=None if view.ended else view.at, to=view.to))
-
-
-def step_view(
-    store: Store, episode: str, steps: Sequence[StepSummary], at: int, scores: Scores, place: TreePlace | None = None
-) -> StepView:
-    """The step `at`, or past the last one the page at the end."""
-    if at == len(steps):
-        final = store.catalogue.final(episode)
-        return StepView(
-            step=None,
-            seen=final,
-            viewport=(0.0, 0.0) if final is None else viewport(final),
-            pieces=[] if final is None else pieces(final, ()),
-        )
-    step, seen = steps[at], store.catalogue.seen(episode, steps[at].index)
-    assert seen is not None  # a step's page is committed with it
-    candidates = candidate_views(step.decision, seen, scores, place)
-    value = step.decision.state_value
-    return StepView(
-        step=step,
-        seen=seen,
-        candidates=candidates,
-        value=None if value is None else Bar.of("V", value, scores.value_range, "the value of this page"),
-        marks=marks(seen, candidates),
-        viewport=viewport(seen),
-        pieces=pieces(seen, candidates),
-        spent=spent_by_role(step.decision.usage),
+        place=store.catalogue.beside(summary, among),
     )
 
 
@@ -185,3 +187,43 @@ def _position(asked: str | None, count: int, running: bool) -> int:
     if not asked.isdecimal() or len(asked) > 9 or not 1 <= int(asked) <= count:
         raise HTTPException(404, f"This episode has no step {asked!r}: it has {count}.")
     return int(asked) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """`parted` is the first step at which they do not take the same action; None where they never part."""
+
+    left: Shown
+    right: Shown
+    rows: Sequence[tuple[StepView | None, ...]]  # left and right; None past an episode's end
+    parted: int | None
+    others: Sequence[EpisodeSummary]
+
+
+def side_by_side(store: Store, left: str, right: str) -> SideBySide:
+    """404 where one is not there, or they are of different tasks."""
+    one, other = Shown.of(store, left), Shown.of(store, right)
+    if (task := one.head.summary.key[:2]) != other.head.summary.key[:2]:
+        raise HTTPException(404, "These two episodes are of different tasks: choose two of the same.")
+    one, other = (replace(side, scores=side.scores.beside(by.scores)) for side, by in ((one, other), (other, one)))
+    views = [[side.view(store, at) for at in range(_pages(side))] for side in (one, other)]
+    pairs = zip(one.steps, other.steps, strict=False)
+    shorter, longer = sorted((len(one.steps), len(other.steps)))
+    parted = next((at for at, (a, b) in enumerate(pairs) if _done(a) != _done(b)), shorter)
+    return SideBySide(
+        left=one,
+        right=other,
+        rows=list(zip_longest(*views)),
+        parted=parted if parted < longer else None,
+        others=store.catalogue.episodes(EpisodeFilter(suite=task[0], task=task[1]), limit=SIBLINGS),
+    )
+
+
+def _pages(side: Shown) -> int:
+    """How many there are to show: the end's too, once there is one."""
+    return len(side.steps) + (side.head.summary.status != "running")
+
+
+def _done(step: StepSummary) -> tuple[str, Action]:
+    """In words, for pages that differ, and as the action, for elements with the same words."""
+    return step.decision.candidate.label, identity(step.decision.candidate.action)

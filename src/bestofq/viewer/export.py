@@ -10,22 +10,24 @@ what was not written is no link.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
 from shutil import copyfile
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 
 from bestofq.reports.report import Report
 from bestofq.reports.table import write_tables
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-from bestofq.viewer.app import RESULTS, application, handler
+from bestofq.viewer.app import RESULTS, application
 from bestofq.viewer.pages import ASSETS, ENDINGS, figure_file, tree_address
 
 EPISODES = 40  # that can be stepped through
@@ -72,41 +74,33 @@ class _Export:
         self._store = store
         self._folder = folder
         self._episodes = episodes
+        self._found = [RESULTS]
         self._trees = {unescape(tree_address(tree)) for tree in found.trees}
         self._app = application(store, name=title, report=found, replayed=len(episodes))
 
     def write(self) -> None:
-        waiting, seen = [RESULTS], {RESULTS}
-        while waiting:
-            address = waiting.pop()
+        for address in self._found:  # which grows
             file = self._folder / _file(address)
             file.parent.mkdir(exist_ok=True)
-            text = bytes(self._get(address).body).decode()
+            text = self._get(address).decode()
             file.write_text(_LINK.sub(partial(self._link, file.parent), text), encoding="utf-8")
-            for link in self._onward(text):
-                if link not in seen:
-                    seen.add(link)
-                    waiting.append(link)
 
-    def _get(self, address: str) -> Response:
+    def _get(self, address: str) -> bytes:
         parts = urlsplit(address)
-        answer, given = handler(parts.path)
-        scope = {
+        scope: dict[str, Any] = {
             "type": "http",
             "method": "GET",
             "path": parts.path,
             "root_path": "",
-            "query_string": parts.query.encode(),
             "headers": [],
-            "path_params": given,
             "app": self._app,
         }
-        return answer(Request(scope))
-
-    def _onward(self, text: str) -> Iterator[str]:
-        for found in _LINK.finditer(text):
-            if found[1] == "href" and (kept := self._kept(unescape(found[2]))) is not None:
-                yield kept
+        scope |= {"query_string": parts.query.encode(), "path_params": {}}
+        matches = ((route, route.matches(scope)) for route in self._app.routes)
+        route, given = next((route, given) for route, (match, given) in matches if match == Match.FULL)
+        assert isinstance(route, Route)
+        response: Response = route.endpoint(Request({**scope, **given}))
+        return bytes(response.body)
 
     def _link(self, here: Path, link: re.Match[str]) -> str:
         """The attribute as it is in a file; nothing where what it leads to is not written."""
@@ -117,7 +111,11 @@ class _Export:
         if path.startswith("/screenshots/"):
             return self._picture(link[1], path.rpartition("/")[2], up)
         kept = self._kept(address) if link[1] == "href" else None
-        return "" if kept is None else f' href="{up}{_file(kept)}"'
+        if kept is None:
+            return ""
+        if kept not in self._found:
+            self._found.append(kept)
+        return f' href="{up}{_file(kept)}"'
 
     def _picture(self, attribute: str, name: str, up: str) -> str:
         file = self._store.screenshots.named(name)
@@ -136,12 +134,10 @@ class _Export:
         if parts.path == RESULTS or address in self._trees:
             return address
         if parts.path.startswith("/episode/"):
-            known = parts.path.rpartition("/")[2] in self._episodes
-            return (
-                _address(parts.path, {"step": step} if (step := query.get("step", "1")) != "1" else {})
-                if known
-                else None
-            )
+            if parts.path.rpartition("/")[2] not in self._episodes:
+                return None
+            step = query.get("step", "1")
+            return _address(parts.path, {} if step == "1" else {"step": step})
         allowed = _KEPT.get(parts.path)
         return None if allowed is None or not query.keys() <= {*allowed} else _address(parts.path, query)
 
@@ -155,10 +151,8 @@ def _file(address: str) -> str:
     if address == RESULTS:
         return "index.html"
     parts = urlsplit(address)
-    if parts.path.startswith("/episode/"):  # ids and steps are fit for a file's name
-        return (
-            f"pages/{'-'.join([parts.path.strip('/').replace('/', '-'), *(v for _, v in parse_qsl(parts.query))])}.html"
-        )
     words = "-".join([parts.path.strip("/") or "runs", *(value for _, value in parse_qsl(parts.query))])
+    if parts.path.startswith("/episode/"):  # ids and steps are fit for a file's name
+        return f"pages/{words.replace('/', '-')}.html"
     name = re.sub(r"[^\w.-]+", "-", words, flags=re.ASCII)[:60]
     return f"pages/{name}-{sha256(address.encode()).hexdigest()[:8]}.html"

@@ -14,8 +14,7 @@ from jinja2.runtime import Context
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bestofq.reports.diagnosis import Figure
-from bestofq.reports.svg import PALETTE, STYLE
+from bestofq.reports.svg import PALETTE, STYLE, Figure
 from bestofq.store.records import EpisodeSummary, TreeSummary
 
 _TEMPLATES = Environment(

@@ -10,8 +10,8 @@ from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Observation
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Usage
-from bestofq.reports.costs import Spent
 from bestofq.reports.scorers import FEEDBACK, SCORE, Q, meaning
+from bestofq.reports.spending import Spent
 
 _MARK = re.compile(r"(\[\d+\])")
 _SLACK = 0.25  # by which a learned Q may miss the range of what it estimates
@@ -57,6 +57,10 @@ class Bar:
         if value is None or not isfinite(value):
             return cls(name=name, words="–", share=None, about=about)
         return cls(name=name, words=f"{value:.3f}", share=min(1.0, max(0.0, range_.share(value))), about=about)
+
+    @classmethod
+    def visits(cls, count: int, most: int, name: str = "visits") -> "Bar":
+        return cls(name=name, words=str(count), share=count / max(1, most), about="rollouts through it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,18 +159,10 @@ class TreePlace:
             return
         visits, prior = self.tree.visits[child], self.tree.prior[child]
         most = max(self.tree.visits[sibling] for sibling in self.tree.children(self.node))
-        yield _visits(visits, most)
+        yield Bar.visits(visits, most)
         yield Bar.of("Q̃ search", self.tree.value[child], UNIT, "mean outcome of the rollouts through it")
         if prior is not None:
-            yield _feedback(prior)
-
-
-def _visits(count: int, most: int) -> Bar:
-    return Bar(name="visits", words=str(count), share=count / max(1, most), about="rollouts through it")
-
-
-def _feedback(value: float | None) -> Bar:
-    return Bar.of("Q̂ feedback", value, UNIT, FED)
+            yield Bar.of("Q̂ feedback", prior, UNIT, FED)
 
 
 def candidate_views(
@@ -179,9 +175,9 @@ def candidate_views(
         if scores.told:
             yield Bar.of(scores.name, decision.scores[index], scores.range, scores.about)
         if decision.visits is not None:
-            yield _visits(decision.visits[index], max(decision.visits))
+            yield Bar.visits(decision.visits[index], max(decision.visits))
             if decision.feedback is not None:
-                yield _feedback(decision.feedback[index])
+                yield Bar.of("Q̂ feedback", decision.feedback[index], UNIT, FED)
         elif place is not None:
             yield from place.bars(candidate)
 

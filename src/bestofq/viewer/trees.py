@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation
 from bestofq.core.tree import Ending, SearchTree
+from bestofq.reports.stats import grouped
 from bestofq.search.pairs import blended, node_pairs
 from bestofq.viewer.steps import FED, UNIT, Bar
+
+UNFOLDED = 1  # levels below the root, beside the way most taken
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +61,7 @@ def most_taken(tree: SearchTree) -> list[int]:
     return way
 
 
-def branches(tree: SearchTree, *, alpha: float, threshold: float, unfolded: int = 1) -> Branches:
+def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
     """Children by visits, then by blended Q, with the pairs at α and this threshold; unfolded along the way most taken,
     and down to a depth."""
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
@@ -66,9 +69,7 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float, unfolded: int 
     for pair in pairs:
         sides[pair.chosen].append(Pair(chosen=True, other=_label(tree, pair.rejected), margin=pair.margin))
         sides[pair.rejected].append(Pair(chosen=False, other=_label(tree, pair.chosen), margin=pair.margin))
-    children: dict[int, list[int]] = {}
-    for child, parent in enumerate(tree.parent):
-        children.setdefault(parent, []).append(child)
+    children = grouped(range(len(tree)), lambda node: tree.parent[node])
     way = most_taken(tree)
 
     def worth(node: int) -> tuple[float, float, int]:
@@ -89,7 +90,7 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float, unfolded: int 
             ending=tree.ending[number],
             page=None if tree.page[number] < 0 else tree.pages[tree.page[number]],
             on_way=number in way,
-            open=number in way or tree.depth[number] - tree.depth[0] < unfolded,
+            open=number in way or tree.depth[number] - tree.depth[0] < UNFOLDED,
             pairs=tuple(sides[number]),
             children=tuple(made[child] for child in below),
         )
@@ -111,7 +112,7 @@ def _bars(tree: SearchTree, node: int, alpha: float, siblings: int) -> tuple[Bar
     visits = tree.visits[node]
     tried = visits > 0
     return (
-        Bar(name="N", words=str(visits), share=visits / max(1, siblings), about="rollouts through it"),
+        Bar.visits(visits, siblings, "N"),
         Bar.of("Q̃", tree.value[node] if tried else None, UNIT, "mean outcome of the rollouts through it (Eq. 8)"),
         Bar.of("Q̂", tree.prior[node], UNIT, FED),
         Bar.of("Q", blended(tree, node, alpha) if tried else None, UNIT, f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"),

@@ -8,7 +8,7 @@ from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
 from bestofq.envs.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
 from bestofq.envs.webshop.products import Goal, Instruction, Option, Product
-from bestofq.envs.webshop.splits import agent_q_goals_of, goals_of, products_of, published_goals_of
+from bestofq.envs.webshop.splits import goals_of, products_of
 
 
 def product(id: str, **fields: object) -> Product:
@@ -114,7 +114,7 @@ def test_the_published_split_goes_by_index() -> None:
     goals = [
         Goal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0) for i in range(1600)
     ]
-    ends = {split: [int(goal.id) for goal in published_goals_of(split, goals)] for split in SPLITS}
+    ends = {split: [int(goal.id) for goal in goals_of(split, goals, splits="webshop")] for split in SPLITS}
     assert {split: (ids[0], ids[-1], len(ids)) for split, ids in ends.items()} == {
         "test": (0, 499, 500),
         "dev": (500, 1499, 1000),
@@ -144,6 +144,6 @@ def test_agent_qs_split_has_its_sizes() -> None:
         Goal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
         for i in range(12_087)
     ]
-    parts = {split: agent_q_goals_of(split, goals) for split in SPLITS}
+    parts = {split: goals_of(split, goals, splits="agent-q") for split in SPLITS}
     assert {split: len(part) for split, part in parts.items()} == {"test": 1_087, "dev": 0, "train": 11_000}
     assert not {goal.id for goal in parts["test"]} & {goal.id for goal in parts["train"]}

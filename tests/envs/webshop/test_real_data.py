@@ -14,8 +14,8 @@ from bestofq.envs.webshop.products import Catalogue, Goal
 from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.settings import SearchFields
-from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
-from bestofq.envs.webshop.splits import goals_of, published_goals_of
+from bestofq.envs.webshop.source import load_catalogue
+from bestofq.envs.webshop.splits import goals_of
 from bestofq.envs.webshop.suite import real_suite
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 
@@ -62,7 +62,7 @@ def test_limits_are_above_the_price(catalogue: Catalogue, goals: tuple[Goal, ...
 
 
 def test_the_published_split(goals: tuple[Goal, ...]) -> None:
-    parts = {split: published_goals_of(split, goals) for split in SPLITS}
+    parts = {split: goals_of(split, goals, splits="webshop") for split in SPLITS}
     assert {split: len(part) for split, part in parts.items()} == {"test": 500, "dev": 1000, "train": 5410}
     assert len({goal.id for part in parts.values() for goal in part}) == 6910
 
@@ -117,7 +117,7 @@ def test_the_first_ten_results_hold_the_product_more_often_than_by_upstreams_fie
 
     asked = {p.id: finds(p.instruction, p.id) for p in catalogue if p.instruction is not None}
     assert round(sum(asked[goal.product_id] for goal in goals) / len(goals), 3) == bare
-    test = published_goals_of("test", goals)
+    test = goals_of("test", goals, splits="webshop")
     assert sum(finds(goal.instruction, goal.product_id) for goal in test) / len(test) == whole
 
 
@@ -148,9 +148,3 @@ def test_ranking_every_product_for_a_goal_is_quick(catalogue: Catalogue, goals: 
     start = time.process_time()
     totals = [reward(goal, product.id, {}).total for goal in goals[:10] for product in catalogue]
     assert len(totals) / (time.process_time() - start) > 6_000
-
-
-def test_the_human_instructions() -> None:
-    instructions = load_human_instructions(FOLDER)
-    assert len(instructions) == 12087
-    assert all(instructions)

@@ -8,7 +8,7 @@ import pytest
 
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.envs.webshop.products import Goal, Option, Product
-from bestofq.envs.webshop.reward import RewardFunction, reward, spacy_nouns, title_nouns
+from bestofq.envs.webshop.reward import RewardFunction, RewardParts, spacy_nouns, title_nouns
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 
@@ -39,6 +39,10 @@ def other(**fields: object) -> Product:
 
 def goal(**fields: object) -> Goal:
     return GOAL.model_copy(update=fields)
+
+
+def reward(wish: Goal, wanted: Product, bought: Product, chosen: dict[str, str]) -> RewardParts:
+    return RewardFunction((wanted, bought))(wish, bought.id, chosen)
 
 
 def test_the_product_and_options_asked_for_earn_one() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bestofq.core.errors import DataError, InputError
 from bestofq.envs.webshop.products import Option
-from bestofq.envs.webshop.source import load_catalogue, load_human_instructions
+from bestofq.envs.webshop.source import load_catalogue
 from bestofq.envs.webshop.suite import real_suite
 
 RECORD = {
@@ -81,8 +81,6 @@ def test_repeated_and_overlong_ids_are_left_out(tmp_path: Path) -> None:
 def test_a_missing_file_is_named_with_what_to_give(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"items_shuffle_1000\.json \(No such file.*\): give the folder that holds"):
         load_catalogue(tmp_path, seed=0)
-    with pytest.raises(DataError, match=r"human_goals\.json"):
-        load_human_instructions(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +100,6 @@ def test_a_malformed_file_says_where(tmp_path: Path, content: str, message: str)
     (tmp_path / "items_shuffle_1000.json").write_text(content)
     with pytest.raises(DataError, match=message):
         load_catalogue(tmp_path, seed=0)
-
-
-def test_human_instructions_are_sentences(tmp_path: Path) -> None:
-    (tmp_path / "human_goals.json").write_text('["i need a  shirt", "find me a hat"]')
-    assert load_human_instructions(tmp_path) == ("i need a shirt", "find me a hat")
 
 
 def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path) -> None:

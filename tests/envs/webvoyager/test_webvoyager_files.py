@@ -11,7 +11,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.webvoyager.dates import dates, stale
 from bestofq.envs.webvoyager.hosts import COMPANIONS, allowed_hosts
-from bestofq.envs.webvoyager.source import Entry, load_entries, load_references
+from bestofq.envs.webvoyager.source import Entry, load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
 
 LINE = {"web_name": "Soup Site", "id": "Soup Site--3", "ques": "Find a soup.", "web": "https://www.soup.example/"}
@@ -43,8 +43,8 @@ def test_a_line_is_a_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ('{"web_name": ', "line 2 is not JSON: .* at character"),
-        ("[1]", "line 2 is no object with web_name"),
+        ('{"web_name": ', "line 2: the line: Invalid JSON"),
+        ("[1]", "line 2: the line: Input should be an object"),
         ({**LINE, "id": ""}, "line 2: id: "),
         ({"id": "a", "ques": "b", "web": "http://c/"}, "line 2: web_name: Field required"),
         ({**LINE, "id": "x", "web": "soup.example"}, "line 2: web is 'soup.example'"),
@@ -65,17 +65,6 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not UTF-8"):
         load_entries(tmp_path / "binary")
-
-
-def test_references_are_found_by_task(tmp_path: Path) -> None:
-    file = tmp_path / "answers.json"
-    answers = [{"id": 3, "type": "golden", "ans": "Leek"}]
-    file.write_text(json.dumps({"Soup Site": {"notice": " real-time", "answers": answers}}), "utf-8")
-    found = load_references(file)["Soup Site--3"]
-    assert (found.answer, found.kind, found.notice) == ("Leek", "golden", "real-time")
-    file.write_text('{"Soup Site": {"answers": [{"id": 3}]}}', "utf-8")
-    with pytest.raises(DataError, match=r"Soup Site\.answers\.0\.type"):
-        load_references(file)
 
 
 def test_a_task_reaches_its_own_site_and_no_other() -> None:

@@ -9,19 +9,9 @@ from pydantic import Field
 
 from bestofq.core.errors import ConfigError
 from bestofq.core.noun import Noun
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, BookingConfig, Restaurant, words
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, BookingConfig, Restaurant
 from bestofq.envs.booking.tables import Plan, Tables
 from bestofq.envs.booking.writing import clock, people, short_day
-
-PHRASINGS = (
-    "Book a reservation for the restaurant {restaurant} in {city} for {people} on {day} at {time}, for {guest}.",
-    "Reserve a table for {people} at {restaurant} in {city} on {day} at {time}. My details: {guest}.",
-    "I need a table at {restaurant}, {city}, on {day} at {time} for {people}. Book it for {guest}.",
-    "Please book {restaurant} in {city} for {people}, {day}, {time}. The reservation is for {guest}.",
-    "On {day} at {time} we want to eat at {restaurant} in {city}, {people}. Reserve for {guest}.",
-    "Get me a reservation at {restaurant} ({city}): {people}, {day} at {time}, under {guest}.",
-)
-PREFERENCES = (" {seating} seating, please.", " We want {seating} seating.", " Seating: {seating}.")
 
 
 class Goal(Noun):
@@ -51,11 +41,11 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         goal_id = f"{restaurant.id}-{number}"
         rng = random.Random(f"goal-{config.seed}-{goal_id}")
         plan = _plan(restaurant, tables, config, rng)
-        others = [city for city in words().cities if city != restaurant.city]
+        others = [city for city in WORDS["cities"] if city != restaurant.city]
         name, phone, email = _guest(rng)
         seating = rng.choice(restaurant.seatings) if len(restaurant.seatings) > 1 else None
         told = seating is not None and rng.random() < config.told
-        instruction = rng.choice(PHRASINGS).format(
+        instruction = rng.choice(WORDS["phrasings"]).format(
             restaurant=restaurant.name,
             city=restaurant.city,
             people=people(plan.party),
@@ -64,7 +54,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
             guest=f"{name}, {phone}, {email}",
         )
         if seating is not None and told:
-            instruction += rng.choice(PREFERENCES).format(seating=seating)
+            instruction += rng.choice(WORDS["preferences"]).format(seating=seating)
         yield Goal(
             id=goal_id,
             restaurant_id=restaurant.id,
@@ -101,7 +91,6 @@ def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: ra
 
 def _guest(rng: random.Random) -> tuple[str, str, str]:
     """Name, phone number, e-mail address; the number is one of those kept for fiction."""
-    made_of = words()
-    given, surname = rng.choice(made_of.given), rng.choice(made_of.surnames)
-    email = f"{given.lower()}.{surname.lower()}@{rng.choice(made_of.mail)}"
+    given, surname = rng.choice(WORDS["given"]), rng.choice(WORDS["surnames"])
+    email = f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
     return f"{given} {surname}", f"555-01{rng.randint(0, 99):02d}", email

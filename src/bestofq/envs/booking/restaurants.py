@@ -2,15 +2,16 @@
 
 import random
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, time
-from functools import lru_cache
 from importlib.resources import files
 
 from pydantic import Field
 
 from bestofq.core.noun import Noun
+from bestofq.envs.by_id import ById
 
+WORDS = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 SEATINGS = ("Indoor", "Outdoor", "Bar", "Booth")
 RESULTS = 8  # shown of a search
 OPENINGS = ((time(12), time(21, 30)), (time(17), time(22)), (time(17), time(22)))
@@ -31,24 +32,6 @@ class BookingConfig(Noun):
     other_city: float = Field(default=0.4, ge=0, le=1, description="share of tasks that start in the wrong city")
     unavailable: float = Field(default=0.25, ge=0, le=1, description="share of tasks whose wanted time is taken")
     told: float = Field(default=0.5, ge=0, le=1, description="share of seating preferences that the goal tells")
-
-
-class Words(Noun):
-    """What names are made of."""
-
-    cities: dict[str, tuple[str, ...]]
-    cuisines: tuple[str, ...]
-    first: tuple[str, ...]
-    last: tuple[str, ...]
-    families: tuple[str, ...]
-    given: tuple[str, ...]
-    surnames: tuple[str, ...]
-    mail: tuple[str, ...]
-
-
-@lru_cache(maxsize=1)
-def words() -> Words:
-    return Words.model_validate(tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8")))
 
 
 class Restaurant(Noun):
@@ -77,13 +60,12 @@ def minutes(at: time) -> int:
 def make_restaurants(config: BookingConfig) -> Iterator[Restaurant]:
     """In a shuffled order, every city with about as many, no name twice."""
     rng = random.Random(f"restaurants-{config.seed}")
-    made_of = words()
-    names = [f"{first} {last}" for first in made_of.first for last in made_of.last if first != last]
+    names = [f"{first} {last}" for first in WORDS["first"] for last in WORDS["last"] if first != last]
     names = rng.sample(names, config.restaurants)
-    for i, family in enumerate(made_of.families):
+    for i, family in enumerate(WORDS["families"]):
         names[i] = f"{family}'s"
     rng.shuffle(names)
-    cities = tuple(made_of.cities)
+    cities = tuple(WORDS["cities"])
     for i, name in enumerate(names):
         city = cities[i % len(cities)]
         opens, closes = rng.choice(OPENINGS)
@@ -92,8 +74,8 @@ def make_restaurants(config: BookingConfig) -> Iterator[Restaurant]:
             id=name.lower().replace("'", "").replace(" ", "-"),
             name=name,
             city=city,
-            area=rng.choice(made_of.cities[city]),
-            cuisine=rng.choice(made_of.cuisines),
+            area=rng.choice(WORDS["cities"][city]),
+            cuisine=rng.choice(WORDS["cuisines"]),
             price=rng.randint(1, 4),
             opens=opens,
             closes=closes,
@@ -101,20 +83,8 @@ def make_restaurants(config: BookingConfig) -> Iterator[Restaurant]:
         )
 
 
-class Directory:
+class Directory(ById[Restaurant]):
     """Restaurants by id, by city, by words of their name or cuisine."""
-
-    def __init__(self, restaurants: Iterable[Restaurant]) -> None:
-        self._by_id = {restaurant.id: restaurant for restaurant in restaurants}
-
-    def __getitem__(self, restaurant_id: str) -> Restaurant:
-        return self._by_id[restaurant_id]
-
-    def __contains__(self, restaurant_id: str) -> bool:
-        return restaurant_id in self._by_id
-
-    def __iter__(self) -> Iterator[Restaurant]:
-        return iter(self._by_id.values())
 
     def search(self, city: str, query: str) -> Sequence[Restaurant]:
         """The best RESULTS of a city: by how many words of the query they have, then by name; all for no query."""

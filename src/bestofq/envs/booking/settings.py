@@ -1,9 +1,11 @@
 """Settings of the booking site."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from bestofq.envs.settings import LocalSiteSettings
 
 
 class BookingSettings(LocalSiteSettings):
     name: Literal["booking"] = "booking"
+
+    rules: ClassVar[str] = "bestofq.envs.booking.suite:booking"

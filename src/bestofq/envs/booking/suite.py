@@ -20,10 +20,8 @@ from bestofq.envs.booking.server import Server
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.booking.tables import Tables
 from bestofq.envs.booking.user import reply
-from bestofq.envs.booking.views import View
 from bestofq.envs.booking.visits import Visit
-from bestofq.envs.local_site.suite import LocalSuite
-from bestofq.envs.local_site.wording import Wording
+from bestofq.envs.local_site.rules import Wording
 from bestofq.envs.splits import split_of
 
 STEP_LIMIT = 30
@@ -48,16 +46,14 @@ class Booking:
     """Goals and sites (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
 
     name = "booking"
+    step_limit = STEP_LIMIT
+    style = files(__package__).joinpath("site.css").read_text("utf-8")
     wording = Wording()
 
     def __init__(self, config: BookingConfig | None = None) -> None:
         self.config = config or BookingConfig()
         self.tables = Tables(self.config)
         self._servers: dict[Split, Server] = {}
-
-    @cached_property
-    def style(self) -> str:
-        return files(__package__).joinpath("site.css").read_text("utf-8")
 
     @cached_property
     def restaurants(self) -> Directory:
@@ -143,9 +139,9 @@ class Booking:
         return sends and element.name in (*DETAILS, COMPLETE) and element.form is not None
 
 
-def booking_suite(settings: BookingSettings) -> LocalSuite[Visit, View | None]:
-    """The suite that the settings name."""
-    return LocalSuite(Booking(BookingConfig(seed=settings.seed)), settings, step_limit=STEP_LIMIT)
+def booking(settings: BookingSettings) -> Booking:
+    """The suite's rules that the settings name."""
+    return Booking(BookingConfig(seed=settings.seed))
 
 
 def _digits(text: str) -> str:

@@ -5,32 +5,32 @@ from datetime import date, time
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, Directory, words
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Restaurant
 from bestofq.envs.booking.tables import Plan, Table, Tables
 
 USUAL_PARTY = 2
 USUAL_TIME = time(19)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Home:
     """The start page; `city` None: where the visit began."""
 
     city: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Cities:
     """The list of cities."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Results:
     city: str
     query: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Visited:
     """A page of one restaurant: itself, the calendar's month that holds `month`, or the free times near the plan's."""
 
@@ -40,7 +40,7 @@ class Visited:
     month: date | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """After a time is chosen: which seating (where there are several), then the guest's details."""
 
@@ -49,7 +49,7 @@ class Chosen:
     plan: Plan
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Done:
     """The confirmation."""
 
@@ -91,22 +91,23 @@ def from_url(url: str, directory: Directory, tables: Tables) -> View | None:
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     city = query.get("city")
-    if city is not None and city not in words().cities:
+    if city is not None and city not in WORDS["cities"]:
         return None
-    match [part for part in parts.path.split("/") if part]:
-        case []:
-            return Home(city=city)
-        case ["cities"]:
-            return Cities()
-        case ["search"]:
-            return None if city is None else Results(city=city, query=" ".join(query.get("q", "").split()))
-        case ["done"]:
-            return Done()
-        case [page, restaurant_id] if restaurant_id in directory:
-            plan = _plan(query, directory, restaurant_id, tables)
-            return None if plan is None else _of_restaurant(page, restaurant_id, plan, query, directory, tables)
-        case _:
-            return None
+    try:
+        match [part for part in parts.path.split("/") if part]:
+            case []:
+                return Home(city)
+            case ["cities"]:
+                return Cities()
+            case ["search"] if city is not None:
+                return Results(city, " ".join(query.get("q", "").split()))
+            case ["done"]:
+                return Done()
+            case [page, restaurant_id] if restaurant_id in directory:
+                return _of_restaurant(page, directory[restaurant_id], query, tables)
+    except ValueError:  # a date, a time or a number that is none
+        pass
+    return None
 
 
 def usual_plan(tables: Tables) -> Plan:
@@ -114,43 +115,31 @@ def usual_plan(tables: Tables) -> Plan:
     return Plan(day=tables.first_day, party=USUAL_PARTY, time=USUAL_TIME)
 
 
-def _plan(query: dict[str, str], directory: Directory, restaurant_id: str, tables: Tables) -> Plan | None:
-    usual = usual_plan(tables)
-    try:
-        day = date.fromisoformat(query["date"]) if "date" in query else usual.day
-        at = _time(query["time"]) if "time" in query else usual.time
-        party = int(query.get("party", usual.party))
-    except ValueError:
+def _of_restaurant(page: str, restaurant: Restaurant, query: dict[str, str], tables: Tables) -> View | None:
+    plan = usual_plan(tables)
+    plan = Plan(
+        day=date.fromisoformat(query["date"]) if "date" in query else plan.day,
+        party=int(query.get("party", plan.party)),
+        time=_time(query["time"]) if "time" in query else plan.time,
+    )
+    fits = tables.first_day <= plan.day <= tables.last_day and 1 <= plan.party <= LARGEST_PARTY
+    if not fits or plan.time not in restaurant.times:
         return None
-    fits = tables.first_day <= day <= tables.last_day and 1 <= party <= LARGEST_PARTY
-    return Plan(day=day, party=party, time=at) if fits and at in directory[restaurant_id].times else None
-
-
-def _of_restaurant(
-    page: str, restaurant_id: str, plan: Plan, query: dict[str, str], directory: Directory, tables: Tables
-) -> View | None:
-    restaurant = directory[restaurant_id]
-    try:
-        match page:
-            case "restaurant":
-                return Visited(page="restaurant", restaurant_id=restaurant_id, plan=plan)
-            case "times":
-                return Visited(page="times", restaurant_id=restaurant_id, plan=plan)
-            case "calendar":
-                month = date.fromisoformat(f"{query['month']}-01") if "month" in query else plan.day.replace(day=1)
-                inside = tables.first_day.replace(day=1) <= month <= tables.last_day
-                return Visited(page="calendar", restaurant_id=restaurant_id, plan=plan, month=month) if inside else None
-        at = _time(query.get("at", ""))
-    except ValueError:
-        return None
+    match page:
+        case "restaurant" | "times":
+            return Visited(page, restaurant.id, plan)
+        case "calendar":
+            month = date.fromisoformat(f"{query['month']}-01") if "month" in query else plan.day.replace(day=1)
+            inside = tables.first_day.replace(day=1) <= month <= tables.last_day
+            return Visited("calendar", restaurant.id, plan, month) if inside else None
+    at, seating, several = _time(query.get("at", "")), query.get("seating"), len(restaurant.seatings) > 1
     if not tables.is_free(restaurant, plan.day, plan.party, at):
         return None
-    several, seating = len(restaurant.seatings) > 1, query.get("seating")
-    table = Table(restaurant_id=restaurant_id, day=plan.day, party=plan.party, time=at, seating=seating)
+    table = Table(restaurant_id=restaurant.id, day=plan.day, party=plan.party, time=at, seating=seating)
     if page == "seating" and several and seating is None:
-        return Chosen(page="seating", table=table, plan=plan)
+        return Chosen("seating", table, plan)
     if page == "details" and (seating in restaurant.seatings if several else seating is None):
-        return Chosen(page="details", table=table, plan=plan)
+        return Chosen("details", table, plan)
     return None
 
 

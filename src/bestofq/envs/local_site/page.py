@@ -10,7 +10,7 @@ from typing import Literal
 from bestofq.core.observation import Element, Observation
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Link:
     """Leads to an address of this site; as a radio it is one of several choices."""
 
@@ -20,7 +20,7 @@ class Link:
     checked: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Field:
     """A line to write in; `value` is what the site put there."""
 
@@ -30,7 +30,7 @@ class Field:
     kind: Literal["text", "search", "email", "tel"] = "text"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """A list to choose from. Choosing loads the page again with the choice made: the form goes to its `again`."""
 
@@ -44,7 +44,7 @@ class Choice:
         return dict(self.options)[self.value]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Button:
     """Sends its form; one with an address of its own stands in no form and posts there."""
 
@@ -57,7 +57,7 @@ Control = Link | Field | Choice | Button
 Line = tuple[Node, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Form:
     """Lines whose fields are sent together, after the hidden ones, in order. A text that is not `numbered` does not say
     which elements are its own."""
@@ -70,7 +70,7 @@ class Form:
     numbered: bool = True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Page:
     """Lines and forms in reading order; the first line is the heading."""
 

@@ -30,12 +30,7 @@ class Site(Generic[VisitT, ViewT]):
         self.rules = rules
         self._visits: dict[str, tuple[Task, VisitT]] = {}
         self.url = ""  # http://127.0.0.1:port, once served
-        self.app = Starlette(
-            routes=[
-                Route("/v/{token}{path:path}", self._get),
-                Route("/v/{token}{path:path}", self._post, methods=["POST"]),
-            ]
-        )
+        self.app = Starlette(routes=[Route("/v/{token}{path:path}", self._answer, methods=["GET", "POST"])])
 
     def open_visit(self, task: Task) -> str:
         """The root of a new visit, without its last `/`."""
@@ -54,39 +49,26 @@ class Site(Generic[VisitT, ViewT]):
     def close_visit(self, root: str) -> None:
         self._visits.pop(_token(root), None)
 
-    async def _get(self, request: Request) -> Response:
-        token, url = _address(request)
+    async def _answer(self, request: Request) -> Response:
+        token, url = request.path_params["token"], request.path_params["path"] or "/"
+        url += f"?{request.url.query}" if request.url.query else ""
         if token not in self._visits:
-            return _over()
+            return HTMLResponse("<p>This visit is over.</p>", status_code=404)
         task, visit = self._visits[token]
-        visit, page = self.rules.server(task.split).get(visit, url)
+        server = self.rules.server(task.split)
+        if request.method == "POST":
+            sent = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
+            visit, url = server.post(visit, url, sent)
+            self._visits[token] = task, visit
+            return RedirectResponse(f"/v/{token}{url}", status_code=303)
+        visit, page = server.get(visit, url)
         self._visits[token] = task, visit
         html = to_html(page, f"/v/{token}", self.rules.style)
         return HTMLResponse(html, status_code=404 if page.missing else 200, headers=_FRESH)
 
-    async def _post(self, request: Request) -> Response:
-        token, url = _address(request)
-        if token not in self._visits:
-            return _over()
-        task, visit = self._visits[token]
-        sent = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
-        visit, url = self.rules.server(task.split).post(visit, url, sent)
-        self._visits[token] = task, visit
-        return RedirectResponse(f"/v/{token}{url}", status_code=303)
-
-
-def _over() -> Response:
-    return HTMLResponse("<p>This visit is over.</p>", status_code=404)
-
 
 def _token(url: str) -> str:
     return urlsplit(url).path.split("/")[2]
-
-
-def _address(request: Request) -> tuple[str, str]:
-    """A request's visit, and the address within it."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return request.path_params["token"], f"{request.path_params['path'] or '/'}{query}"
 
 
 @asynccontextmanager

@@ -2,30 +2,32 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Generic
+from typing import Any, cast
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action
+from bestofq.core.loading import load_object
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory
-from bestofq.envs.local_site.rules import Rules, ViewT, VisitT
+from bestofq.envs.local_site.rules import Rules
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.settings import LocalSiteSettings
 
 
-class LocalSuite(Generic[VisitT, ViewT]):
+class LocalSuite:
     """`core.protocols.Suite` over the rules of a site. Irreversible actions harm nobody there."""
 
     sandboxed = True
     needs_judge = False
     judge = None
 
-    def __init__(self, rules: Rules[VisitT, ViewT], settings: LocalSiteSettings, *, step_limit: int) -> None:
-        self.rules = rules
-        self.name = rules.name
-        self.step_limit = step_limit
+    def __init__(self, settings: LocalSiteSettings) -> None:
+        """Raises what the site's rules raise where they cannot be made from these settings."""
+        self.rules: Rules[Any, Any] = cast(Any, load_object(settings.rules))(settings)
+        self.name = self.rules.name
+        self.step_limit = self.rules.step_limit
         self._settings = settings
 
     async def tasks(self, split: Split) -> Sequence[Task]:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Generic
 
-from bestofq.browser.browser import Browser
+from bestofq.browser.session import PageSource, Place
 from bestofq.core.actions import Action, Goto
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.local_site.rules import ViewT, VisitT
 from bestofq.envs.local_site.server import Site
-from bestofq.envs.web import SavedPage, WebEnv
+from bestofq.envs.web import WebEnv
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +18,7 @@ class Saved(Generic[VisitT]):
 
     task: Task
     root: str
-    page: SavedPage
+    place: Place
     visit: VisitT
 
 
@@ -26,7 +26,7 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
     """`Env` and `Checkpointable` over a `Site` and a `Browser`. What an agent reads is word for word what
     `text.TextEnv` shows."""
 
-    def __init__(self, site: Site[VisitT, ViewT], browser: Browser, *, screenshots: bool = False) -> None:
+    def __init__(self, site: Site[VisitT, ViewT], browser: PageSource, *, screenshots: bool = False) -> None:
         self._site = site
         self._web = WebEnv(browser, screenshots=screenshots, user=self._reply)
         self._root = ""
@@ -69,7 +69,7 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
 
     async def save(self) -> Saved[VisitT]:
         task = self._playing()
-        return Saved(task=task, root=self._root, page=await self._web.save_page(), visit=self.visit)
+        return Saved(task=task, root=self._root, place=await self._web.save_page(), visit=self.visit)
 
     async def restore(self, saved: object) -> Observation:
         """Put the site's record back, then the page: in a visit of its own, whoever saved them. What the site then
@@ -79,7 +79,7 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
             await self.reset(saved.task, seed=0)
         self._task = saved.task
         self._site.put(self._root, saved.task, saved.visit)
-        seen = await self._web.restore_page(saved.page.moved(saved.root, self._root))
+        seen = await self._web.restore_page(saved.place.moved(saved.root, self._root))
         self._site.put(self._root, saved.task, saved.visit)
         return self._relative(seen)
 

@@ -2,20 +2,19 @@
 
 from urllib.parse import parse_qs, urlsplit
 
-from bestofq.browser.browser import Browser
-from bestofq.browser.session import Session
+from bestofq.browser.session import PageSource, Session
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.miniwob.episode import Standing, read
-from bestofq.envs.web import User, WebEnv
+from bestofq.envs.web import WebEnv
 
 HOSTS = ("127.0.0.1",)
 
 
 class MiniWobEnv:
-    """`core.protocols.Env` over the site that `pages.serve_html` serves at `root`.
+    """`core.protocols.Env` over the site that `suite.MiniWob.open` serves at `root`.
 
     The instance is the task's own: `reset` takes the seed from `Task.start_url`, and its `seed` argument changes
     nothing. What is for human players (reward display, countdown, start cover) is hidden, and a page's 10 to 60 s run
@@ -23,25 +22,12 @@ class MiniWobEnv:
     begins the same instance anew; leaving it for another page ends the episode with 0.
 
     The reward is 1 where the page's own raw reward is above 0, else 0, as BrowserGym and the literature count success;
-    the raw one (-1 to 1, no penalty for time) stays readable at `raw_reward`, the page's reason at `reason`.
+    the raw one (-1 to 1, no penalty for time) stays readable at `raw_reward`.
     """
 
-    def __init__(
-        self,
-        root: str,
-        browser: Browser,
-        *,
-        screenshots: bool = False,
-        user: User | None = None,
-    ) -> None:
+    def __init__(self, root: str, browser: PageSource, *, screenshots: bool = False) -> None:
         self._root = root
-        self._web = WebEnv(
-            browser,
-            screenshots=screenshots,
-            prepare=self._prepare,
-            evaluate=self._evaluate,
-            user=user,
-        )
+        self._web = WebEnv(browser, screenshots=screenshots, prepare=self._prepare, evaluate=self._evaluate)
         self._task: Task | None = None
         self._instance = ("", 0)
         self._standing = Standing()
@@ -51,11 +37,6 @@ class MiniWobEnv:
     def raw_reward(self) -> float:
         """The page's own reward at the last step, -1 to 1; 0 before the end."""
         return self._standing.raw
-
-    @property
-    def reason(self) -> str:
-        """Why the page gave that reward, in its own words; most pages give none."""
-        return self._standing.reason
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         """A fresh page with the task's instance begun.

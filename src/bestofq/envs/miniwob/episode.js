@@ -25,6 +25,5 @@
   }
   return {
     left: false, begun, utterance: core.getUtterance(), done: WOB_DONE_GLOBAL, raw: WOB_RAW_REWARD_GLOBAL,
-    reason: WOB_REWARD_REASON ?? "",
   };
 })

@@ -17,7 +17,6 @@ class Standing(NamedTuple):
     goal: str = ""
     done: bool = False
     raw: float = 0.0  # -1 to 1, without the page's penalty for time
-    reason: str = ""
 
 
 async def read(session: Session, path: str, seed: int) -> Standing:
@@ -34,7 +33,6 @@ async def read(session: Session, path: str, seed: int) -> Standing:
         goal=_goal(answer["utterance"]),
         done=answer["done"],
         raw=float(answer["raw"]),
-        reason=str(answer["reason"]),
     )
 
 

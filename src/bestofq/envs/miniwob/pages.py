@@ -1,18 +1,13 @@
-"""Where MiniWoB++'s pages are, which tasks they hold, and the site that serves them."""
+"""Where MiniWoB++'s pages are, and which tasks they hold."""
 
 import fnmatch
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from rapidfuzz import process
-from starlette.applications import Starlette
-from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
 
 from bestofq.core.errors import InputError, SetupError
-from bestofq.envs.serving import serve_app
 
 
 def find_html(given: Path | None = None) -> Path:
@@ -57,10 +52,3 @@ def _near(pattern: str, names: Sequence[str]) -> str:
 def page_path(name: str) -> str:
     """The path of a task's page behind the site's root."""
     return f"/{name.replace('.', '/')}/wrapper.html" if name.startswith("flight.") else f"/miniwob/{name}.html"
-
-
-@asynccontextmanager
-async def serve_html(html: Path) -> AsyncIterator[str]:
-    """The pages on a free loopback port of this event loop; yields the site's root."""
-    async with serve_app(Starlette(routes=[Mount("/", StaticFiles(directory=html))])) as root:
-        yield root

@@ -1,6 +1,8 @@
-"""Settings of MiniWoB++, and which of its tasks are kept out of training."""
+"""Settings of MiniWoB++, and its tasks that training leaves out or that no agent here can do (`tasks.toml`)."""
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -10,16 +12,11 @@ from bestofq.envs.settings import SELECTS, SuiteSettings
 
 Families = Literal["all", "seen", "held-out"]
 
-HELD_OUT: Mapping[str, tuple[str, ...]] = {
-    "click-dialog": ("click-dialog", "click-dialog-2"),
-    "click-option": ("click-option",),
-    "enter-password": ("enter-password",),
-    "focus-text": ("focus-text", "focus-text-2"),
-    "multi": ("multi-layouts", "multi-orderings"),
-    "read-table": ("read-table", "read-table-2"),
-    "unicode-test": ("unicode-test",),
-}
-"""Families of tasks that the train split never holds: who trains on it can be measured on kinds it never saw."""
+_TASKS: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
+    files(__package__).joinpath("tasks.toml").read_text("utf-8")
+)
+HELD_OUT = _TASKS["held_out"]
+BEYOND_ACTIONS = _TASKS["beyond_actions"]
 APART = frozenset(name for family in HELD_OUT.values() for name in family)
 
 

@@ -6,6 +6,10 @@ from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.core.actions import Goto
@@ -14,8 +18,9 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv
 from bestofq.envs.miniwob.episode import read
-from bestofq.envs.miniwob.pages import find_html, page_path, serve_html, task_names
+from bestofq.envs.miniwob.pages import find_html, page_path, task_names
 from bestofq.envs.miniwob.settings import APART, Families, MiniWobSettings
+from bestofq.envs.serving import serve_app
 
 SUITE = "miniwob"
 STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
@@ -46,7 +51,7 @@ class MiniWob:
         Raises SetupError when the package is missing, InputError when `html` holds no MiniWoB++.
         """
         folder = find_html(html)
-        async with serve_html(folder) as root:
+        async with serve_app(Starlette(routes=[Mount("/", StaticFiles(directory=folder))])) as root:
             yield cls(folder, root)
 
     def names(self, split: Split = "test", pattern: str = "*", families: Families = "all") -> tuple[str, ...]:

@@ -4,10 +4,10 @@ ten, item pages with options, sub-pages, and Buy Now."""
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from bestofq.envs.local_site.page import Button, Field, Form, Line, Link, Page
 from bestofq.envs.webshop.products import Catalogue, Product
+from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.views import (
     SECTIONS,
     Bought,
@@ -22,17 +22,10 @@ from bestofq.envs.webshop.views import (
 )
 
 PAGE_SIZE = 10
-RESULT_LIMIT = 50
 TITLE = "WebShop"
 BUY = "Buy Now"  # how the name of the buying button begins
 
-NOT_FOUND = Page(title=TITLE, parts=((TITLE,), ("There is no such page in this shop.",)), missing=True)
-
-
-class Search(Protocol):
-    """`search.SearchIndex`, or anything that ranks products for a query."""
-
-    def search(self, query: str, limit: int = RESULT_LIMIT) -> list[Product]: ...
+NOT_FOUND = Page(TITLE, ((TITLE,), ("There is no such page in this shop.",)), missing=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +42,7 @@ class Shop:
     learn to take the first result unread.
     """
 
-    def __init__(self, catalogue: Catalogue, search: Search, *, shuffle: random.Random | None = None) -> None:
+    def __init__(self, catalogue: Catalogue, search: SearchIndex, *, shuffle: random.Random | None = None) -> None:
         self.catalogue = catalogue
         self.search = search
         self._shuffle = shuffle
@@ -60,7 +53,7 @@ class Shop:
         if query not in self._ranked:
             if len(self._ranked) >= 10_000:
                 self._ranked.clear()
-            found = self.search.search(query, RESULT_LIMIT)
+            found = self.search.search(query)
             if self._shuffle is not None:
                 pages = [found[i : i + PAGE_SIZE] for i in range(0, len(found), PAGE_SIZE)]
                 found = [product for page in pages for product in self._shuffle.sample(page, len(page))]
@@ -94,8 +87,8 @@ class Shop:
     def page(self, view: View) -> Page:
         match view:
             case Start():
-                line = Field(key="q", name="Search", kind="search"), Button(name="Search")
-                return Page(title=TITLE, parts=((TITLE,), Form(action="/search", lines=(line,), numbered=False)))
+                line = Field("q", "Search", kind="search"), Button("Search")
+                return Page(TITLE, ((TITLE,), Form("/search", (line,), numbered=False)))
             case Results():
                 return self._results_page(view)
             case Item():
@@ -103,60 +96,56 @@ class Shop:
             case Detail():
                 return self._detail_page(view)
             case Bought():
-                return Page(title=TITLE, parts=(("Thank you for shopping with us!",),))
+                return Page(TITLE, (("Thank you for shopping with us!",),))
 
     def _results_page(self, view: Results) -> Page:
         found = self.results(view.query)
         last = max(1, -(-len(found) // PAGE_SIZE))
+        products = ((_link(link_name(product), Item(product.id, view)),) for product in self.shown(view))
+        before = [_link("< Prev", replace(view, page=view.page - 1))] if view.page > 1 else []
+        after = [_link("Next >", replace(view, page=view.page + 1))] if view.page < last else []
         lines: list[Line] = [
-            (Link(name="Back to Search", to=to_url(Start())),),
+            (_link("Back to Search", Start()),),
             (f"Page {view.page} of {last} (Total results: {len(found)})",),
+            *products,
+            (*before, *after),
         ]
-        lines += [
-            (Link(name=link_name(product), to=to_url(Item(product_id=product.id, results=view))),)
-            for product in self.shown(view)
-        ]
-        turns: list[Link] = []
-        if view.page > 1:
-            turns.append(Link(name="< Prev", to=to_url(replace(view, page=view.page - 1))))
-        if view.page < last:
-            turns.append(Link(name="Next >", to=to_url(replace(view, page=view.page + 1))))
-        if turns:
-            lines.append(tuple(turns))
-        return Page(title=f"{TITLE}: results", parts=tuple(lines))
+        return Page(f"{TITLE}: results", tuple(line for line in lines if line))
 
     def _item_page(self, view: Item) -> Page:
         product = self.catalogue[view.product_id]
         chosen = dict(view.chosen)
-        lines: list[Line] = [
-            (Link(name="Back to Search", to=to_url(Start())), Link(name="< Prev", to=to_url(view.results))),
-            (product.name,),
-            (f"Price: {price(product)}",),
-        ]
+        lines: list[Line] = [_ways_back(view.results), (product.name,), (f"Price: {price(product)}",)]
         for option in product.options:
             values = (
                 Link(
-                    name=value,
-                    to=to_url(choose(view, product, option.name, value)),
+                    value,
+                    to_url(choose(view, product, option.name, value)),
                     role="radio",
                     checked=chosen.get(option.name) == value,
                 )
                 for value in option.values
             )
             lines.append((f"{option.name}:", *values))
-        about = (Link(name=section.capitalize(), to=to_url(Detail(section=section, item=view))) for section in SECTIONS)
-        lines.append((*about, Button(name=buy_name(product, view), to=to_url(view))))
-        return Page(title=f"{TITLE}: item", parts=tuple(lines))
+        about = (_link(section.capitalize(), Detail(section, view)) for section in SECTIONS)
+        return Page(f"{TITLE}: item", (*lines, (*about, Button(buy_name(product, view), to_url(view)))))
 
     def _detail_page(self, view: Detail) -> Page:
         product = self.catalogue[view.item.product_id]
-        head = (Link(name="Back to Search", to=to_url(Start())), Link(name="< Prev", to=to_url(view.item)))
         body = {
             "description": (product.description,),
             "features": product.bullets,
             "reviews": product.reviews or ("No reviews yet.",),
         }[view.section]
-        return Page(title=f"{TITLE}: {view.section}", parts=(head, *((line,) for line in body if line)))
+        return Page(f"{TITLE}: {view.section}", (_ways_back(view.item), *((line,) for line in body if line)))
+
+
+def _link(name: str, view: View) -> Link:
+    return Link(name, to_url(view))
+
+
+def _ways_back(view: View) -> Line:
+    return _link("Back to Search", Start()), _link("< Prev", view)
 
 
 def buy_name(product: Product, view: Item) -> str:

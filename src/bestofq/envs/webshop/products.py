@@ -1,10 +1,9 @@
 """One record format for both sources of WebShop: the synthetic catalogue and the real files (Yao et al. 2022)."""
 
-from collections.abc import Iterable, Iterator, Mapping
-
 from pydantic import Field
 
 from bestofq.core.noun import Noun
+from bestofq.envs.by_id import ById
 
 
 class Option(Noun):
@@ -53,20 +52,4 @@ class Goal(Noun):
     weight: float = Field(default=1.0, description="sampling weight")
 
 
-class Catalogue:
-    """Products by id, in a fixed order."""
-
-    def __init__(self, products: Iterable[Product]) -> None:
-        self._by_id: Mapping[str, Product] = {product.id: product for product in products}
-
-    def __getitem__(self, product_id: str) -> Product:
-        return self._by_id[product_id]
-
-    def __contains__(self, product_id: object) -> bool:
-        return product_id in self._by_id
-
-    def __iter__(self) -> Iterator[Product]:
-        return iter(self._by_id.values())
-
-    def __len__(self) -> int:
-        return len(self._by_id)
+Catalogue = ById[Product]

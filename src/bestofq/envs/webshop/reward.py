@@ -101,7 +101,10 @@ class RewardFunction:
         """The reward for buying `product_id` with `chosen_options`, {name: value}. KeyError for an unknown product."""
         wanted, bought = self._facts[goal.product_id], self._facts[product_id]
         r_type = self._r_type(wanted, bought)
-        attributes = sum(_has_attribute(bought, attribute) for attribute in goal.attributes)
+        attributes = sum(
+            _matches_any(_plain(asked), bought.attributes) or any(asked in text for text in bought.texts)
+            for asked in goal.attributes
+        )
         chosen = [_chosen_text(bought.published.get(value, value)) for value in chosen_options.values()]
         asked_for = ((name, wanted.published.get(value, value)) for name, value in goal.options)
         options = sum(_matches_any(_option_text(name, value), chosen) for name, value in asked_for)
@@ -125,11 +128,6 @@ class RewardFunction:
             return 0.1
         same_kind = wanted.query == bought.query or len(wanted.category & bought.category) >= 2
         return 1.0 if same_kind or text_match > 0.2 else 0.5
-
-
-def reward(goal: Goal, goal_product: Product, purchased: Product, chosen_options: Mapping[str, str]) -> RewardParts:
-    """The reward of one purchase; for many, make a `RewardFunction` once."""
-    return RewardFunction((goal_product, purchased))(goal, purchased.id, chosen_options)
 
 
 def title_nouns(name: str) -> tuple[str, ...]:
@@ -176,10 +174,6 @@ def _facts(product: Product) -> _Facts:
         price=product.price,
         published=dict(product.published_values),
     )
-
-
-def _has_attribute(bought: _Facts, attribute: str) -> bool:
-    return _matches_any(_plain(attribute), bought.attributes) or any(attribute in text for text in bought.texts)
 
 
 def _matches_any(text: str, others: Iterable[str]) -> bool:

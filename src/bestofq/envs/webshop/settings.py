@@ -1,7 +1,7 @@
 """Settings of WebShop."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -29,3 +29,5 @@ class WebShopSettings(LocalSiteSettings):
         description="spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as published; "
         "none: our own rule",
     )
+
+    rules: ClassVar[str] = "bestofq.envs.webshop.suite:shop"

@@ -9,7 +9,6 @@ file writes it, `Product.published_values`).
 
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +19,6 @@ from bestofq.envs.webshop.products import Catalogue, Instruction, Option, Produc
 
 PRODUCTS = "items_shuffle_1000.json"
 ANNOTATIONS = "items_ins_v2_1000.json"
-HUMAN_GOALS = "human_goals.json"
 ALL_PRODUCTS = "items_shuffle.json"
 ALL_ANNOTATIONS = "items_ins_v2.json"
 WRITTEN = "items_human_ins.json"
@@ -62,7 +60,6 @@ class _Written(BaseModel):
 _RECORDS = TypeAdapter(list[_Record])
 _ANNOTATIONS = TypeAdapter(dict[str, _Annotation])
 _WRITTEN = TypeAdapter(dict[str, list[_Written]])
-_TEXTS = TypeAdapter(list[str])
 
 
 def load_catalogue(folder: Path, *, seed: int) -> Catalogue:
@@ -111,19 +108,14 @@ def load_written(folder: Path) -> tuple[Instruction, ...]:
     )
 
 
-def load_human_instructions(folder: Path) -> tuple[str, ...]:
-    """The sentences of `human_goals.json`, without product ids: language only, no reward can be computed from them."""
-    return tuple(_clean(text) for text in _read(folder / HUMAN_GOALS, _TEXTS))
-
-
 def _read(path: Path, kind: TypeAdapter[_Data]) -> _Data:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(
-            f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS}, "
-            f"{ANNOTATIONS} and {HUMAN_GOALS} (`./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
-            f"the first two), or the full {ALL_PRODUCTS}, {ALL_ANNOTATIONS} and {WRITTEN} (`-d all`)"
+            f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS} "
+            f"and {ANNOTATIONS} (`./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
+            f"them), or the full {ALL_PRODUCTS}, {ALL_ANNOTATIONS} and {WRITTEN} (`-d all`)"
         ) from error
     try:
         return kind.validate_json(content)
@@ -137,7 +129,8 @@ def _read(path: Path, kind: TypeAdapter[_Data]) -> _Data:
 
 
 def _product(record: _Record, annotation: _Annotation, path: Path, seed: int) -> Product:
-    bullets = record.small_description
+    bullets, options = record.small_description, _options(record)
+    shown = {_clean(name).lower(): tuple(map(_clean, values)) for name, values in options.items()}
     return Product(
         id=record.id,
         name=_clean(record.name),
@@ -146,8 +139,8 @@ def _product(record: _Record, annotation: _Annotation, path: Path, seed: int) ->
         price=_price(record, path, seed),
         description=_clean(record.full_description or ""),
         bullets=tuple(filter(None, map(_clean, [bullets] if isinstance(bullets, str) else bullets))),
-        options=_options(record),
-        published_values=tuple((_clean(value), value) for value in _values(record) if _clean(value) != value),
+        options=tuple(Option(name=name, values=values) for name, values in shown.items()),
+        published_values=tuple((_clean(v), v) for values in options.values() for v in values if _clean(v) != v),
         attributes=tuple(annotation.attributes),
         instruction=annotation.instruction,
         instruction_attributes=tuple(annotation.instruction_attributes),
@@ -173,22 +166,13 @@ def _price(record: _Record, path: Path, seed: int) -> float:
             )
 
 
-def _options(record: _Record) -> tuple[Option, ...]:
+def _options(record: _Record) -> dict[str, list[str]]:
+    """Its options' values as the published code has them, by name as in the file."""
     if not isinstance(record.customization_options, dict):
-        return ()
-    values = {
-        _clean(name).lower(): tuple(map(_clean, map(_published, entries)))
-        for name, entries in record.customization_options.items()
-        if entries is not None
+        return {}
+    return {
+        name: [_published(entry) for entry in e] for name, e in record.customization_options.items() if e is not None
     }
-    return tuple(Option(name=name, values=choices) for name, choices in values.items())
-
-
-def _values(record: _Record) -> Iterator[str]:
-    """Its option values as the published code has them."""
-    if isinstance(record.customization_options, dict):
-        for entries in record.customization_options.values():
-            yield from map(_published, entries or ())
 
 
 def _published(entry: _Value) -> str:

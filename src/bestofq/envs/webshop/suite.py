@@ -5,7 +5,7 @@ ever seen, bought or asked for in another. The published splits are by goal, in 
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +14,7 @@ from bestofq.core.actions import Action, Click, Submit
 from bestofq.core.errors import InputError
 from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Observation, Split, Task
-from bestofq.envs.local_site.suite import LocalSuite
-from bestofq.envs.local_site.wording import Wording
+from bestofq.envs.local_site.rules import Wording
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
 from bestofq.envs.webshop.pages import BUY, Shop, Visit
 from bestofq.envs.webshop.products import Catalogue, Goal
@@ -23,9 +22,8 @@ from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.settings import SearchFields, Splits, WebShopSettings
 from bestofq.envs.webshop.source import is_full, load_catalogue, load_written
-from bestofq.envs.webshop.splits import agent_q_goals_of, goals_of, products_of, published_goals_of
+from bestofq.envs.webshop.splits import goals_of, products_of
 from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
-from bestofq.envs.webshop.views import View
 
 STEP_LIMIT = 15
 WORDING = Wording(
@@ -40,6 +38,8 @@ WORDING = Wording(
 class WebShop:
     """Goals and shops of one catalogue (`local_site.rules.Rules`). Agents get `tasks`; goals stay here."""
 
+    step_limit = STEP_LIMIT
+    style = files(__package__).joinpath("site.css").read_text("utf-8")
     wording = WORDING
 
     def __init__(
@@ -69,7 +69,7 @@ class WebShop:
 
         InputError where the split has none.
         """
-        goals = list(self._goals_of(split, tuple(self._goals.values())))
+        goals = list(goals_of(split, tuple(self._goals.values()), splits=self.splits, seed=self.seed))
         if not goals:
             raise InputError(f"{self.name} split as {self.splits} has no {split} tasks: set suite.splits to another")
         random.Random(f"tasks-{self.seed}-{split}").shuffle(goals)
@@ -77,15 +77,6 @@ class WebShop:
             Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)
             for goal in goals[:limit]
         ]
-
-    def _goals_of(self, split: Split, goals: Sequence[Goal]) -> tuple[Goal, ...]:
-        match self.splits:
-            case "product":
-                return goals_of(split, goals, seed=self.seed)
-            case "webshop":
-                return published_goals_of(split, goals)
-            case "agent-q":
-                return agent_q_goals_of(split, goals)
 
     def goal(self, task_id: str) -> Goal:
         """What the task's buyer really asks for; rewards and oracles read it, agents never."""
@@ -106,10 +97,6 @@ class WebShop:
             same = (shop for shop in self._shops.values() if shop.catalogue is products)
             self._shops[split] = next(same, None) or Shop(products, SearchIndex(products, self.search_fields))
         return self._shops[split]
-
-    @cached_property
-    def style(self) -> str:
-        return files(__package__).joinpath("site.css").read_text("utf-8")
 
     @cached_property
     def rewards(self) -> RewardFunction:
@@ -170,19 +157,12 @@ def real_suite(
     return WebShop(name, catalogue, goals, seed=seed, splits=splits, search_fields=search_fields, spacy=spacy)
 
 
-def webshop_suite(settings: WebShopSettings) -> LocalSuite[Visit, View | None]:
-    """The suite that the settings name. DataError as `real_suite`."""
+def shop(settings: WebShopSettings) -> WebShop:
+    """The suite's rules that the settings name. DataError as `real_suite`."""
+    seed, fields, spacy = settings.seed, settings.search_fields, settings.spacy
     if settings.data is None:
-        shop = _synthetic(settings.seed, settings.search_fields, settings.spacy)
-    else:
-        shop = real_suite(
-            settings.data,
-            seed=settings.seed,
-            splits=settings.splits,
-            search_fields=settings.search_fields,
-            spacy=settings.spacy,
-        )
-    return LocalSuite(shop, settings, step_limit=STEP_LIMIT)
+        return _synthetic(seed, fields, spacy)
+    return real_suite(settings.data, seed=seed, splits=settings.splits, search_fields=fields, spacy=spacy)
 
 
 @lru_cache(2)

@@ -6,37 +6,14 @@ sizes and the like are options; instructions come in several phrasings. The same
 
 import random
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import Any
 
 from pydantic import Field
 
 from bestofq.core.noun import Noun
 from bestofq.envs.webshop.products import Catalogue, Goal, Option, Product
-
-PHRASINGS = (
-    "i need a {what}, and price lower than {limit} dollars",
-    "i am looking for {what}. my budget is under {limit} dollars",
-    "find me {what} for less than {limit} dollars",
-    "i want to buy {what} that costs below {limit} dollars",
-    "can you get me {what}? it should be cheaper than {limit} dollars",
-    "looking for {what}, price lower than {limit} dollars please",
-    "show me {what} priced under {limit} dollars",
-    "please order {what}, spend less than {limit} dollars",
-)
-OPTION_PHRASES = (
-    "in {value} {name}",
-    "with {name}: {value}",
-    "and the {name} should be {value}",
-    "in the {name} {value}",
-)
-FEATURE_PHRASES = (
-    "{attribute} design for everyday use",
-    "made to be {attribute}",
-    "customers choose it because it is {attribute}",
-    "{attribute}: tested in our own workshop",
-)
-WITH_PHRASES = ("comes with {attribute}", "includes {attribute}", "{attribute} in the box", "now with {attribute}")
 
 
 class SyntheticConfig(Noun):
@@ -48,83 +25,55 @@ class SyntheticConfig(Noun):
     shown_share: float = Field(default=0.8, ge=0, le=1, description="chance that an attribute stands in the title")
 
 
-class _Category(Noun):
-    type: str
-    levels: tuple[str, ...]
-    adjectives: tuple[str, ...]
-    with_: tuple[str, ...] = Field(alias="with")
-    price: tuple[int, int]
-    options: dict[str, tuple[str, ...]]
-
-
-def _read() -> tuple[list[str], list[_Category]]:
-    data = tomllib.loads(files(__package__).joinpath("synthetic.toml").read_text("utf-8"))
-    return data["brands"], [_Category.model_validate(entry) for entry in data["category"]]
+_WORDS = tomllib.loads(files(__package__).joinpath("synthetic.toml").read_text("utf-8"))
 
 
 def make_catalogue(config: SyntheticConfig) -> Catalogue:
     """Products in a shuffled order, so that no category is favoured where search scores tie."""
-    brands, categories = _read()
     rng = random.Random(f"catalogue-{config.seed}")
     products = [
-        _product(f"P{c:02d}{i:04d}", category, brands, config, rng)
-        for c, category in enumerate(categories)
+        _product(f"P{c:02d}{i:04d}", category, config, rng)
+        for c, category in enumerate(_WORDS["category"])
         for i in range(config.products_per_category)
     ]
     rng.shuffle(products)
     return Catalogue(products)
 
 
-def _product(
-    product_id: str, category: _Category, brands: list[str], config: SyntheticConfig, rng: random.Random
-) -> Product:
-    adjectives = rng.sample(category.adjectives, rng.choice((2, 3, 3, 4)))
-    extras = rng.sample(category.with_, rng.choice((0, 1, 1, 2)))
+def _product(product_id: str, category: Mapping[str, Any], config: SyntheticConfig, rng: random.Random) -> Product:
+    adjectives = rng.sample(category["adjectives"], rng.choice((2, 3, 3, 4)))
+    extras = rng.sample(category["with"], rng.choice((0, 1, 1, 2)))
     shown = [a for a in adjectives if rng.random() < config.shown_share]
     shown_extras = [a for a in extras if rng.random() < config.shown_share]
-    brand = rng.choice(brands)
-    title = " ".join([brand, *shown, category.type])
+    brand = rng.choice(_WORDS["brands"])
+    title = " ".join([brand, *shown, category["type"]])
     if shown_extras:
         title += " with " + " and ".join(shown_extras)
     hidden = [a for a in (*adjectives, *extras) if a not in (*shown, *shown_extras)]
     attributes = [*adjectives, *extras]
     bullets = [
-        rng.choice(WITH_PHRASES if a in extras else FEATURE_PHRASES).format(attribute=a)
+        rng.choice(_WORDS["phrases"]["with" if a in extras else "feature"]).format(attribute=a)
         for a in sorted(attributes, key=lambda a: (a in hidden, rng.random()))
     ]
-    low, high = category.price
+    low, high = category["price"]
     price = round(rng.triangular(low, high, low + (high - low) * 0.3)) - rng.choice((0.01, 0.05, 0.5))
-    options = []
-    for name, values in category.options.items():
-        offered = [v for v in values if rng.random() < 0.75]
-        if len(offered) >= 2:
-            options.append(Option(name=name, values=tuple(offered)))
+    offered = {n: tuple(v for v in values if rng.random() < 0.75) for n, values in category["options"].items()}
     wanted = rng.sample(attributes, min(len(attributes), rng.choice((1, 2, 2, 3))))
     return Product(
         id=product_id,
         name=title,
-        query=category.type,
-        category=category.levels,
+        query=category["type"],
+        category=category["levels"],
         price=round(price, 2),
-        description=f"{brand} {category.type}. {rng.choice(bullets).capitalize()}.",
+        description=f"{brand} {category['type']}. {rng.choice(bullets).capitalize()}.",
         bullets=tuple(bullets),
-        reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(_REVIEWS, 2)),
-        options=tuple(options),
+        reviews=tuple(f"{rng.randint(2, 5)} stars: {text}" for text in rng.sample(_WORDS["reviews"], 2)),
+        options=tuple(Option(name=name, values=values) for name, values in offered.items() if len(values) >= 2),
         attributes=tuple(attributes),
-        instruction=" ".join([*(a for a in wanted if a in adjectives), category.type])
+        instruction=" ".join([*(a for a in wanted if a in adjectives), category["type"]])
         + "".join(f" with {a}" for a in wanted if a in extras),
         instruction_attributes=tuple(wanted),
     )
-
-
-_REVIEWS = (
-    "just as described.",
-    "good value for the money.",
-    "arrived late but works well.",
-    "smaller than i thought.",
-    "my family loves it.",
-    "would buy it again.",
-)
 
 
 def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
@@ -132,6 +81,7 @@ def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
 
     The limit is the larger of two of the first four multiples of 10 above the price, as WebShop draws it.
     """
+    phrases = _WORDS["phrases"]
     for product in catalogue:
         rng = random.Random(f"goals-{config.seed}-{product.id}")
         for number in range(config.goals_per_product):
@@ -140,11 +90,11 @@ def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
             limit = max(rng.sample(range(first, first + 40, 10), 2))
             what = product.instruction or product.query
             for name, value in options:
-                what += " " + rng.choice(OPTION_PHRASES).format(name=name, value=value)
+                what += " " + rng.choice(phrases["option"]).format(name=name, value=value)
             yield Goal(
                 id=f"{product.id}-{number}",
                 product_id=product.id,
-                instruction=rng.choice(PHRASINGS).format(what=what, limit=limit),
+                instruction=rng.choice(phrases["goal"]).format(what=what, limit=limit),
                 attributes=product.instruction_attributes,
                 options=options,
                 price_limit=float(limit),

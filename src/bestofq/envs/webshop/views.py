@@ -9,25 +9,25 @@ SECTIONS = ("description", "features", "reviews")
 OPTION = "option."  # prefix of the query parameters that hold chosen options
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Start:
     """The page with the search box."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Results:
     query: str
     page: int = 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     product_id: str
     results: Results
     chosen: tuple[tuple[str, str], ...] = ()  # (option name, value), in the order the page lists the options
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Detail:
     """A sub-page of an item: `section` is description, features or reviews."""
 
@@ -35,7 +35,7 @@ class Detail:
     item: Item
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Bought:
     item: Item
 

@@ -1,30 +1,20 @@
 """Which hosts a task may reach: its own site, and what that site's pages are put together from.
 
 The guard (`browser/guard.py`) holds every connection, not only pages: a site whose pictures and scripts come from
-another name needs that name allowed. `COMPANIONS` are such names as they are publicly known, not checked against the
-live sites; where a page stays bare, give what is missing as an extra host.
+another name needs that name allowed. `COMPANIONS` are such names as they are publicly known (`hosts.toml`), not checked
+against the live sites; where a page stays bare, give what is missing as an extra host.
 """
 
+import re
+import tomllib
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
+from importlib.resources import files
 from urllib.parse import urlsplit
 
-_GOOGLE = ("*.gstatic.com", "*.googleapis.com", "*.googleusercontent.com", "*.ggpht.com")
-COMPANIONS: Mapping[str, Sequence[str]] = {
-    "amazon.com": ("*.media-amazon.com", "*.ssl-images-amazon.com"),
-    "apple.com": ("*.cdn-apple.com", "*.mzstatic.com"),
-    "bbc.com": ("bbc.co.uk", "*.bbc.co.uk", "*.bbci.co.uk"),
-    "booking.com": ("*.bstatic.com",),
-    "coursera.org": ("*.cloudfront.net",),
-    "dictionary.cambridge.org": ("*.cambridge.org",),
-    "espn.com": ("*.espncdn.com", "*.go.com"),
-    "github.com": ("*.githubassets.com", "*.githubusercontent.com"),
-    "google.com": _GOOGLE,
-    "huggingface.co": ("*.hf.co", "*.hf.space"),
-    "wolframalpha.com": ("*.wolfram.com", "*.wolframcdn.com"),
-}
+COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
 SEARCH_ENGINES = frozenset({"Google Search", "Bing Search"})
 """Domains whose tasks lead to any site of the web: they are held to no host."""
+_ADDRESS = re.compile(r"[\d.]+|.*:.*")  # IPv4 or IPv6
 
 
 def allowed_hosts(domain: str, start_url: str, extra: Sequence[str] = ()) -> tuple[str, ...]:
@@ -36,17 +26,9 @@ def allowed_hosts(domain: str, start_url: str, extra: Sequence[str] = ()) -> tup
     if domain in SEARCH_ENGINES:
         return ()
     host = urlsplit(start_url).hostname or ""
-    if _is_address(host):
+    if _ADDRESS.fullmatch(host):
         own: tuple[str, ...] = (f"[{host}]" if ":" in host else host,)
     else:
         host = host.removeprefix("www.")
         own = (host, f"*.{host}", *COMPANIONS.get(host, ()))
     return tuple(dict.fromkeys((*own, *extra)))
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

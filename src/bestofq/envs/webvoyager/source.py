@@ -1,15 +1,13 @@
-"""WebVoyager's files: a task a line, `{"web_name": …, "id": …, "ques": …, "web": …}`, and the reference answers.
+"""WebVoyager's files: a task a line, `{"web_name": …, "id": …, "ques": …, "web": …}`.
 
 The published list has 643 tasks, the patched one that the paper uses 590 (Best-of-Q, 4.1). Neither is part of this
 package.
 """
 
-import json
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
@@ -29,28 +27,6 @@ class Entry(Noun, extra="ignore"):
         return self.id if self.id.startswith(f"{self.web_name}--") else f"{self.web_name}--{self.id}"
 
 
-class Reference(Noun):
-    """What a person found: for those who check verdicts, never for an agent or a judge."""
-
-    answer: str
-    kind: Literal["golden", "possible"] = Field(description="golden: the only right answer; possible: one of several")
-    notice: str = Field(default="", description="on the answers of the whole domain")
-
-
-class _Answer(Noun, extra="ignore"):
-    id: int
-    type: Literal["golden", "possible"]
-    ans: str
-
-
-class _Answers(Noun, extra="ignore"):
-    notice: str = ""
-    answers: tuple[_Answer, ...]
-
-
-_ANSWERS = TypeAdapter(dict[str, _Answers])
-
-
 def load_entries(path: Path) -> list[Entry]:
     """The tasks of a file, in its order; blank lines are passed over. DataError with the line and what is wrong."""
     found: list[Entry] = []
@@ -66,21 +42,6 @@ def load_entries(path: Path) -> list[Entry]:
     if not found:
         raise DataError(f"{path} holds 0 tasks, at least 1 is needed: give WebVoyager's jsonl file")
     return found
-
-
-def load_references(path: Path) -> dict[str, Reference]:
-    """The reference answers by task (`Entry.key`). DataError when the file is not theirs."""
-    try:
-        domains = _ANSWERS.validate_json(_text(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the whole file"
-        raise DataError(f"{path} is no file of reference answers ({place}: {first['msg']})") from error
-    return {
-        f"{name}--{answer.id}": Reference(answer=answer.ans, kind=answer.type, notice=domain.notice.strip())
-        for name, domain in domains.items()
-        for answer in domain.answers
-    }
 
 
 def is_address(text: str) -> bool:
@@ -103,16 +64,11 @@ def _text(path: Path) -> str:
 
 def _entry(line: str, where: str) -> Entry:
     try:
-        data = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where} is not JSON: {error.msg} at character {error.pos}") from error
-    if not isinstance(data, dict):
-        raise DataError(f"{where} is no object with web_name, id, ques and web")
-    try:
-        entry = Entry.model_validate(data)
+        entry = Entry.model_validate_json(line)
     except ValidationError as error:
         first = error.errors()[0]
-        raise DataError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        field = ".".join(map(str, first["loc"])) or "the line"
+        raise DataError(f"{where}: {field}: {first['msg']}") from error
     if not is_address(entry.web):
         raise DataError(f"{where}: web is {entry.web!r}: it must be an address with http:// or https://")
     return entry

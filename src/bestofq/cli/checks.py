@@ -14,7 +14,7 @@ from starlette.routing import Route
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import ENVIRONMENT, find_chromium
 from bestofq.build.agents import SHIPPED_Q
-from bestofq.cli.finding import Finding
+from bestofq.cli.doctor import Finding
 from bestofq.core.errors import BestOfQError, CheckpointError
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.learning.checkpoint import load_networks, read_card
@@ -49,7 +49,7 @@ def _chromium() -> Finding:
         command = (str(executable), "--version")
         said = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=True).stdout.strip()
     except (BestOfQError, OSError, subprocess.SubprocessError) as error:
-        return Finding(what="Chromium", found=str(error), mend=INSTALL_CHROMIUM)
+        return Finding(what="Chromium", found=str(error), fix=INSTALL_CHROMIUM)
     return Finding(what="Chromium", found=f"{said}, {executable}")
 
 
@@ -57,7 +57,7 @@ def _rendering() -> Finding:
     try:
         seen = asyncio.run(_render())
     except (BestOfQError, TimeoutError) as error:
-        return Finding(what="headless page", found=str(error) or f"none in {DEADLINE:g} s", mend=INSTALL_CHROMIUM)
+        return Finding(what="headless page", found=str(error) or f"none in {DEADLINE:g} s", fix=INSTALL_CHROMIUM)
     return Finding(what="headless page", found=f"rendered from loopback: {seen}")
 
 
@@ -86,7 +86,7 @@ def _model(name: str) -> Finding:
     try:
         model = LocalModel.load(folder)
     except BestOfQError as error:
-        return Finding(what=what, found=str(error), mend=f"git checkout -- {folder}")
+        return Finding(what=what, found=str(error), fix=f"git checkout -- {folder}")
     parameters = sum(p.numel() for p in model.model.parameters()) / 1e6
     return Finding(what=what, found=f"{parameters:.1f} M parameters, revision {model.revision}")
 
@@ -99,16 +99,16 @@ def _q(model: str, suite: str) -> Finding:
         if (revision := weights_hash(SHIPPED[model])) != card.embed.revision:
             raise CheckpointError(f"made for revision {card.embed.revision} of the {model} model, this is {revision}")
     except BestOfQError as error:
-        return Finding(what=what, found=str(error), mend=f"git checkout -- {folder}")
+        return Finding(what=what, found=str(error), fix=f"git checkout -- {folder}")
     return Finding(what=what, found=f"of {suite}, {card.step} steps, N = {card.train_n}, dim {card.embed.dim}")
 
 
 def _webshop(folder: Path | None) -> Finding:
     if folder is None:
-        found, mend = "no folder given", "bestofq doctor --data FOLDER"
-        return Finding(what="WebShop's real files", found=found, mend=mend, required=False)
+        found, fix = "no folder given", "bestofq doctor --data FOLDER"
+        return Finding(what="WebShop's real files", found=found, fix=fix, required=False)
     try:
         products = load_catalogue(folder, seed=0)
     except BestOfQError as error:
-        return Finding(what="WebShop's real files", found=str(error), mend="see docs/how-to.md", required=False)
+        return Finding(what="WebShop's real files", found=str(error), fix="see docs/how-to.md", required=False)
     return Finding(what="WebShop's real files", found=f"{len(products)} products in {folder}")
