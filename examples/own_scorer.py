@@ -1,6 +1,9 @@
 """A scorer of your own over the same candidates: options that the goal names are chosen before buying. 100 tasks.
 
-Run it with `.venv/bin/python examples/own_scorer.py`; it takes a few seconds.
+Run it with `.venv/bin/python examples/own_scorer.py`; it takes a few seconds. The commands take it by name, with any
+model that proposes:
+
+    .venv/bin/bestofq eval --agents prompting,own --set scorer=examples.own_scorer:make_scorer --store runs/own
 """
 
 import asyncio
@@ -17,6 +20,11 @@ class NamedOption:
     async def score(self, state: bq.State, candidates: Sequence[bq.Candidate]) -> bq.Scores:
         goal = state.task.goal
         return bq.Scores(values=tuple(float(c.label.removeprefix("click radio ") in goal) for c in candidates))
+
+
+def make_scorer(models: object) -> NamedOption:
+    """What the setting `scorer` names; `models` are the run's (`bestofq.build.models.Models`)."""
+    return NamedOption()
 
 
 def propose(state: bq.State, n: int) -> list[str]:
@@ -39,4 +47,5 @@ async def main() -> None:
             print(f"{agent.name:15} success {sum(episode.success for episode in done) / len(done):.0%}")
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

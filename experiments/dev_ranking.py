@@ -9,15 +9,14 @@ import numpy as np
 
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.build.models import Models
-from bestofq.core.decision import Episode
+from bestofq.core.decision import Episode, state_at
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation import AblationRunner, facts_of, key_of
-from bestofq.recipes.best_of_q import embedded
 from bestofq.recipes.collect import Play
-from bestofq.rollouts.episode import state_at
+from bestofq.recipes.q_training import embedded
 from experiments.ranking import OracleStep, oracle_steps
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bestofq.build.models import Models
 from bestofq.core.actions import identity
-from bestofq.core.decision import Decision, Episode
+from bestofq.core.decision import Decision, Episode, state_at
 from bestofq.core.errors import DataError, InputError
 from bestofq.envs.local_site.suite import LocalSuite
 from bestofq.envs.miniwob.suite import MiniWobSuite
@@ -27,7 +27,6 @@ from bestofq.reports.recall import rated_counts, recall, recall_table
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Column, Row, Table
-from bestofq.rollouts.episode import state_at
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise

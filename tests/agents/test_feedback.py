@@ -27,7 +27,8 @@ class Asked:
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         marks = [c.action.mark for c in candidates if isinstance(c.action, Click) and c.action.mark]
         self.asked.append(marks)
-        return self.rule(marks), Usage(role="critic", calls=1, tokens_in=10)
+        index = self.rule(marks)
+        return index, Usage(role="critic", calls=1, tokens_in=10, unusable=1 if index is None else None)
 
 
 async def test_the_best_of_the_remaining_is_asked_for_until_all_are_ranked() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pooling_server import served
 from tiny_vision import save_tiny_vision
 
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import HttpEmbedder, check
@@ -24,9 +24,13 @@ def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> It
         case "local":
             yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"))
         case "last token":
-            yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"), pooling="last")
+            yield LocalEmbedder(
+                LocalModel.load(weights, device="cpu", precision="float32"), EmbedConfig(pooling="last")
+            )
         case _:
-            local = VisionEmbedder.load(save_tiny_vision(tmp_path), device="cpu", precision="float32", pixels=112 * 112)
+            local = VisionEmbedder.load(
+                save_tiny_vision(tmp_path), device="cpu", precision="float32", config=EmbedConfig(pixels=112 * 112)
+            )
             if request.param == "vision":
                 yield local
                 return

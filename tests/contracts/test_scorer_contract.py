@@ -12,6 +12,9 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.build.agents import make_agent
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.language import Request
 from bestofq.core.protocols import Prepares, Scorer
@@ -44,7 +47,9 @@ def second(request: Request) -> Sequence[str]:
     return [" 2"]
 
 
-@pytest.fixture(params=["constant", "q", "prior", "picker", "picker that fails", "chat picker", "feedback", "scripted"])
+@pytest.fixture(
+    params=["constant", "q", "prior", "picker", "picker that fails", "chat picker", "feedback", "scripted", "own"]
+)
 async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
     q = QScorer(Sum(), Lengths(), EmbeddingTexts(), checkpoint="q1")
     match request.param:
@@ -65,6 +70,9 @@ async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
             yield FeedbackScorer(PickerScorer(ScriptedModel(second)))
         case "scripted":
             yield ScriptedScorer(lambda state, candidates: range(len(candidates)))
+        case "own":
+            settings = BestOfQSettings(scorer="examples.own_scorer:make_scorer")
+            yield make_agent("own", Models(settings)).scorer
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -15,7 +15,7 @@ import httpx
 import openai
 import pytest
 
-from bestofq.agents.structured_output import json_of, tolerant_json
+from bestofq.agents.json_replies import json_of, tolerant_json
 from bestofq.core.errors import BestOfQError, ConfigError, ContextError, ModelError, ReplyError
 from bestofq.core.language import Request, user
 from bestofq.models.api_errors import api_error_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from bestofq.core.embedding import EmbedItem, Pooling
+from bestofq.core.embedding import EmbedConfig, EmbedItem, Pooling
 from bestofq.core.language import Request, user
 from bestofq.models.cached_embedder import Vector
 from bestofq.models.embed import LocalEmbedder
@@ -77,14 +77,16 @@ def test_a_tokenizer_with_neither_start_token_nor_chat_template(model: LocalMode
 
 
 def test_the_last_token_alone_can_be_pooled(model: LocalModel) -> None:
-    embedder = LocalEmbedder(model, pooling="last")
+    embedder = LocalEmbedder(model, EmbedConfig(pooling="last"))
     item = EmbedItem(text=" want [1]", context=LONG.text)
     for text, vector in zip((SHORT.text, LONG.text), embedder.embed_all([SHORT, LONG]), strict=True):
         hidden = model.model(torch.tensor([model.encode(text)]), output_hidden_states=True).hidden_states[-1][0]
         np.testing.assert_allclose(vector, hidden[-1].detach().numpy(), atol=1e-4)
     ids = model.encode(item.context) + model.encode_plain(item.text)
     hidden = model.model(torch.tensor([ids]), output_hidden_states=True).hidden_states[-1][0]
-    after = LocalEmbedder(model, pooling="last", context="state").embed_all([item, EmbedItem(text=" a", context="b")])
+    after = LocalEmbedder(model, EmbedConfig(pooling="last", context="state")).embed_all(
+        [item, EmbedItem(text=" a", context="b")]
+    )
     np.testing.assert_allclose(after[0], hidden[-1].detach().numpy(), atol=1e-4)
 
 
@@ -99,7 +101,7 @@ def test_the_model_s_own_answer_can_be_pooled_whether_it_ended_or_was_cut_off(
     begun = said[0][0]  # some answers are to end at once, some after three tokens, some not before the limit
     later = next(ids[3] for ids in said if ids[0] != begun)
     monkeypatch.setattr(model, "_ends", torch.tensor([begun, later]))
-    vectors = LocalEmbedder(model, pooling=pooling).embed_all([SHORT, *items, LONG])
+    vectors = LocalEmbedder(model, EmbedConfig(pooling=pooling)).embed_all([SHORT, *items, LONG])
     lengths = set()
     for item, vector in zip(items, vectors[1:-1], strict=True):
         reply = model.generate_batch([Request(messages=user(item.text), max_tokens=12, one_line=True)])[0].replies[0]
@@ -111,7 +113,9 @@ def test_the_model_s_own_answer_can_be_pooled_whether_it_ended_or_was_cut_off(
         wanted = own[-1] if pooling == "last" else own.mean(0)
         np.testing.assert_allclose(vector, wanted.detach().numpy(), atol=1e-4)
     assert lengths >= {0, 3, 12}
-    np.testing.assert_allclose(vectors[-1], LocalEmbedder(model, pooling=pooling).embed_all([LONG])[0], atol=1e-5)
+    np.testing.assert_allclose(
+        vectors[-1], LocalEmbedder(model, EmbedConfig(pooling=pooling)).embed_all([LONG])[0], atol=1e-5
+    )
     assert len({items[0].key, EmbedItem(text=items[0].text).key}) == 2
 
 
@@ -121,7 +125,7 @@ def test_padding_does_not_change_a_vector(model: LocalModel) -> None:
 
 
 def test_an_action_in_context_is_pooled_over_its_own_tokens(model: LocalModel) -> None:
-    embedder = LocalEmbedder(model, context="state")
+    embedder = LocalEmbedder(model, EmbedConfig(context="state"))
     texts = (" want\nclick [1]", " back [2]", " next")
     items = [EmbedItem(text=t, context=c) for c in (LONG.text, SHORT.text) for t in texts]
     vectors = embedder.embed_all(items)
@@ -163,9 +167,9 @@ async def test_episodes_in_flight_share_a_batch(model: LocalModel) -> None:
 def test_the_spec_names_what_a_vector_depends_on(model: LocalModel) -> None:
     specs = {
         LocalEmbedder(model).spec.hash,
-        LocalEmbedder(model, layer=1).spec.hash,
-        LocalEmbedder(model, context="state").spec.hash,
-        LocalEmbedder(model, pooling="last").spec.hash,
-        LocalEmbedder(model, prompt="x").spec.hash,
+        LocalEmbedder(model, EmbedConfig(layer=1)).spec.hash,
+        LocalEmbedder(model, EmbedConfig(context="state")).spec.hash,
+        LocalEmbedder(model, EmbedConfig(pooling="last")).spec.hash,
+        LocalEmbedder(model, EmbedConfig(prompt="x")).spec.hash,
     }
     assert len(specs) == 5

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.commands import app
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_vision import VisionEmbedder
@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def local(folder: Path) -> VisionEmbedder:
-    return VisionEmbedder.load(folder, device="cpu", precision="float32", pixels=PIXELS)
+    return VisionEmbedder.load(folder, device="cpu", precision="float32", config=EmbedConfig(pixels=PIXELS))
 
 
 async def test_an_endpoint_that_agrees_may_be_used(local: VisionEmbedder) -> None:
@@ -47,7 +47,9 @@ async def test_an_endpoint_that_agrees_may_be_used(local: VisionEmbedder) -> Non
 
 
 def test_an_endpoint_that_pools_otherwise_is_refused(folder: Path, local: VisionEmbedder) -> None:
-    last = VisionEmbedder.load(folder, device="cpu", precision="float32", pixels=PIXELS, pooling="last")
+    last = VisionEmbedder.load(
+        folder, device="cpu", precision="float32", config=EmbedConfig(pixels=PIXELS, pooling="last")
+    )
     refused = pytest.raises(CheckpointError, match=r"least cosine of 3 inputs is .*below 0\.999")
     with served(lambda item: last.embed_all([item])[0]) as endpoint, refused:
         check(endpoint, local, ITEMS)
@@ -63,7 +65,7 @@ def test_an_endpoint_that_scales_its_vectors_is_refused_although_their_cosine_is
 
 
 def test_an_endpoint_that_sees_other_pixels_is_refused(folder: Path, local: VisionEmbedder) -> None:
-    coarse = VisionEmbedder.load(folder, device="cpu", precision="float32", pixels=56 * 56)
+    coarse = VisionEmbedder.load(folder, device="cpu", precision="float32", config=EmbedConfig(pixels=56 * 56))
     with served(lambda item: coarse.embed_all([item])[0]) as endpoint, pytest.raises(CheckpointError):
         check(endpoint, local, ITEMS)
 
@@ -98,7 +100,7 @@ def test_an_endpoint_s_troubles_are_told_apart(local: VisionEmbedder) -> None:
 
 
 def test_the_command_keeps_the_agreement(folder: Path, tmp_path: Path) -> None:
-    served_model = VisionEmbedder.load(folder, device="cpu", prompt=prompt_hash(), pixels=PIXELS)
+    served_model = VisionEmbedder.load(folder, device="cpu", config=EmbedConfig(prompt=prompt_hash(), pixels=PIXELS))
     out = tmp_path / "agreement.json"
     with served(lambda item: served_model.embed_all([item])[0]) as endpoint:
         where = ["--base-url", endpoint.config.base_url, "--model", "tiny", "--local", str(folder)]

@@ -12,7 +12,7 @@ from PIL import Image
 from tiny_vision import picture, save_tiny_vision
 from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
 
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_load import load_embedder
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def embedder(folder: Path) -> VisionEmbedder:
-    loaded = load_embedder(folder, device="cpu", precision="float32", pixels=PIXELS)
+    loaded = load_embedder(folder, EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
     assert isinstance(loaded, VisionEmbedder)
     return loaded
 
@@ -95,7 +95,7 @@ def test_a_page_cannot_write_control_tokens(embedder: VisionEmbedder) -> None:
 
 
 def test_bfloat16_gives_nearly_the_same_vectors_as_float32(folder: Path, embedder: VisionEmbedder) -> None:
-    half = load_embedder(folder, device="cpu", precision="bfloat16", pixels=PIXELS)
+    half = load_embedder(folder, EmbedConfig(pixels=PIXELS), device="cpu", precision="bfloat16")
     for a, b in zip(half.embed_all([PAGE, TWO, WORD]), embedder.embed_all([PAGE, TWO, WORD]), strict=True):
         assert a.dtype == np.float32
         assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) > 0.999
@@ -103,7 +103,7 @@ def test_bfloat16_gives_nearly_the_same_vectors_as_float32(folder: Path, embedde
 
 
 def test_texts_alone_need_no_pixels(folder: Path, embedder: VisionEmbedder) -> None:
-    blind = load_embedder(folder, device="cpu", precision="float32", pixels=0)
+    blind = load_embedder(folder, EmbedConfig(pixels=0), device="cpu", precision="float32")
     assert (blind.spec.pixels, blind.spec.pixels_least) == (0, 0)
     np.testing.assert_allclose(blind.embed_all([WORD]), embedder.embed_all([WORD]), atol=1e-6)
     with pytest.raises(ConfigError, match="texts only"):
@@ -112,13 +112,13 @@ def test_texts_alone_need_no_pixels(folder: Path, embedder: VisionEmbedder) -> N
 
 def test_the_spec_names_the_pixels(folder: Path, embedder: VisionEmbedder) -> None:
     assert (embedder.spec.pixels, embedder.spec.pixels_least, embedder.spec.dim) == (PIXELS, 56 * 56, 32)
-    finer = load_embedder(folder, device="cpu", precision="float32", pixels=4 * PIXELS)
+    finer = load_embedder(folder, EmbedConfig(pixels=4 * PIXELS), device="cpu", precision="float32")
     assert finer.spec.hash != embedder.spec.hash
     assert np.abs(finer.embed_all([TWO]) - embedder.embed_all([TWO])).max() > 1e-3
 
 
 def test_what_it_cannot_embed_is_refused(folder: Path, checkpoint: Path, tmp_path: Path) -> None:
-    embedder = load_embedder(folder, device="cpu", precision="float32", pixels=PIXELS)
+    embedder = load_embedder(folder, EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
     with pytest.raises(ConfigError, match="embeds texts alone"):
         embedder.embed_all([EmbedItem(text="a", context="b")])
     with pytest.raises(DataError, match="without its bytes"):
@@ -126,7 +126,7 @@ def test_what_it_cannot_embed_is_refused(folder: Path, checkpoint: Path, tmp_pat
     with pytest.raises(DataError, match="no picture"):
         embedder.embed_all([EmbedItem(text="a", screenshots=(PAGE.screenshots[0].model_copy(update={"data": b"x"}),))])
     with pytest.raises(ConfigError, match="context review"):
-        load_embedder(folder, context="review")
+        load_embedder(folder, EmbedConfig(context="review"))
     with pytest.raises(SetupError, match="no model at"):
         load_embedder(tmp_path)
     texts = load_embedder(checkpoint, device="cpu", precision="float32")

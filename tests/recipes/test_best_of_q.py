@@ -10,8 +10,9 @@ import torch
 from rich.console import Console
 
 from bestofq.build.agents import check_pictures, make_agent
-from bestofq.build.context import OpenSuite, RunContext, open_suite
+from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
+from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError
@@ -25,8 +26,9 @@ from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.benchmark import compare
-from bestofq.recipes.best_of_q import best_of_q, embedded, train
+from bestofq.recipes.best_of_q import best_of_q, train
 from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.q_training import embedded
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve
 from bestofq.reports.rows import Selection

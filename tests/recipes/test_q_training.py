@@ -14,9 +14,9 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.decision import Verdict
-from bestofq.core.errors import DataError
+from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.transitions import Transitions
-from bestofq.learning.checkpoint import CARD, read_card
+from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.iql import IQLConfig
 from bestofq.recipes.best_of_q import best_of_q, train
 from bestofq.recipes.collect import Play, collect
@@ -164,6 +164,39 @@ async def test_an_unfinished_training_of_other_settings_is_refused_too(folder: P
         trained(folder, ["iql.steps=7"])
     trained(folder, ["iql.steps=7"], again=True)
     assert not (folder / "q" / TRAINING).exists()
+
+
+LEARNER = """
+from bestofq.learning.iql import IQL
+
+def learn(data, config):
+    learned = IQL(data.dim, config)
+    for parameter in learned.q.parameters():
+        parameter.data.zero_()
+    learned.q.out.bias.data += float(data.reward.max())
+    return learned
+
+def no_learner(data, config):
+    return data
+"""
+
+
+async def test_a_learner_of_one_s_own_learns_by_its_name(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "learning_of_mine.py").write_text(LEARNER)
+    monkeypatch.chdir(tmp_path)
+    own = "iql.learner=learning_of_mine:learn"
+    with pytest.raises(DataError, match=r"iql\.learner=iql"):
+        trained(folder, [own])
+    trained(folder, [own], again=True)
+    assert read_card(folder / "q").config.learner == "learning_of_mine:learn"
+    values = load_value(folder / "q", embed=read_card(folder / "q").embed)
+    zeros = np.zeros((1, 1, read_card(folder / "q").embed.dim), np.float32)
+    assert values.q(zeros[0], zeros, zeros[0]).tolist() == [[1.0]]
+    assert "used as it is" in trained(folder, [own])
+    with pytest.raises(ConfigError, match="no_learner"):
+        trained(folder, ["iql.learner=learning_of_mine:no_learner"], again=True)
 
 
 def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:

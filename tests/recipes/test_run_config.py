@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.build.context import OpenSuite, RunContext, step_limit_of
+from bestofq.build.context import RunContext, step_limit_of
 from bestofq.build.models import Models
+from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.embedding import EmbedSpec

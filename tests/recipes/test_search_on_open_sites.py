@@ -11,8 +11,9 @@ import pytest_asyncio
 from rich.console import Console
 
 from bestofq.browser.browser import Browser
-from bestofq.build.context import OpenSuite, RunContext
+from bestofq.build.context import RunContext
 from bestofq.build.models import Models
+from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import AgentQSettings, BestOfQSettings
 from bestofq.core.language import Request
 from bestofq.core.observation import Split, Task

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bestofq.agents.dialects.commands import propose_prompt
-from bestofq.agents.prompting import candidate_text, review_prompt, state_text, task_text
+from bestofq.agents.prompting import review_prompt, state_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import DataError
@@ -38,7 +38,7 @@ class EmbeddingTexts:
     def action(self, state: State, candidate: Candidate) -> EmbedItem:
         match self.context:
             case "alone":
-                return EmbedItem(text=candidate_text(candidate))
+                return EmbedItem(text=candidate.label)  # what its mark names, not the mark
             case "state":
                 # A label stays as it is when a localizer turns words into a point: training reads what acting read.
                 reply = candidate.reply or f" {candidate.thought}\n{candidate.label}"
@@ -47,4 +47,4 @@ class EmbeddingTexts:
                 return EmbedItem(text=review_prompt(state, candidate), answer=REVIEW_TOKENS)
 
     def task(self, task: Task) -> EmbedItem:
-        return EmbedItem(text=task_text(task))
+        return EmbedItem(text=task.goal)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from bestofq.agents.structured_output import Prompt, Prompts
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError
-from bestofq.core.language import Message, Request
+from bestofq.core.language import Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import VisionModel
 
@@ -17,12 +17,12 @@ async def state_prompts(
     request: Request,
     *,
     system: Callable[[Picture | None], str],
-    user: Callable[[int, int], str],
+    text: Callable[[int, int], str],
     screenshots: int,
     history: int,
     pointing: bool = False,
 ) -> Prompts:
-    """The `request` with messages about the state. `user`: of so many past actions and pictures shown.
+    """The `request` with messages about the state. `text`: of so many past actions and pictures shown.
 
     Includes the last `screenshots` images, the current page last. Pictures are halved down to `core.picture.FLOOR`
     pixels, then those of earlier steps go, the oldest first, then the older half of the history, again and again, then
@@ -46,10 +46,7 @@ async def state_prompts(
         shots = (*earlier, *((shot,) if shot and picture else ()))
         asked = replace(
             request,
-            messages=(
-                Message(role="system", text=system(picture)),
-                Message(role="user", text=user(history, len(shots)), screenshots=shots),
-            ),
+            messages=user(text(history, len(shots)), shots, system=system(picture)),
             seed=state.step_seed,
             pixels=picture.limits.most if picture else None,
         )

@@ -3,8 +3,6 @@
 Each user gives its prompts, from the longest to the shortest, and a reader that raises ReplyError.
 """
 
-import json
-import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -103,33 +101,3 @@ def _repair(reply: Reply, problem: str, how: str) -> tuple[Message, Message]:
         Message(role="assistant", text=reply.text or "(nothing)"),
         Message(role="user", text=f"That cannot be used: {problem}. Reply again, {how}."),
     )
-
-
-def json_of(reply: Reply) -> Any:
-    """The JSON in a reply. ReplyError, which says what is wrong in words the model can use."""
-    if reply.finish in ("refused", "empty"):
-        raise ReplyError("the reply was refused" if reply.finish == "refused" else "the reply was empty")
-    try:
-        return tolerant_json(reply.text)
-    except ReplyError as error:
-        if not reply.finished:
-            raise ReplyError(f"the reply was cut off after {reply.tokens} tokens: be briefer") from error
-        raise
-
-
-def tolerant_json(text: str) -> Any:
-    """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none."""
-    decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
-    problem = "the reply holds no JSON object"
-    for start in (brace.start() for brace in re.finditer(r"\{", text)):
-        try:
-            found = decoder.raw_decode(text, start)[0]
-            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, not written
-            return found
-        except json.JSONDecodeError as error:
-            problem = f"the reply is not valid JSON: {error.msg} at character {error.pos}"
-            if error.pos >= len(text.rstrip()) - 1:
-                break  # it stops short: what stands within it is not the reply
-        except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
-            raise ReplyError(f"the reply's JSON cannot be used: {error}") from error
-    raise ReplyError(problem)

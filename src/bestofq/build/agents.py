@@ -25,6 +25,7 @@ from bestofq.build.models import Models, in_pocket_prompts, is_shipped
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
+from bestofq.core.loading import call_object
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
@@ -68,6 +69,8 @@ def make_agent(kind: AgentKind, models: Models, values: ValueModel | None = None
             scorer = _verifier(models)
         case "best-of-q" | "prior":
             scorer = _learned(kind, models, values, n)
+        case "own":
+            scorer = _own(models)
         case "mcts":
             raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
     return Agent(
@@ -153,6 +156,21 @@ def _verifier(models: Models) -> VerifierScorer:
             "use picker with another model behind --base-url"
         )
     return VerifierScorer(models.prompted)
+
+
+def _own(models: Models) -> Scorer:
+    """The user's scorer. ConfigError where none is named, or what is named makes none."""
+    name = models.settings.scorer
+    if name is None:
+        raise ConfigError(
+            "the agent own ranks by a scorer of yours: name it by --set scorer=my_package.my_module:make_scorer"
+        )
+    scorer = call_object(name, models)
+    if not isinstance(scorer, Scorer):
+        raise ConfigError(
+            f"{name} gave {scorer!r}, which is no scorer: it must have score (bestofq.core.protocols.Scorer)"
+        )
+    return scorer
 
 
 def _learned(kind: AgentKind, models: Models, values: ValueModel | None, n: int) -> Scorer:

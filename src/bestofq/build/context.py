@@ -1,7 +1,7 @@
 """What a run needs, made once: its settings' models, its suite while that is open, its store."""
 
 import fnmatch
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,34 +10,13 @@ from rich.console import Console
 
 from bestofq.build.agents import check_pictures
 from bestofq.build.models import Models
+from bestofq.build.open_suite import OpenSuite, seems_irreversible
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.actions import Action
 from bestofq.core.errors import InputError
-from bestofq.core.irreversible import irreversible
-from bestofq.core.observation import Observation, Split, Task
-from bestofq.core.protocols import EnvFactory, Judge, KnowsIrreversible, Suite
+from bestofq.core.observation import Split, Task
+from bestofq.core.protocols import KnowsIrreversible, Suite
 from bestofq.envs.suites import make_suite
 from bestofq.store.store import Store
-
-Tasks = Callable[[Split, int | None], Awaitable[Sequence[Task]]]
-"""(split, how many at most) → the first of its tasks, in an order that makes them a fair sample."""
-
-
-def _seems_irreversible(observation: Observation, action: Action) -> bool:
-    """Guessed from what the page says, where the suite does not know."""
-    return irreversible(action, observation) is not None
-
-
-@dataclass(frozen=True)
-class OpenSuite:
-    """Where episodes are played."""
-
-    make_env: EnvFactory
-    tasks: Tasks
-    step_limit: int  # steps an episode may take
-    judge: Judge | None = None  # where the environment has no reward of its own
-    sandboxed: bool = True  # irreversible actions harm nobody: the site is ours
-    irreversible: Callable[[Observation, Action], bool] = _seems_irreversible  # what search must not carry out
 
 
 @dataclass(frozen=True)
@@ -84,7 +63,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
                 step_limit_of(models.settings, suite),
                 suite.judge or (models.judge if suite.needs_judge else None),
                 suite.sandboxed,
-                suite.irreversible if isinstance(suite, KnowsIrreversible) else _seems_irreversible,
+                suite.irreversible if isinstance(suite, KnowsIrreversible) else seems_irreversible,
             )
     finally:
         await models.close()

@@ -10,7 +10,7 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.embedding import EmbedSpec
+from bestofq.core.embedding import EmbedConfig, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.core.protocols import Judge, LanguageModel
@@ -128,25 +128,18 @@ class Models:
         if chosen.embed_agreement is not None:
             agreement = Agreement.read(chosen.embed_agreement)
             return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
-        if chosen.embedder is not None:
-            return load_embedder(
-                SHIPPED.get(chosen.embedder, chosen.embedder),
-                device=chosen.device,
-                precision=chosen.precision,
-                prompt=prompt_hash(),
-                layer=chosen.embed_layer,
-                pooling=chosen.embed_pooling,
-                context=chosen.embed_context,
-                pixels=chosen.embed_pixels,
-                pixels_least=chosen.embed_pixels_least,
-            )
-        return LocalEmbedder(
-            self.local,
+        how = EmbedConfig(
             prompt=prompt_hash(),
             layer=chosen.embed_layer,
             pooling=chosen.embed_pooling,
             context=chosen.embed_context,
+            pixels=chosen.embed_pixels,
+            pixels_least=chosen.embed_pixels_least,
         )
+        if chosen.embedder is None:
+            return LocalEmbedder(self.local, how)
+        path = SHIPPED.get(chosen.embedder, chosen.embedder)
+        return load_embedder(path, how, device=chosen.device, precision=chosen.precision)
 
     @property
     def texts(self) -> EmbeddingTexts:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bestofq.agents.dialects.json import By
-from bestofq.agents.judges.chat import SCREENSHOTS
-from bestofq.core.embedding import Context, Pooling
+from bestofq.agents.prompting import SCREENSHOTS
+from bestofq.core.embedding import PIXELS, PIXELS_LEAST, Context, Pooling
 from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 from bestofq.envs.suites import AnySuiteSettings
@@ -15,11 +15,10 @@ from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.tuning import DPOConfig, RFTConfig
 from bestofq.models.chat import ChatConfig
-from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 from bestofq.search.config import SearchConfig
 
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
-AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "best-of-q", "prior", "beam", "mcts"]
+AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "best-of-q", "prior", "own", "beam", "mcts"]
 
 
 class ModelSettings(Noun):
@@ -118,6 +117,10 @@ class BestOfQSettings(Noun):
     runs_per_cycle: Annotated[int, FREE] = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
     beta: Annotated[float, FREE] = Field(default=0.1, gt=0, description="of the prior agent; chosen on dev tasks")
     seed: int = 0
+    scorer: Annotated[str | None, FREE] = Field(
+        default=None,
+        description="of the agent own: `my_package.my_module:make_scorer`, called with the run's `build.models.Models`",
+    )
     agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
 
     @model_validator(mode="after")

@@ -9,11 +9,10 @@ from PIL import Image, ImageDraw
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.config import config_of
 from bestofq.cli.options import console
-from bestofq.core.embedding import EmbedItem
+from bestofq.core.embedding import PIXELS, PIXELS_LEAST, EmbedConfig, EmbedItem
 from bestofq.core.observation import Screenshot
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_load import load_embedder
-from bestofq.models.embed_vision import PIXELS, PIXELS_LEAST
 
 
 def compare_embeddings(
@@ -30,10 +29,12 @@ def compare_embeddings(
     config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
     mine = load_embedder(
         local or model,
+        EmbedConfig(
+            prompt=prompt_hash(),
+            pixels=PIXELS if pixels is None else pixels,
+            pixels_least=PIXELS_LEAST if pixels_least is None else pixels_least,
+        ),
         device=device,
-        prompt=prompt_hash(),
-        pixels=PIXELS if pixels is None else pixels,
-        pixels_least=PIXELS_LEAST if pixels_least is None else pixels_least,
     )
     endpoint = PoolingEndpoint(config)
     try:

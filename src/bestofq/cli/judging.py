@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bestofq.agents.judges.chat import SCREENSHOTS, ChatJudge
+from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.prompting import SCREENSHOTS
 from bestofq.cli.options import console
 from bestofq.cli.settings import budget_of, existing
 from bestofq.cli.spending import spending

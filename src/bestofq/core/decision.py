@@ -1,6 +1,6 @@
 """What the agent weighs (`Candidate`, `Decision`) and what comes of it (`Step`, `Verdict`, `Episode`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -140,6 +140,19 @@ class Step(Noun):
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
+
+
+def state_at(task: Task, before: Sequence[Step], observation: Observation, *, seed: int = 0) -> State:
+    """What an agent sees after the steps `before`: in an episode, and again when one is read back. `seed` is needed
+    only where something will be drawn."""
+    pictures = (step.observation.screenshot for step in before)
+    return State(
+        task=task,
+        decisions=tuple(step.decision for step in before),
+        observation=observation,
+        screenshots=tuple(picture for picture in pictures if picture is not None),
+        seed=seed,
+    )
 
 
 class Verdict(Noun):

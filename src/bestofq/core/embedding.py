@@ -13,6 +13,24 @@ Tokens = Literal["own", "all"]
 Context = Literal["alone", "state", "review"]
 
 
+PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no number, this is transformers' own
+PIXELS_LEAST = 56 * 56
+
+
+class EmbedConfig(Noun):
+    """How a model is to embed: what of its `EmbedSpec` can be chosen."""
+
+    prompt: str = ""
+    layer: int = -1
+    pooling: Pooling = "mean"
+    context: Context = "alone"
+    pixels: int = PIXELS
+    pixels_least: int = PIXELS_LEAST
+
+
+DEFAULTS = EmbedConfig()
+
+
 class EmbedSpec(Noun):
     """All that a vector depends on besides its content."""
 

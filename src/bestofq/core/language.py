@@ -20,9 +20,10 @@ class Message:
     screenshots: tuple[Screenshot, ...] = ()
 
 
-def user(text: str, screenshots: tuple[Screenshot, ...] = ()) -> tuple[Message]:
-    """The messages of a request that is one prompt."""
-    return (Message(role="user", text=text, screenshots=screenshots),)
+def user(text: str, screenshots: tuple[Screenshot, ...] = (), *, system: str | None = None) -> tuple[Message, ...]:
+    """The messages of a request that is one prompt, after a system prompt where there is one."""
+    asked = Message(role="user", text=text, screenshots=screenshots)
+    return (asked,) if system is None else (Message(role="system", text=system), asked)
 
 
 @dataclass(frozen=True, kw_only=True)

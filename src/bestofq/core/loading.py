@@ -1,8 +1,10 @@
 """What a user names in settings and on the command line as `my_package.my_module:my_object`."""
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
+from typing import Any
 
 from bestofq.core.errors import ConfigError
 
@@ -23,3 +25,15 @@ def load_object(name: str) -> object:
     except Exception as error:  # whatever a module of the user's does when it is imported
         said = f"{type(error).__name__}: {error}"
         raise ConfigError(f"{name!r} cannot be loaded from {here}: importing {module} raised {said}") from error
+
+
+def call_object(name: str, *arguments: object) -> Any:
+    """What the object of that name gives for the arguments. ConfigError as `load_object`, and where it is no function
+    and no class that takes them."""
+    make = load_object(name)
+    try:
+        inspect.signature(make).bind(*arguments)  # type: ignore[arg-type]
+    except TypeError as error:
+        kinds = ", ".join(type(argument).__name__ for argument in arguments)
+        raise ConfigError(f"{name} is no function or class that takes ({kinds}): {error}") from error
+    return make(*arguments)  # type: ignore[operator]

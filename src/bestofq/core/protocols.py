@@ -76,6 +76,7 @@ class Samples(Protocol):
     async def sample(self, state: State) -> Proposal: ...
 
 
+@runtime_checkable
 class Scorer(Protocol):
     """Values candidates: one score each, higher is better."""
 
@@ -88,6 +89,14 @@ class Prepares(Protocol):
     it then used is not counted again by `score`."""
 
     async def prepare(self, state: State) -> tuple[Usage, ...]: ...
+
+
+class Picker(Protocol):
+    """Names the best of two or more candidates."""
+
+    async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
+        """Its index, None where what it named is none of them (`Usage.unusable` counts that), and what it used."""
+        ...
 
 
 class Selector(Protocol):

@@ -34,6 +34,9 @@ class IQLConfig(Noun):
     batch_size: PositiveInt = Field(default=128, description="transitions, over all processes (B.1)")
     steps: PositiveInt = Field(default=50_000, description="gradient steps; B.1 says 50,000 epochs and no data size")
     network: NetworkConfig = NetworkConfig()
+    learner: str = Field(
+        default="iql", description="iql, or one of your own: `my_package.my_module:learn`, see `training.train_own`"
+    )
     seed: int = Field(default=0, ge=0)
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Literal["auto", "fp32", "bf16"] = Field(

@@ -125,28 +125,24 @@ def _attend(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    *,
-    layout: _Layout | None = None,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
-    **_: Any,
+    **others: Any,
 ) -> tuple[Tensor, None]:
     """Attention of a row of nodes; query, key, value [1, heads, T, D], returns [1, T, heads, D]."""
-    if layout is None or softcap is not None or s_aux is not None:
+    layout: _Layout | None = others.get("layout")
+    if layout is None or others.get("softcap") is not None or others.get("s_aux") is not None:
         raise ValueError("attention with shared prompts needs a layout, and knows no soft caps and no sinks")
+    window: int | None = others.get("sliding_window")
+    dropout, scaling = others.get("dropout", 0.0), others.get("scaling")
     attend = transformers.integrations.sdpa_attention.sdpa_attention_forward
     parts = []
     for index, span in enumerate(layout.spans):
         prompt, replies, both = (
             slice(a, b) for a, b in ((span.start, span.middle), (span.middle, span.end), (span.start, span.end))
         )
-        long = sliding_window is not None and span.middle - span.start > sliding_window
+        long = window is not None and span.middle - span.start > window
         for of, to, mask in (
-            (prompt, prompt, layout.mask(index, sliding_window, replies=False) if long else None),
-            (replies, both, layout.mask(index, sliding_window, replies=True)),
+            (prompt, prompt, layout.mask(index, window, replies=False) if long else None),
+            (replies, both, layout.mask(index, window, replies=True)),
         ):
             if of.start < of.stop:
                 q, k, v = query[:, :, of], key[:, :, to], value[:, :, to]

@@ -12,7 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bestofq.core.errors import ConfigError
+from bestofq.core.loading import call_object
 from bestofq.core.transitions import Transitions
+from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors
 from bestofq.learning.distributed import SOLO, Group
 from bestofq.learning.iql import IQL, IQLConfig, train_iql
@@ -72,6 +75,19 @@ def train_stoppable(
             if group.rank > 0 and number is not None:  # the first process has saved and left
                 _end(number)
             raise
+
+
+def train_own(data: Transitions, config: IQLConfig) -> IQL:
+    """Q and V by the learner that `config.learner` names: a function that is called with `data` and `config`, and gives
+    an `IQL` whose networks `q` and `v` it has trained.
+
+    Nothing of an unfinished training is kept. ConfigError where there is no such function, or it gives something else.
+    """
+    iql = call_object(config.learner, data, config)
+    if not isinstance(iql, IQL):
+        raise ConfigError(f"the learner {config.learner} gave {iql!r}: it must give a bestofq.learning.iql.IQL")
+    iql.data = fingerprint(data)
+    return iql
 
 
 @contextmanager

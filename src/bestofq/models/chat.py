@@ -188,7 +188,9 @@ class ChatModel:
                         )
                     found = self._read(completion)
                 except Exception as error:
-                    trouble = self._trouble(error, where)
+                    trouble = api_error_of(
+                        error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt
+                    )
                 else:
                     self._pace.succeeded()
                     self.budget.spent += found.usd or 0.0
@@ -205,7 +207,7 @@ class ChatModel:
                 if trouble.setting is not None and trouble.setting not in refused:
                     self._do_without(trouble.setting, where)
                 elif trouble.kind == "format" and request.schema is not None and rung != "text":
-                    self._step_down(rung)
+                    self.rung = max(self.rung, LADDER[LADDER.index(rung) + 1], key=LADDER.index)
                 else:
                     raise ConfigError(f"{where}: {trouble.what}")
                 attempt -= 1  # the endpoint cannot do it: finding that out is not a failed attempt
@@ -219,17 +221,10 @@ class ChatModel:
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {trouble.what})"
         )
 
-    def _trouble(self, error: Exception, where: str) -> ApiError:
-        return api_error_of(error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt)
-
     def _do_without(self, setting: Setting, where: str) -> None:
         if setting == "temperature" and setting not in self.refused:
             log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
         self.refused |= {setting}
-
-    def _step_down(self, rung: Rung) -> None:
-        if self.rung == rung:
-            self.rung = LADDER[LADDER.index(rung) + 1]
 
     def _pause(self, attempt: int, trouble: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from bestofq.core.embedding import Context, EmbedItem, EmbedSpec, Pooling
+from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.core.transitions import Floats
@@ -35,24 +35,20 @@ class LocalEmbedder(CachedEmbedder):
     def __init__(
         self,
         model: LocalModel,
-        *,
-        prompt: str = "",
-        layer: int = -1,
-        pooling: Pooling = "mean",
-        context: Context = "alone",
-        memory: int = 50_000,
+        config: EmbedConfig = DEFAULTS,
     ) -> None:
+        """Its `pixels` have no meaning for a model that reads texts only."""
         spec = EmbedSpec(
             model=model.name,
             revision=model.revision,
-            prompt=prompt,
-            layer=layer,
-            pooling=pooling,
+            prompt=config.prompt,
+            layer=config.layer,
+            pooling=config.pooling,
             tokens="own",
-            context=context,
+            context=config.context,
             dim=model.dim,
         )
-        super().__init__(spec, batch=4 * model.max_batch, memory=memory)
+        super().__init__(spec, batch=4 * model.max_batch)
         self._model = model
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:

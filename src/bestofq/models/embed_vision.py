@@ -16,7 +16,7 @@ import transformers  # its classes are named where they are used: each takes a s
 from PIL import Image, UnidentifiedImageError
 from transformers.utils.logging import disable_progress_bar
 
-from bestofq.core.embedding import EmbedItem, EmbedSpec, Pooling
+from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
@@ -25,8 +25,6 @@ from bestofq.models.micro_batches import MicroBatches
 from bestofq.models.pooling import hidden_states, padded, pooled
 
 FAMILY = ("qwen2_5_vl",)
-PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no number, this is transformers' own
-PIXELS_LEAST = 56 * 56
 
 
 class Reading(NamedTuple):
@@ -47,25 +45,22 @@ class VisionEmbedder(CachedEmbedder):
         *,
         name: str,
         revision: str,
-        prompt: str = "",
-        layer: int = -1,
-        pooling: Pooling = "mean",
+        config: EmbedConfig = DEFAULTS,
         area: int = 2**15,
-        memory: int = 50_000,
     ) -> None:
         """`model`: without its language-model head. `pictures`: its image processor, whose least and largest area the
         spec holds; None: texts only. `area`: padded tokens a micro-batch, at most."""
         spec = EmbedSpec(
             model=name,
             revision=revision,
-            prompt=prompt,
+            prompt=config.prompt,
             pixels=pictures.size["longest_edge"] if pictures else 0,
             pixels_least=pictures.size["shortest_edge"] if pictures else 0,
-            layer=layer,
-            pooling=pooling,
+            layer=config.layer,
+            pooling=config.pooling,
             dim=model.config.get_text_config().hidden_size,
         )
-        super().__init__(spec, batch=256, memory=memory)
+        super().__init__(spec, batch=256)
         self._model = model.eval().requires_grad_(False)
         self._tokenizer = tokenizer
         self._pictures = pictures
@@ -79,12 +74,14 @@ class VisionEmbedder(CachedEmbedder):
         *,
         device: str = "auto",
         precision: Precision = "auto",
-        pixels: int = PIXELS,
-        pixels_least: int = PIXELS_LEAST,
-        **settings: Any,
+        config: EmbedConfig = DEFAULTS,
     ) -> Self:
-        """Load a transformers directory or hub name; `settings` are those of the class. Where `pixels` is 0 it reads
-        texts only. SetupError when it cannot be found or is of another family."""
+        """Load a transformers directory or hub name. Where `config.pixels` is 0 it reads texts only. SetupError when it
+        cannot be found or is of another family, ConfigError on another context than "alone"."""
+        if config.context != "alone":
+            raise ConfigError(
+                f"{path} embeds texts alone, not in the context {config.context}: set embed_context to alone"
+            )
         target, dtype = placed(device, precision)
         disable_progress_bar()
         try:
@@ -93,17 +90,17 @@ class VisionEmbedder(CachedEmbedder):
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(path)
             # Pillow's, even where torchvision is there: a vector must not depend on what else is installed.
-            pictures = transformers.AutoImageProcessor.from_pretrained(path, backend="pil") if pixels else None
+            pictures = transformers.AutoImageProcessor.from_pretrained(path, backend="pil") if config.pixels else None
         except (OSError, ValueError) as error:
             raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
-        config = whole.config
-        if config.model_type not in FAMILY:
-            raise SetupError(f"{path} is a {config.model_type}: pictures are embedded by {', '.join(FAMILY)} only")
+        found = whole.config
+        if found.model_type not in FAMILY:
+            raise SetupError(f"{path} is a {found.model_type}: pictures are embedded by {', '.join(FAMILY)} only")
         if pictures:
             # Areas, in spite of their names; set here, since a checkpoint's own go before what is asked for.
-            pictures.size = {"shortest_edge": pixels_least, "longest_edge": pixels}
-        revision = getattr(config, "_commit_hash", None) or weights_hash(Path(path))
-        return cls(whole.model.to(target), tokenizer, pictures, name=Path(path).name, revision=revision, **settings)
+            pictures.size = {"shortest_edge": config.pixels_least, "longest_edge": config.pixels}
+        revision = getattr(found, "_commit_hash", None) or weights_hash(Path(path))
+        return cls(whole.model.to(target), tokenizer, pictures, name=Path(path).name, revision=revision, config=config)
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.context or item.answer for item in items):

@@ -23,7 +23,7 @@ from transformers.utils.logging import disable_progress_bar
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.language import Generation, Reply, Request
 from bestofq.models.batching import MicroBatcher
-from bestofq.models.beams import Found, beam_search
+from bestofq.models.beams import beam_search
 from bestofq.models.decoding import attend_in_order, with_room
 from bestofq.models.pooling import padded
 
@@ -159,7 +159,10 @@ class LocalModel:
         if beams:
             ends = self._ends.to(self.device)
             found = beam_search(self.model, ids, seen, cache, first, ends, width=beams, limit=limit)
-            return [(self._beamed(replies, len(prompt)), None) for replies, prompt in zip(found, prompts, strict=True)]
+            return [
+                (self._generation([ids for _, ids in replies], [p for p, _ in replies], len(prompt)), None)
+                for replies, prompt in zip(found, prompts, strict=True)
+            ]
         logits = first[:, None].float().expand(-1, draws, -1)  # [B, R, V]
         read = [(each, out.hidden_states[-1][each, lengths - 1])] if states else []  # by the head, for the first draw
         sampler = _Sampler(requests, limit, self.device)
@@ -204,11 +207,13 @@ class LocalModel:
         held = torch.stack([torch.zeros_like(read[0][1]).index_copy(0, *step) for step in read], dim=1)  # [B, T, D]
         return [(generation, held[row, : len(drawn[row][0])]) for row, generation in enumerate(generations)]
 
-    def _beamed(self, found: Sequence[Found], prompt_tokens: int) -> Generation:
-        return self._generation([list(reply) for _, reply in found], [score for score, _ in found], prompt_tokens)
-
     def _generation(
-        self, branches: Sequence[list[int]], log_probs: Sequence[float], prompt_tokens: int, *, one_line: bool = False
+        self,
+        branches: Sequence[Sequence[int]],
+        log_probs: Sequence[float],
+        prompt_tokens: int,
+        *,
+        one_line: bool = False,
     ) -> Generation:
         ends = {*self._ends.tolist(), *(self._breaks.tolist() if one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)

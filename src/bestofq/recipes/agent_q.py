@@ -13,9 +13,11 @@ from typing import Any
 from rich.console import Console
 
 from bestofq.build.agents import dialect_of, make_proposer
-from bestofq.build.context import OpenSuite, RunContext
+from bestofq.build.context import RunContext
 from bestofq.build.models import Models
+from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import BestOfQSettings
+from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ConfigError, DataError, InfraError, InputError
 from bestofq.core.extras import extra
@@ -140,12 +142,7 @@ async def search_tasks(
                     log.warning("the search for %s was cut: %s", task.id, error)
                     return store.trees.load(run, task.suite, task.id)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                searches = [group.create_task(one(task)) for task in tasks]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-    found = [tree for search in searches if (tree := search.result()) is not None]
+        found = [tree for tree in await run_all(map(one, tasks)) if tree is not None]
     if len(found) < len(tasks):
         console.print(f"[yellow]{len(tasks) - len(found)} of {len(tasks)} tasks could not be searched[/]")
     return found

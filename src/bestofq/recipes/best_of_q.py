@@ -1,6 +1,6 @@
 """Best-of-Q (arXiv 2601.22701, A.2): collect with an exploring agent → train Q and V → exploit → add data → retrain."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,18 +9,21 @@ from rich.console import Console
 from bestofq.build.context import RunContext
 from bestofq.build.models import Models, check_embedder
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.decision import Episode
-from bestofq.core.embedding import EmbedItem
-from bestofq.core.errors import DataError, InputError
-from bestofq.core.transitions import Floats, Transitions
+from bestofq.core.errors import DataError
+from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
-from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.progress import bar
-from bestofq.recipes.q_training import Origin, TrainingSet, concerns_episodes, described, is_learned, learn
+from bestofq.recipes.q_training import (
+    Origin,
+    TrainingSet,
+    concerns_episodes,
+    described,
+    is_learned,
+    learn,
+    transitions_of,
+)
 from bestofq.recipes.run_config import endpoint_of
-from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.run_names import SEED_RUN, cycle_run
@@ -121,30 +124,3 @@ def transitions(models: Models, store: Store, runs: Sequence[str], console: Cons
             check_embedder(models.settings, proposer)
     episodes = (episode for run in runs for episode in store.episodes(run=run, status="finished"))
     return transitions_of(models, episodes, store, store.vectors(models.embedder.spec), console)
-
-
-def transitions_of(
-    models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore, console: Console
-) -> Transitions:
-    """The training set of episodes of `store`; vectors are kept in `vectors`. InputError where none succeeded."""
-    table = tabulate(records(episodes, models.texts))
-    if not table.reward.any():
-        raise InputError(
-            "none of the episodes succeeded, so there is nothing to learn a value from: "
-            "collect more (`bestofq collect`), or use a stronger model"
-        )
-    return table.transitions(embedded(models, table.items, store, vectors, console))
-
-
-def embedded(
-    models: Models, items: Sequence[EmbedItem], store: Store, vectors: VectorStore, console: Console
-) -> Floats:
-    """Vectors [B, D] of items of `store`'s episodes; each distinct one is embedded once, for good in `vectors`."""
-    with bar(console) as shown:
-        row = shown.add_task("embedding", total=len(items))
-        return models.embedder.embed_all(
-            items,
-            vectors,
-            progress=lambda done, _: shown.update(row, completed=done),
-            pictures=store.screenshots.load,
-        )

@@ -8,7 +8,8 @@ from pydantic import JsonValue
 
 from bestofq.agents.agent import Agent
 from bestofq.build.agents import SHIPPED_FOR, keeping_vectors, make_agent
-from bestofq.build.context import OpenSuite, RunContext
+from bestofq.build.context import RunContext
+from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bestofq.agents.judges.golden import GoldenMatcher
+from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
@@ -112,12 +113,7 @@ async def golden_findings(
         if on_episode is not None:
             on_episode()
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for summary, best in pairs:
-                group.create_task(one(summary, best))
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    await run_all(one(summary, best) for summary, best in pairs)
     found.steps.sort(key=lambda step: (step.task, step.episode, step.step))
     return found
 

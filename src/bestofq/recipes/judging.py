@@ -1,10 +1,10 @@
 """Verdicts on stored episodes, given afterwards: those that none was given on, or beside the environment's own."""
 
-import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Episode, Outcome, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
@@ -67,12 +67,7 @@ async def judge_run(
             if on_verdict is not None:
                 on_verdict(verdict)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(todo))):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    await run_all(work() for _ in range(min(concurrency, len(todo))))
     return given
 
 

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from bestofq.agents.agent import Agent
 from bestofq.agents.selectors import GreedySelector
 from bestofq.build.agents import make_feedback, make_proposer, make_q_scorer
-from bestofq.build.context import OpenSuite
 from bestofq.build.models import Models
+from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Scorer

@@ -13,17 +13,21 @@ from rich.console import Console
 
 from bestofq.build.models import Models
 from bestofq.build.settings import ModelSettings
-from bestofq.core.embedding import EmbedSpec
-from bestofq.core.errors import DataError
+from bestofq.core.decision import Episode
+from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.identity import Difference, as_set, differences, identity_of
-from bestofq.core.transitions import Transitions
+from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_training, read_card, save_training
 from bestofq.learning.distributed import choose_device, process_group
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import parameter_counts
-from bestofq.learning.training import share_transitions, train_stoppable
+from bestofq.learning.training import share_transitions, train_own, train_stoppable
+from bestofq.models.cached_embedder import VectorStore
 from bestofq.recipes.progress import bar
+from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
 
 TRAINING = ".training"
 """In a Q-function's folder: the last checkpoint of its unfinished training."""
@@ -143,6 +147,9 @@ def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, 
         return found[0].data if found else None
 
     with process_group(choose_device(config.device)) as group:
+        own = config.learner != "iql"
+        if own and group.size > 1:
+            raise ConfigError(f"iql.learner={config.learner} learns in one process: leave torchrun out")
         data = share_transitions(data_of_first, group)
         if data is None:
             return
@@ -150,24 +157,52 @@ def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, 
             train_stoppable(data, config, group=group)
             return
         origin, unfinished = found[0].origin, out / TRAINING
-        begun = (
-            load_training(unfinished, embed=origin.embed, device=config.device)
-            if (unfinished / CARD).exists()
-            else None
-        )
         kept: dict[str, Any] = {"embed": origin.embed, "train_n": origin.train_n, "episodes": origin.episodes}
+        resumable = not own and (unfinished / CARD).exists()
+        begun = load_training(unfinished, embed=origin.embed, device=config.device) if resumable else None
         with TrainingProgress(config, data, console, at=begun.step if begun else 0) as progress:
-            iql = train_stoppable(
-                data,
-                config,
-                begun=begun,
-                save=lambda iql: save_training(unfinished, iql, **kept),
-                on_step=lambda iql: progress(iql.step),
-                group=group,
+            iql = (
+                train_own(data, config)
+                if own
+                else train_stoppable(
+                    data,
+                    config,
+                    begun=begun,
+                    save=lambda iql: save_training(unfinished, iql, **kept),
+                    on_step=lambda iql: progress(iql.step),
+                    group=group,
+                )
             )
     export_value(out, iql, **kept)
     shutil.rmtree(unfinished, ignore_errors=True)
     console.print(f"Q and V learned from {len(data):,} transitions: {out}")
+
+
+def transitions_of(
+    models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore, console: Console
+) -> Transitions:
+    """The training set of episodes of `store`; vectors are kept in `vectors`. InputError where none succeeded."""
+    table = tabulate(records(episodes, models.texts))
+    if not table.reward.any():
+        raise InputError(
+            "none of the episodes succeeded, so there is nothing to learn a value from: "
+            "collect more (`bestofq collect`), or use a stronger model"
+        )
+    return table.transitions(embedded(models, table.items, store, vectors, console))
+
+
+def embedded(
+    models: Models, items: Sequence[EmbedItem], store: Store, vectors: VectorStore, console: Console
+) -> Floats:
+    """Vectors [B, D] of items of `store`'s episodes; each distinct one is embedded once, for good in `vectors`."""
+    with bar(console) as shown:
+        row = shown.add_task("embedding", total=len(items))
+        return models.embedder.embed_all(
+            items,
+            vectors,
+            progress=lambda done, _: shown.update(row, completed=done),
+            pictures=store.screenshots.load,
+        )
 
 
 class TrainingProgress:

@@ -51,6 +51,8 @@ def agent_config(
             return {"model": {"beams": settings.model.beams}}
         case "prior":
             return {"n": n or settings.n_candidates, "beta": settings.beta, **q}
+        case "own":
+            return {"n": n or settings.n_candidates, "scorer": settings.scorer}
         case _:
             return {"n": n or settings.n_candidates, **q}
 

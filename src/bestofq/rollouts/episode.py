@@ -1,7 +1,7 @@
 """One episode: state → decide → act → step, committed before the next begins."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from bestofq import __version__
 from bestofq.agents.agent import Agent
-from bestofq.core.decision import Decision, Episode, Provenance, State, Step, StepResult, Verdict
+from bestofq.core.decision import Decision, Episode, Provenance, State, Step, StepResult, Verdict, state_at
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Judge
@@ -35,19 +35,6 @@ class EpisodeOptions:
 
 
 DEFAULTS = EpisodeOptions()
-
-
-def state_at(task: Task, before: Sequence[Step], observation: Observation, *, seed: int = 0) -> State:
-    """What an agent sees after the steps `before`: in an episode, and again when one is read back. `seed` is needed
-    only where something will be drawn."""
-    pictures = (step.observation.screenshot for step in before)
-    return State(
-        task=task,
-        decisions=tuple(step.decision for step in before),
-        observation=observation,
-        screenshots=tuple(picture for picture in pictures if picture is not None),
-        seed=seed,
-    )
 
 
 async def run_episode(

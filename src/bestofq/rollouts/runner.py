@@ -1,6 +1,5 @@
 """Many episodes at once in one event loop; the same call again goes on where the last one ended, however it ended."""
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from bestofq.agents.agent import Agent
+from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Episode, Step
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
@@ -132,12 +132,7 @@ async def run_many(
             if env is not None:
                 await env.close()
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(todo))):
-                group.create_task(work())
-    except ExceptionGroup as errors:
-        raise _first(errors) from None
+    await run_all(work() for _ in range(min(concurrency, len(todo))))
     return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
 
 
@@ -147,14 +142,6 @@ async def _close_broken(env: Env) -> None:
         await env.close()
     except InfraError as error:
         log.warning("an environment that had failed could not be closed either: %s", error)
-
-
-def _first(errors: ExceptionGroup[Exception]) -> Exception:
-    """The error that ended the run, out of its groups."""
-    error: Exception = errors
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _check(tasks: Sequence[Task], repeats: int, concurrency: int) -> None:

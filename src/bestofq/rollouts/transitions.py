@@ -7,12 +7,11 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from bestofq.core.decision import TOLD, Candidate, Episode, State, Verdict
+from bestofq.core.decision import TOLD, Candidate, Episode, State, Verdict, state_at
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Task
 from bestofq.core.transitions import Bools, Floats, Ints, Transitions
-from bestofq.rollouts.episode import state_at
 
 Reward = Literal["success", "score"]
 """success: 1 on success, else 0 (Best-of-Q, 3.1); score: the verdict's reward, in [0, 1]."""

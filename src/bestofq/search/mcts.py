@@ -4,12 +4,12 @@ What a rollout passes through becomes part of the tree, each node with the one a
 there when selection comes by. No action is carried out twice, except to get back to a page.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from bestofq import __version__
+from bestofq.core.concurrency import run_all
 from bestofq.core.decision import (
     TOLD,
     Candidate,
@@ -90,12 +90,7 @@ class Search:
                 elif report is not None:
                     await report(outcome)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._config.parallel, left)):
-                    group.create_task(work())
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        await run_all(work() for _ in range(min(self._config.parallel, left)))
 
     async def iterate(self) -> float | None:
         """Algorithm 1's inner loop, once: the outcome R of one rollout, None where its branch was pruned."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bestofq.agents.dialects.commands import MARK, Commands, check_mark, grounded, read_command
-from bestofq.agents.prompting import render
+from bestofq.agents.prompting import page_values, render
 from bestofq.core.actions import (
     Action,
     Answer,
@@ -60,42 +60,19 @@ _REPLY = re.compile(
 def composite_prompt(state: State) -> str:
     """h_t as a model reads it. It ends where the reply begins: at the plan on the first step, else at the thought."""
     taken = [decision.candidate for decision in state.decisions]
-    seen = state.observation
-    return render(
-        "composite",
-        goal=state.task.goal,
-        plan=taken[0].plan if taken else "",
-        history=taken,
-        title=seen.title,
-        page=seen.text,
-        notices=seen.notices,
-        error=seen.error,
-    )
-
-
-def composite_system(*, first: bool) -> str:
-    """The system prompt for one composite action of a chat model: the form, and the seven commands; with a plan on the
-    first step."""
-    return render("composite_system", first=first)
+    return render("composite", plan=taken[0].plan if taken else "", history=taken, **page_values(state))
 
 
 def composite_user(state: State, history: int, pictures: int = 0) -> str:
     """Task, plan, the last `history` composite actions, and the page; `pictures` stand after it."""
     taken = [decision.candidate for decision in state.decisions]
-    seen = state.observation
     return render(
         "composite_user",
-        goal=state.task.goal,
         plan=taken[0].plan if taken else "",
         history=taken[len(taken) - history :],
         skipped=len(taken) - history,
-        title=seen.title,
-        url=seen.url,
-        tabs=seen.tabs,
-        page=seen.text,
-        notices=seen.notices,
-        error=seen.error,
         pictures=pictures,
+        **page_values(state),
     )
 
 
@@ -181,7 +158,7 @@ class CompositeDialect:
         """Free text."""
 
     def system(self, state: State, n: int, picture: Picture | None) -> str:
-        return composite_system(first=not state.decisions)
+        return render("composite_system", first=not state.decisions)
 
     def user(self, state: State, history: int, pictures: int) -> str:
         return composite_user(state, history, pictures)

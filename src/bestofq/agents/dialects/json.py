@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from bestofq.agents.prompting import history_lines, picture_unit, render
-from bestofq.agents.structured_output import json_of
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import history_lines, page_values, picture_unit, render
 from bestofq.core.actions import ACTION, Action, Targeted, action_text
 from bestofq.core.decision import Candidate, State, distinct
 from bestofq.core.errors import ReplyError
@@ -55,21 +55,9 @@ def candidates_system(n: int, by: By, picture: Picture | None = None) -> str:
 
 def candidates_user(state: State, history: int, pictures: int = 1) -> str:
     """Task, the last `history` actions with their notes, and the page; `pictures` stand after it."""
-    seen = state.observation
     lines = history_lines(state, history)
-    return render(
-        "candidates_user",
-        goal=state.task.goal,
-        history=lines,
-        skipped=len(state.decisions) - len(lines),
-        title=seen.title,
-        url=seen.url,
-        tabs=seen.tabs,
-        page=seen.text,
-        notices=seen.notices,
-        error=seen.error,
-        pictures=pictures,
-    )
+    skipped = len(state.decisions) - len(lines)
+    return render("candidates_user", history=lines, skipped=skipped, pictures=pictures, **page_values(state))
 
 
 def candidates_schema(n: int, by: By) -> dict[str, Any]:
@@ -85,21 +73,19 @@ def candidates_schema(n: int, by: By) -> dict[str, Any]:
         "seconds": {"type": "number"},
     }
     actions = [
-        _object({"type": {"type": "string", "enum": [name]}, **{field: kinds[field] for field in _fields(name, by)}})
+        object_schema(
+            {"type": {"type": "string", "enum": [name]}, **{field: kinds[field] for field in _fields(name, by)}}
+        )
         for name in _FIELDS
     ]
     text = {"type": "string"}
-    candidate = _object({"thought": text, "note": text, "action": {"anyOf": actions}})
-    return _object({"candidates": {"type": "array", "items": candidate, "minItems": 1, "maxItems": n}})
+    candidate = object_schema({"thought": text, "note": text, "action": {"anyOf": actions}})
+    return object_schema({"candidates": {"type": "array", "items": candidate, "minItems": 1, "maxItems": n}})
 
 
 def _fields(kind: str, by: By) -> Sequence[str]:
     """Of an action, as a model writes it."""
     return (*(_PLACES[by] if kind in _TARGETED else ()), *_FIELDS[kind])
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def parse_candidates(

@@ -1,28 +1,22 @@
 """A chat model as the judge, in WebVoyager's setting: task, answer and last screenshots (He et al. 2024); or in Agent
 Q's: the last screenshot alone, with what was done (Fig. 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from bestofq.agents.prompting import JUDGE, judge_system, judge_user, prompt_hash
-from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import JUDGE, SCREENSHOTS, prompt_hash, render
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.actions import Answer, AskUser
 from bestofq.core.decision import TOLD, Episode, Outcome, Verdict
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Message, Reply, Request
+from bestofq.core.language import Reply, Request, user
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 
-SCREENSHOTS = 15  # `max_attached_imgs` in the run_eval.sh of WebVoyager
 SHORTEST = 500  # characters of a page below which a judge is not asked
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(TOLD)}},
-    "required": ["reason", "verdict"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema({"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(TOLD)}})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +51,18 @@ class ChatJudge:
         pictures, page = _pictures(episode, self.screenshots), final.text
 
         def prompt() -> Prompt:
-            text = judge_user(
-                episode.task.goal,
-                last.text if isinstance(last, Answer) else None,
-                _done(episode) if len(pictures) < 2 else (),
-                final.model_copy(update={"text": page}),
-                len(pictures),
+            text = render(
+                "judge_user",
+                goal=episode.task.goal,
+                answer=last.text if isinstance(last, Answer) else None,
+                history=_done(episode) if len(pictures) < 2 else (),
+                title=final.title,
+                url=final.url,
+                page=page,
+                pictures=len(pictures),
             )
-            messages = (
-                Message(role="system", text=judge_system(pictures=len(pictures))),
-                Message(role="user", text=text, screenshots=pictures),
-            )
+            # What He et al. 2024 ask of their judge, in our words, and two classes more.
+            messages = user(text, pictures, system=render("judge_system", pictures=len(pictures)))
             return Prompt(request=Request(messages=messages, schema=_SCHEMA, name="verdict"))
 
         yield prompt()

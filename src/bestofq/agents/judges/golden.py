@@ -1,29 +1,26 @@
 """A chat model says whether a golden step is among candidates, in meaning (Best-of-Q, 4.5, H, Fig. 10)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from bestofq.agents.prompting import GOLDEN, golden_system, golden_user, prompt_hash
-from bestofq.agents.structured_output import ask, json_of, only
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import GOLDEN, prompt_hash, render
+from bestofq.agents.structured_output import ask, only
 from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate
 from bestofq.core.errors import ReplyError
-from bestofq.core.language import Message, Reply, Request
+from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
 
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
+_SCHEMA = object_schema(
+    {
         "rationale": {"type": "string"},
         "contained": {"type": "boolean"},
         "matched_index": {"type": ["integer", "null"]},
-    },
-    "required": ["rationale", "contained", "matched_index"],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +52,9 @@ class GoldenMatcher:
             same = [i for i in same if identity(candidates[i].action) == identity(golden.action)]
         if same:
             return Match(index=same[0], rationale="it says the same")
-        messages = (
-            Message(role="system", text=golden_system()),
-            Message(role="user", text=golden_user(goal, golden, candidates)),
-        )
+        # What Fig. 10 asks for, in our words.
+        text = render("golden_user", goal=goal, golden=golden, candidates=candidates)
+        messages = user(text, system=render("golden_system"))
         request = Request(messages=messages, schema=_SCHEMA, name="match")
 
         def read(replies: Sequence[Reply], _: Picture | None) -> tuple[int | None, str]:

@@ -25,23 +25,9 @@ ROLES = {  # words people use, and the ARIA roles they mean
     "tab": {"tab", "link"},
     "slider": {"slider"},
 }
-_IDLE = {
-    "the",
-    "a",
-    "an",
-    "of",
-    "on",
-    "in",
-    "at",
-    "to",
-    "for",
-    "with",
-    "labeled",
-    "labelled",
-    "named",
-    "called",
-    "that",
-}
+_IDLE = frozenset(
+    ["the", "a", "an", "of", "on", "in", "at", "to", "for", "with", "labeled", "labelled", "named", "called", "that"]
+)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """An element described in words, found on the screenshot by a vision-language model (Best-of-Q, A.1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bestofq.agents.dialects.json import point_of
-from bestofq.agents.prompting import localizer_prompt
-from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import picture_unit, render
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.errors import ConfigError, ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.location import Located
@@ -14,12 +14,7 @@ from bestofq.core.observation import Observation, Point, Screenshot
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import VisionModel
 
-POINT: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}},
-    "required": ["x", "y"],
-    "additionalProperties": False,
-}
+POINT = object_schema({"x": {"type": "integer"}, "y": {"type": "integer"}})
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class VisionLocalizer:
         while True:
             picture = await self.model.picture(shot, pixels)
             request = Request(
-                messages=user(localizer_prompt(target, picture), (shot,)),
+                messages=user(render("localizer", target=target, unit=picture_unit(picture)), (shot,)),
                 schema=POINT,
                 name="click",
                 max_tokens=256,

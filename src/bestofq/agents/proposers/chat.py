@@ -69,7 +69,7 @@ class ChatProposer:
                 log_probs=self.log_probs,
             ),
             system=lambda picture: dialect.system(state, most, picture),
-            user=lambda history, pictures: dialect.user(state, history, pictures),
+            text=lambda history, pictures: dialect.user(state, history, pictures),
             screenshots=self.screenshots,
             history=self.history,
             pointing=dialect.pointing,

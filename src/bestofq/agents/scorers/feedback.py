@@ -3,8 +3,8 @@ and Fig. 4)."""
 
 from collections.abc import Sequence
 
-from bestofq.agents.scorers.picker import Picker, picked
 from bestofq.core.decision import Candidate, Scores, State
+from bestofq.core.protocols import Picker
 from bestofq.core.usage import Usage, merge_usage
 
 
@@ -27,7 +27,7 @@ class FeedbackScorer:
         usage: list[Usage] = []
         remaining = list(range(count))
         while len(remaining) > 1:
-            best, used = await picked(self._picker, state, [candidates[i] for i in remaining])
+            best, used = await self._picker.pick(state, [candidates[i] for i in remaining])
             usage.append(used)
             if best is None:
                 break

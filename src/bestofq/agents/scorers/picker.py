@@ -1,38 +1,21 @@
 """The picker baseline: ask a language model which candidate is best (Best-of-Q, 5 and Fig. 11)."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
 
 from bestofq.agents.dialects.json import candidates_user
-from bestofq.agents.prompting import pick_prompt, picker_system
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import pick_prompt, render
 from bestofq.agents.state_prompts import state_prompts
-from bestofq.agents.structured_output import ask, json_of
+from bestofq.agents.structured_output import ask
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
-from bestofq.core.protocols import LanguageModel, VisionModel
+from bestofq.core.protocols import LanguageModel, Picker, VisionModel
 from bestofq.core.usage import Usage
 
-_CHOICE: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "best": {"type": "integer"}},  # in this order (section 5)
-    "required": ["reasoning", "best"],
-    "additionalProperties": False,
-}
-
-
-class Picker(Protocol):
-    """Names the best of two or more candidates."""
-
-    async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]: ...
-
-
-async def picked(picker: Picker, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
-    """What it picks, a reply that names none of the candidates counted as unusable."""
-    index, usage = await picker.pick(state, candidates)
-    return index, usage if index is not None else usage.model_copy(update={"unusable": 1})
+_CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 
 
 class PickerScorer:
@@ -47,11 +30,10 @@ class PickerScorer:
         return await _scores(self, state, candidates)
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
-        """The index of the one it names, and what that took; None where it names none of them."""
+        """`Picker`."""
         generation = await self._model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
         found = re.search(r"\d+", generation.replies[0].text)
-        index = _index(int(found.group()) if found else None, len(candidates))
-        return index, generation.usage("critic")
+        return _named(int(found.group()) if found else None, len(candidates), generation.usage("critic"))
 
 
 class ChatPickerScorer:
@@ -67,7 +49,7 @@ class ChatPickerScorer:
         return await _scores(self, state, candidates)
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
-        """The index of the one it names, and what that took; None where it names none of them."""
+        """`Picker`."""
 
         def read(replies: Sequence[Reply], _: Picture | None) -> object:
             return json_of(replies[0]).get("best")
@@ -76,8 +58,8 @@ class ChatPickerScorer:
             self._model,
             state,
             Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
-            system=lambda picture: picker_system(state, candidates),
-            user=lambda history, pictures: candidates_user(state, history, pictures),
+            system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
+            text=lambda history, pictures: candidates_user(state, history, pictures),
             screenshots=1,
             history=self._history,
         )
@@ -85,16 +67,17 @@ class ChatPickerScorer:
             named, (usage,) = await ask(self._model, prompts, read, "critic", attempts=1)
         except ReplyError as error:
             named, (usage,) = None, error.usage
-        return _index(named, len(candidates)), usage
+        return _named(named, len(candidates), usage)
 
 
 async def _scores(picker: Picker, state: State, candidates: Sequence[Candidate]) -> Scores:
     if len(candidates) == 1:
         return Scores(values=(1.0,))
-    best, usage = await picked(picker, state, candidates)
+    best, usage = await picker.pick(state, candidates)
     return Scores(values=tuple(float(i == best) for i in range(len(candidates))), usage=(usage,))
 
 
-def _index(number: object, count: int) -> int | None:
-    """The index of candidate `number`, which counts from 1."""
-    return next((i for i in range(count) if i + 1 == number), None)
+def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]:
+    """The index of candidate `number`, which counts from 1; where it is none of them, counted as unusable."""
+    index = next((i for i in range(count) if i + 1 == number), None)
+    return index, usage if index is not None else usage.model_copy(update={"unusable": 1})

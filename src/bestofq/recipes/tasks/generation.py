@@ -14,10 +14,11 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from bestofq.agents.prompting import TASKS, prompt_hash, tasks_system, tasks_user
-from bestofq.agents.structured_output import Prompt, Prompts, ask, json_of
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import TASKS, prompt_hash, render
+from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.errors import InputError, ReplyError
-from bestofq.core.language import Message, Reply, Request
+from bestofq.core.language import Reply, Request, user
 from bestofq.core.noun import Noun
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
@@ -28,12 +29,7 @@ from bestofq.models.chat import ChatConfig
 from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
 from bestofq.recipes.tasks.screening import Screen, Site, Why
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"tasks": {"type": "array", "items": {"type": "string"}}},
-    "required": ["tasks"],
-    "additionalProperties": False,
-}
+SCHEMA = object_schema({"tasks": {"type": "array", "items": {"type": "string"}}})
 
 
 class GenerationSettings(Noun):
@@ -168,12 +164,11 @@ class _Writer:
     def _request(self, shown: Sequence[Entry], made: Sequence[str], seed: int) -> Request:
         seed_site, site, today = shown[0].web_name, self.site, self.today
         first, last = (today + timedelta(days=days) for days in (self.settings.date_from, self.settings.date_until))
-        system = tasks_system(seed_site=seed_site, site=site.name, url=site.url, today=today, first=first, last=last)
-        examples = [entry.ques for entry in shown]
-        user = tasks_user(self.settings.per_request, seed_site=seed_site, site=site.name, seeds=examples, made=made)
-        messages = (Message(role="system", text=system), Message(role="user", text=user))
+        sites = {"seed_site": seed_site, "site": site.name}
+        system = render("tasks_system", url=site.url, today=today, first=first, last=last, **sites)
+        text = render("tasks_user", n=self.settings.per_request, seeds=[e.ques for e in shown], made=made, **sites)
         return Request(
-            messages=messages,
+            messages=user(text, system=system),
             greedy=False,
             temperature=self.settings.temperature,
             seed=seed,

@@ -1,0 +1,56 @@
+"""A scorer of a user's own reaches the commands by its name in the settings."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.core.errors import ConfigError
+from bestofq.store.store import Store
+
+MODULE = """
+from bestofq.core.decision import Scores
+
+class Last:
+    async def score(self, state, candidates):
+        return Scores(values=tuple(map(float, range(len(candidates)))))
+
+def make_scorer(models):
+    assert models.settings.n_candidates == 2
+    return Last()
+
+def make_none(models):
+    return 7
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "ranking_of_mine.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    return "ranking_of_mine"
+
+
+def test_it_ranks_in_collect_and_eval_and_a_run_keeps_its_name(mine: str) -> None:
+    settings = ("--set", f"scorer={mine}:make_scorer", "--set", "n_candidates=2", "--store", "s")
+    training = ("--agent", "own", "--repeats", "1", "--set", "suite.train_tasks=2")
+    for command in (("collect", *training), ("eval", "webshop", "--agents", "own", "--tasks", "2", "--runs", "1")):
+        done = CliRunner().invoke(app, [*command, *settings])
+        assert done.exit_code == 0, done.output
+    with Store.open(Path("s"), read_only=True) as store:
+        decisions = [step.decision for run in ("seed", "eval") for e in store.episodes(run=run) for step in e.steps]
+        runs = [run.config for run in store.runs()]
+    assert {decision.scorer for decision in decisions} == {"Last"}
+    assert {decision.chosen == len(decision.candidates) - 1 for decision in decisions} == {True}
+    assert max(len(decision.candidates) for decision in decisions) == 2
+    assert [f"{mine}:make_scorer" in str(config["agents"]) for config in runs] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "named", ["none", "ranking_of_mine:nothing", "ranking_of_mine:make_none", "ranking_of_mine:Last"]
+)
+def test_what_is_no_scorer_is_refused(mine: str, named: str) -> None:
+    command = ("eval", "webshop", "--agents", "own", "--tasks", "2", "--set", f"scorer={named}", "--store", "s")
+    done = CliRunner().invoke(app, list(command))
+    assert isinstance(done.exception, ConfigError), done.output
