@@ -1,6 +1,5 @@
 """`bestofq demo`: in a real Chromium, a frozen model shops with and without a Q-function; then the loop, small."""
 
-import shutil
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +9,7 @@ from bestofq.build.agents import pocket_q
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.errors import InputError
+from bestofq.cli.writing import make_room
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.checkpoint import export_value, load_networks, load_value, read_card
 from bestofq.learning.iql import train_iql
@@ -67,11 +66,3 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
     console.print(
         f"{tasks} tasks are too few to tell agents apart; the result on more of them is in experiments/webshop-pocket/."
     )
-
-
-def make_room(out: Path) -> None:
-    """Remove an earlier demo. InputError where the folder holds something else."""
-    if out.exists():
-        if not (out / "store.sqlite").exists() and any(out.iterdir()):
-            raise InputError(f"{out} holds something that is no demo: give --out another folder")
-        shutil.rmtree(out)

@@ -11,7 +11,7 @@ from rich.rule import Rule
 
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.demo import make_room
+from bestofq.cli.writing import make_room
 from bestofq.core.errors import ConfigError
 from bestofq.core.extras import extra
 from bestofq.core.observation import Split

@@ -1,9 +1,12 @@
-"""Results as a file."""
+"""Results as a file, and room for them."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from math import isinf, isnan
 from pathlib import Path
+
+from bestofq.core.errors import InputError
 
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:
@@ -23,3 +26,11 @@ def _known(value: object) -> object:
             return [*map(_known, value)]
         case _:
             return value
+
+
+def make_room(out: Path) -> None:
+    """Remove an earlier demo. InputError where the folder holds something else."""
+    if out.exists():
+        if not (out / "store.sqlite").exists() and any(out.iterdir()):
+            raise InputError(f"{out} holds something that is no demo: give --out another folder")
+        shutil.rmtree(out)

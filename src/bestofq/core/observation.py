@@ -74,3 +74,8 @@ class Observation(Noun):
     tabs: tuple[str, ...] = Field(default=(), description="titles of all open tabs, the current one first")
     error: str | None = Field(default=None, description="why the last action could not be carried out")
     notices: tuple[str, ...] = Field(default=(), description="what happened beside the action: dialogs, downloads, …")
+
+    @property
+    def page(self) -> tuple[str, str]:
+        """The page as far as an agent that reads text can tell it from another."""
+        return self.url, self.text

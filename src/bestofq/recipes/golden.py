@@ -15,7 +15,6 @@ from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Episode
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
-from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -153,10 +152,10 @@ async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher
     """Add the episode's steps to `found`, until the golden episode's last step is done."""
     pages: dict[tuple[str, str], int] = {}
     for index, step in enumerate(golden.steps):
-        pages.setdefault(_page(step.observation), index)
+        pages.setdefault(step.observation.page, index)
     due = 0  # the first golden step that the agent has not done
     for step in episode.steps:
-        at = pages.get(_page(step.observation), due)
+        at = pages.get(step.observation.page, due)
         if at >= len(golden.steps):
             break
         right = golden.steps[at].decision.candidate
@@ -180,7 +179,3 @@ async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher
         )
         if match.index == decision.chosen:
             due = max(due, at + 1)
-
-
-def _page(observation: Observation) -> tuple[str, str]:
-    return observation.url, observation.text

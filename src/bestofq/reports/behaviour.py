@@ -5,7 +5,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from bestofq.core.actions import identity
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
-from bestofq.core.observation import Observation
 from bestofq.reports import stats
 from bestofq.reports.stats import Measure, Tally, tallied
 from bestofq.reports.table import Origin, Row, Table, columns
@@ -31,11 +30,6 @@ SHARES = ("short", "duplicates", "explored", "repeated", "returned", "failed", "
 MEASURES = ("candidates", *SHARES, "steps")
 LOOP = 3
 """So often the same action on the same page is a loop."""
-
-
-def page_key(page: Observation) -> Hashable:
-    """The page as far as an agent that reads text can tell it from another."""
-    return page.url, page.text
 
 
 def behaviour(episodes: Sequence[Episode], agent: str) -> Behaviour:
@@ -104,7 +98,7 @@ def _again(episode: Episode) -> tuple[int, int, int]:
     repeats = returns = 0
     last: Hashable = None
     for step in episode.steps:
-        page = page_key(step.observation)
+        page = step.observation.page
         returns += page in seen and page != last
         what = (page, identity(step.decision.candidate.action))
         repeats += what in done

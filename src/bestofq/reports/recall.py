@@ -16,7 +16,6 @@ from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Rated
 from bestofq.reports import stats
-from bestofq.reports.behaviour import page_key
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
 from bestofq.reports.table import Origin, Row, Table, columns
@@ -63,7 +62,7 @@ def sibling_steps(
     for reference in references:
         if reference.verdict.outcome == "success" and (own or reference.agent != agent):
             for step in reference.steps:
-                page = (reference.task.suite, reference.task.id, page_key(step.observation))
+                page = (reference.task.suite, reference.task.id, step.observation.page)
                 known[page][identity(step.decision.candidate.action)].add(reference.id)
     rated, total = [], 0
     for episode in episodes:
@@ -72,7 +71,7 @@ def sibling_steps(
         task = (episode.task.suite, episode.task.id)
         for step in episode.steps:
             total += 1
-            did = known.get((*task, page_key(step.observation)), {})
+            did = known.get((*task, step.observation.page), {})
             good = {action for action, who in did.items() if who - {episode.id}}
             if good:
                 held = tuple(identity(candidate.action) in good for candidate in step.decision.candidates)
