@@ -242,7 +242,7 @@ async def test_earlier_tasks_are_shown_as_far_as_the_context_takes_them(seeds: P
         (["--domain", "Soup=https://soup.example/"], "a domain of the held-out tasks"),
         (["--seed-domain", "Air"], "no task of 'Air': its domains are Air Flights, Soup"),
         (["--write", "{seeds}"], "name another file with --write"),
-        (["--write", "{text}"], "is not JSON"),
+        (["--write", "{text}"], "notes.txt, line 1: the line: Invalid JSON"),
         (["--set", "neer=1"], "the nearest is near"),
         (["--set", "date_until=3"], "before date_from"),
     ],

@@ -1,6 +1,7 @@
 """Stored episodes judged afterwards."""
 
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.errors import InputError, ModelError
 from bestofq.core.observation import Observation, Screenshot, Task
-from bestofq.recipes.judging import judge_run
+from bestofq.core.protocols import Judge
+from bestofq.recipes.judging import Which, episodes_to_judge, judge_run
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedJudge
 
@@ -54,14 +56,22 @@ def outcomes(store: Store, run: str = "r") -> dict[str, Outcome | None]:
     return {summary.key.task: summary.outcome for summary in store.summaries(run=run)}
 
 
+async def judged(
+    store: Store, run: str, judge: Judge, *, which: Which = "open", limit: int | None = None, concurrency: int = 16
+) -> Counter[Outcome]:
+    """What `bestofq judge` does."""
+    todo = episodes_to_judge(store, run, judge, which=which)[:limit]
+    return await judge_run(store, todo, judge, adopt=which != "beside", concurrency=concurrency)
+
+
 async def test_what_nobody_judged_is_judged_once(store: Store) -> None:
     for name, verdict in (("a", OPEN), ("b", OPEN), ("c", LOST)):
         await put(store, name, verdict)
-    assert await judge_run(store, "r", says("unparseable"), limit=1) == {"unparseable": 1}
-    assert await judge_run(store, "r", says("blocked")) == {"blocked": 2}  # what no verdict could be read of, again
+    assert await judged(store, "r", says("unparseable"), limit=1) == {"unparseable": 1}
+    assert await judged(store, "r", says("blocked")) == {"blocked": 2}  # what no verdict could be read of, again
     assert outcomes(store) == {"a": "blocked", "b": "blocked", "c": "failure"}
-    assert await judge_run(store, "r", says("success")) == {}
-    assert await judge_run(store, "r", says("success", "another"), which="all") == {"success": 2}
+    assert await judged(store, "r", says("success")) == {}
+    assert await judged(store, "r", says("success", "another"), which="all") == {"success": 2}
     assert outcomes(store) == {"a": "success", "b": "success", "c": "failure"}
     assert store.verdicts().keys() == {"scripted", "another"}
 
@@ -70,11 +80,11 @@ async def test_verdicts_beside_the_environments(store: Store) -> None:
     for name, verdict in (("a", WON), ("b", WON), ("c", LOST)):
         await put(store, name, verdict, "shop")
     with pytest.raises(InputError, match="--against-env"):
-        await judge_run(store, "shop", says("failure"))
-    assert await judge_run(store, "shop", says("failure"), which="beside", limit=1) == {"failure": 1}
-    assert await judge_run(store, "shop", says("failure"), which="beside") == {"failure": 1}
-    assert await judge_run(store, "shop", says("failure"), which="beside") == {}
-    assert await judge_run(store, "shop", says("success", "another"), which="beside") == {"success": 2}
+        await judged(store, "shop", says("failure"))
+    assert await judged(store, "shop", says("failure"), which="beside", limit=1) == {"failure": 1}
+    assert await judged(store, "shop", says("failure"), which="beside") == {"failure": 1}
+    assert await judged(store, "shop", says("failure"), which="beside") == {}
+    assert await judged(store, "shop", says("success", "another"), which="beside") == {"success": 2}
     assert outcomes(store, "shop") == {"a": "success", "b": "success", "c": "failure"}
 
 
@@ -88,13 +98,13 @@ async def test_what_was_judged_stays_when_the_judge_goes_away(store: Store) -> N
         return "success"
 
     with pytest.raises(ModelError, match="no reply"):
-        await judge_run(store, "r", ScriptedJudge(away), concurrency=1)
+        await judged(store, "r", ScriptedJudge(away), concurrency=1)
     assert outcomes(store) == {"a": "success", "b": "unjudged", "c": "unjudged"}
 
 
 async def test_a_judge_is_not_measured_against_a_judge(store: Store) -> None:
     await put(store, "a", OPEN)
     with pytest.raises(InputError, match="no run 'q' in the store: it has r, shop"):
-        await judge_run(store, "q", says("success"))
+        await judged(store, "q", says("success"))
     with pytest.raises(InputError, match="none ended by itself"):
-        await judge_run(store, "r", says("success"), which="beside")
+        await judged(store, "r", says("success"), which="beside")

@@ -25,7 +25,7 @@ from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.recipes.judging import judge_run
+from bestofq.recipes.judging import episodes_to_judge, judge_run
 from bestofq.reports.domains import ALL, domain_results
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
@@ -192,7 +192,8 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             assert sum(episode.outcome == "unjudged" for episode in done) == 1
             (cell,) = domain_results(store).rows[-1].cells
             assert (cell.counted, cell.outcomes["unjudged"]) == (len(done) - 1, 1)
-            assert (await judge_run(store, "eval", judge)).total() == 1  # from the stored pictures
+            todo = episodes_to_judge(store, "eval", judge)
+            assert (await judge_run(store, todo, judge)).total() == 1  # from the stored pictures
             table = domain_results(store)
             episodes = {episode.task.id: episode for episode in store.episodes()}
     for host in SITES.values():
