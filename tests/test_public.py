@@ -9,6 +9,7 @@ import pytest
 
 import bestofq as bq
 from bestofq import testing
+from bestofq.core.errors import ConfigError
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
@@ -34,6 +35,11 @@ def test_importing_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n") == ["[]", "[]", ""]
+
+
+def test_a_suite_refuses_what_only_the_commands_read() -> None:
+    with pytest.raises(ConfigError, match=r"suite\.step_limit"):
+        bq.load_suite("webshop", step_limit=4)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from bestofq import __version__
 from bestofq.cli.commands import PANELS, app
 from bestofq.cli.options import SUITES
+from bestofq.core.errors import InputError
 from bestofq.envs import suites
 
 COMMANDS = [(name, example) for commands in PANELS.values() for name, _, example in commands]
@@ -85,6 +86,23 @@ def test_settings_are_shown_with_what_was_changed() -> None:
     assert "iql.expectile" in said
     assert "0.8 (default: 0.7)" in " ".join(said.split())
     assert "model.path" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["report", "--svg", "bars.svg"], "--svg"),
+        (["report", "--by", "agent", "--html", "out"], "--html"),
+        (["report", "--judge-store", "runs"], "--judge-store"),
+        (["judge", "--run", "r", "--model", "m", "--golden-run", "g"], "--golden-run"),
+        (["judge", "--run", "r", "--model", "m", "--golden", "--dry-run"], "--dry-run"),
+        (["tasks", "booking", "--count", "3"], "--count"),
+    ],
+)
+def test_an_option_without_effect_is_refused(words: list[str], option: str) -> None:
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, InputError)
+    assert option in str(done.exception)
 
 
 def test_a_dry_run_makes_nothing(tmp_path: Path) -> None:

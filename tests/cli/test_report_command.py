@@ -124,7 +124,7 @@ def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
 
 
 def test_a_judge_s_run_without_a_judge_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="--judge-run eval needs --judge"):
+    with pytest.raises(InputError, match="--judge-run has no effect without --judge"):
         type_in("report", str(folder), "--judge-run", "eval")
     assert not (folder / "report").exists()
 

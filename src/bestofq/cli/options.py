@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from bestofq.core.errors import InputError
+
 console = Console()
 RUNS = Path("runs/webshop")
 SUITES = ("webshop", "booking", "miniwob", "webvoyager")
@@ -46,3 +48,10 @@ Budget = Annotated[
 Csv = Annotated[Path | None, typer.Option(help="Folder for the tables as CSV, unrounded.")]
 Json = Annotated[Path | None, typer.Option(help="Folder for the tables as JSON, unrounded.")]
 Latex = Annotated[Path | None, typer.Option(help="Folder for the tables as LaTeX (booktabs).")]
+
+
+def refuse_given(why: str, **options: object) -> None:
+    """InputError on the first option that was given and would change nothing."""
+    for name, value in options.items():
+        if value:
+            raise InputError(f"--{name.strip('_').replace('_', '-')} has no effect {why}: leave it out")

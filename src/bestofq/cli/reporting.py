@@ -125,8 +125,6 @@ def compare_stores(
 
 def _judge_error(judge: str | None, run: str | None, store: Path) -> JudgeError | None:
     if judge is None:
-        if run is not None:
-            raise InputError(f"--judge-run {shlex.quote(run)} needs --judge, the judge whose error is put in")
         return None
     if run is None:
         raise InputError("--judge needs --judge-run, the run in which `bestofq judge --against-env` measured it")

@@ -125,9 +125,9 @@ def named_only(tasks: str | None) -> list[str]:
     return [] if tasks is None or tasks.isdecimal() else [f"suite.only={tasks}"]
 
 
-def training_tasks(tasks: str | None) -> list[str]:
-    """The setting for `--tasks` of a command that plays training tasks."""
-    return [f"suite.train_tasks={tasks}"] if tasks is not None and tasks.isdecimal() else named_only(tasks)
+def training_tasks(tasks: str | None, setting: str = "suite.train_tasks") -> list[str]:
+    """The setting for `--tasks` of a command on training tasks; `setting` says how many."""
+    return [f"{setting}={tasks}"] if tasks is not None and tasks.isdecimal() else named_only(tasks)
 
 
 def limit_of(tasks: str | None, suite: SuiteSettings) -> int:

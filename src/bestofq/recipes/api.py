@@ -39,8 +39,10 @@ from bestofq.store.store import Store
 def load_suite(name: str, **settings: object) -> Suite:
     """The suite of that name, or of `my_package.my_module:make_suite`, with settings as under `suite` in a file.
 
-    ConfigError where a setting is unknown or impossible, and as `make_suite`.
+    ConfigError on a setting that only the commands read, where a setting is unknown or impossible, and as `make_suite`.
     """
+    if unread := [one for one in ("step_limit", "concurrency", "only", "train_tasks") if one in settings]:
+        raise ConfigError(f"suite.{unread[0]} is read by the commands alone: leave it out of load_suite")
     try:
         return make_suite(TypeAdapter(AnySuiteSettings).validate_python({"name": name, **settings}))
     except ValidationError as error:

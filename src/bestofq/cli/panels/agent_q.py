@@ -45,11 +45,11 @@ def agent_q(
     """
     from bestofq.cli.planning import plan_searches
     from bestofq.cli.searching import run_agent_q
-    from bestofq.cli.settings import models_of, named_only, store_of
+    from bestofq.cli.settings import models_of, store_of, training_tasks
     from bestofq.recipes.agent_q import round_run
 
     more = [] if rounds is None else [f"agent_q.rounds={rounds}"]
-    more += [f"agent_q.tasks={tasks}"] if tasks is not None and tasks.isdecimal() else named_only(tasks)
+    more += training_tasks(tasks, "agent_q.tasks")
     models = models_of(config, set_, *more, suite=suite, data=data, model=model)
     folder, chosen = store_of(store, models.settings), models.settings.agent_q
     if dry_run:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bestofq.cli.options import BaseUrl, Budget, Config, Data, DryRun, Model, Set, SuiteName, Tasks
+from bestofq.cli.options import BaseUrl, Budget, Config, Data, DryRun, Model, Set, SuiteName, Tasks, refuse_given
 
 WRITE = "With --write"
 
@@ -53,6 +53,8 @@ def tasks(
     from bestofq.core.errors import ConfigError
 
     if write is None:
+        refuse_given("without --write", seed_domain=seed_domain, domain=domain, held_out=held_out, count=count)
+        refuse_given("without --write", model=model, base_url=base_url, budget=budget, dry_run=dry_run)
         list_tasks(config, set_, suite=suite, data=data, split=split, names=tasks, today=day_of(today))
         return
     for option, value in (("--data", data), ("--seed-domain", seed_domain), ("--domain", domain), ("--model", model)):

@@ -17,6 +17,7 @@ from bestofq.cli.options import (
     SplitName,
     Stored,
     console,
+    refuse_given,
 )
 
 BY, PRICES, TREES, GOLDEN = "With --by or several stores", "Costs and judges", "Search trees", "With --golden"
@@ -133,8 +134,16 @@ def report(
     from bestofq.reports.rows import Selection
 
     folders = stores or [store]
+    compared = bool(by) or len(folders) > 1
+    if compared:
+        why = "with --by or several stores"
+        refuse_given(why, html=html, table=table, episode=episode, price=price, judge=judge, judge_run=judge_run)
+    else:
+        refuse_given("without --by or several stores", svg=svg, reference=reference)
+    if judge is None:
+        refuse_given("without --judge", judge_run=judge_run, judge_store=judge_store)
     written = Written(csv=csv, json=json, latex=latex, markdown=markdown)
-    if by or len(folders) > 1:
+    if compared:
         selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
         compare_stores(folders, by, selection, svg=svg, references=reference or (), written=written)
         return
@@ -200,16 +209,16 @@ def judge(
     from bestofq.cli.golden import judge_steps
     from bestofq.cli.judging import Judging, judge_episodes
     from bestofq.cli.settings import chat_config
-    from bestofq.core.errors import InputError
     from bestofq.recipes.golden import Golden
 
     config = chat_config(model, base_url, set_)
     asked = Judging(store=store, run=run, agent=agent, limit=limit, out=out, budget=budget)
     if not golden:
+        refuse_given("without --golden", golden_agent=golden_agent, golden_run=golden_run, golden_store=golden_store)
+        refuse_given("without --golden", golden_episode=golden_episode, all_=all_, svg=svg)
         which: Literal["open", "all", "beside"] = "beside" if against_env else "all" if again else "open"
         judge_episodes(asked, config, screenshots=screenshots, which=which, at_once=concurrency, dry_run=dry_run)
-    elif dry_run:
-        raise InputError("--dry-run says nothing of --golden: leave one of them out")
     else:
+        refuse_given("with --golden", dry_run=dry_run, against_env=against_env, again=again, screenshots=screenshots)
         wanted = Golden(run=golden_run, agent=golden_agent, ids=golden_episode or ())
         judge_steps(asked, config, wanted, golden_store, failures=not all_, svg=svg)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bestofq.cli.options import BaseUrl, Config, Model, N, Set, Stored, console
+from bestofq.cli.options import BaseUrl, Budget, Config, Model, N, Set, Stored, console
 
 
 def run(
@@ -32,13 +32,14 @@ def run(
     screenshots: Annotated[bool, typer.Option(help="Keep a picture of every step; chat models see it.")] = True,
     config: Config = None,
     set_: Set = None,
+    budget: Budget = None,
 ) -> None:
     """Do one thing on any web page, and show how. Asks before it pays, sends, deletes, books or gives your data."""
     from bestofq.cli.running import PageRun, run_on_page
     from bestofq.cli.settings import models_of
 
     words = ("by=words", f"localizer={localizer}") if localizer else ()
-    models = models_of(config, set_, *words, model=model, base_url=base_url)
+    models = models_of(config, set_, *words, model=model, base_url=base_url, budget=budget)
     asked = PageRun(
         goal=goal,
         url=url,
