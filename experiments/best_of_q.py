@@ -7,6 +7,7 @@ from rich.console import Console
 
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
+from bestofq.build.settings import AgentKind
 from bestofq.cli.writing import write_json
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
@@ -27,6 +28,8 @@ from bestofq.viewer.export import export
 from experiments.ranking import by_kind, oracle_steps
 
 TEST = "test"
+COMPARED: tuple[AgentKind, ...] = (*AGENTS, "verifier")
+"""The verifier learns nothing: it ranks the same candidates by the model's own review of each."""
 
 
 async def run_best_of_q(
@@ -43,7 +46,7 @@ async def run_best_of_q(
                     context, dev_run(cycle), ["best-of-q"], values=learned, split="dev", tasks=dev_tasks, runs=1
                 )
             await compare(context, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1)
-            await compare(context, TEST, AGENTS, values=values, split="test", tasks=tasks, runs=runs)
+            await compare(context, TEST, COMPARED, values=values, split="test", tasks=tasks, runs=runs)
         _write(models, store, out, results, console)
 
 
@@ -51,11 +54,11 @@ def _write(models: Models, store: Store, out: Path, results: Path, console: Cons
     """The committed files, and the page beside the episodes."""
     curve, base = dev_curve(store), dev_base(store)
     level = base[1] if base else None
-    test = Selection(runs=[TEST], agents=AGENTS, baseline=BASELINE)
+    test = Selection(runs=[TEST], agents=COMPARED, baseline=BASELINE)
     of_test, costs = agent_results(store, test), agent_costs(store, test)
     rated = {
         agent: list(oracle_steps(models, store.episodes(run=TEST, agent=agent)))
-        for agent in AGENTS
+        for agent in COMPARED
         if agent != BASELINE
     }
     learned = (SEED_RUN, *map(cycle_run, range(1, models.settings.cycles + 1)))

@@ -14,6 +14,7 @@ from experiments.__main__ import app as experiments_app
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
 PROGRAMS = {"bestofq": app, "python -m experiments": experiments_app}
+SCRIPTS = sorted((ROOT / "experiments").rglob("*.sh"))
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 
 
@@ -39,12 +40,16 @@ def test_a_how_to_shows_an_example_that_ci_runs(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
 def test_commands_and_their_options_exist(page: Path) -> None:
     for program, words in commands_of(page.read_text("utf-8")):
-        known = get_command(PROGRAMS[program]).commands  # type: ignore[attr-defined]
-        assert words[0] in known, words
-        options = {
-            option for parameter in known[words[0]].params for option in (*parameter.opts, *parameter.secondary_opts)
-        }
-        assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in options] == [], words
+        check_command(program, words)
+
+
+def check_command(program: str, words: list[str]) -> None:
+    known = get_command(PROGRAMS[program]).commands  # type: ignore[attr-defined]
+    assert words[0] in known, words
+    options = {
+        option for parameter in known[words[0]].params for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in options] == [], words
 
 
 def commands_of(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -57,6 +62,14 @@ def commands_of(text: str) -> Iterator[tuple[str, list[str]]]:
                 yield found.group(1), shlex.split(found.group(2), comments=True)
     for name, command in re.findall(rf"`({program}) ([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
         yield name, shlex.split(command)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=ids(SCRIPTS))
+def test_scripts_call_commands_with_options_that_exist(script: Path) -> None:
+    calls = re.findall(r'"\$BESTOFQ" (.*)', script.read_text("utf-8").replace("\\\n", " "))
+    assert calls
+    for call in calls:
+        check_command("bestofq", shlex.split(call))
 
 
 def test_own_parts_are_as_short_as_said() -> None:

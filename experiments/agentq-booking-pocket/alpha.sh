@@ -16,4 +16,4 @@ for row in "0.5 0.2" "0.5 0.6" "0.6 0.2" "0.75 0.1" "0.75 0.3" "0.75 0.5" "0.85 
     "$BESTOFQ" eval booking --config $HERE/config.toml --model "$out/model" --agents prompting --split dev --tasks 100 \
         --runs 1 --store runs/alpha --run "α $alpha, threshold $threshold"
 done
-"$BESTOFQ" compare runs/alpha --by run --json $HERE/alpha --markdown $HERE/alpha
+"$BESTOFQ" report runs/alpha --by run --json $HERE/alpha --markdown $HERE/alpha

@@ -8,4 +8,4 @@ for rollout in sample greedy; do
     "$BESTOFQ" eval booking --config $HERE/config.toml --agents mcts --split dev --tasks 60 --runs 1 \
         --store "runs/rollouts-$rollout" --run "$rollout" --set "agent_q.inference.rollout=$rollout"
 done
-"$BESTOFQ" compare runs/rollouts-greedy runs/rollouts-sample --by run --json $HERE/rollouts --markdown $HERE/rollouts
+"$BESTOFQ" report runs/rollouts-greedy runs/rollouts-sample --by run --json $HERE/rollouts --markdown $HERE/rollouts

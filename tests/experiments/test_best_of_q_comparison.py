@@ -10,9 +10,8 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import NetworkConfig
-from bestofq.recipes.benchmark import AGENTS
 from bestofq.store.store import Store
-from experiments.best_of_q import run_best_of_q
+from experiments.best_of_q import COMPARED, run_best_of_q
 
 SMALL = BestOfQSettings(
     suite=WebShopSettings(train_tasks=4),
@@ -29,13 +28,13 @@ async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) 
     with Store.open(out, read_only=True) as store:
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
     found = json.loads((results / "result.json").read_text("utf-8"))
-    assert episodes == 2 * 4 + 3 * 2 + len(AGENTS) * 2  # seed and cycle; dev passes of q0, q1 and prompting; test
+    assert episodes == 2 * 4 + 3 * 2 + len(COMPARED) * 2  # seed and cycle; dev passes of q0, q1 and prompting; test
     assert set(found) >= {"command", "commit", "settings", "collected", "dev_curve", "dev_prompting", "test"}
     assert list(found["collected"]) == ["seed", "cycle-1"]
     assert [point["episodes"] for point in found["dev_curve"]] == [4, 8]
-    assert [row["agent"] for row in found["test"]["rows"]] == [*AGENTS]
+    assert [row["agent"] for row in found["test"]["rows"]] == [*COMPARED]
     ranked = found["ranking_on_test"]
-    assert set(ranked) == {*AGENTS} - {"prompting"}
+    assert set(ranked) == {*COMPARED} - {"prompting"}
     assert ranked["best-of-q"]["all"]["steps"] > 0
     for name in ("table.md", "success.svg", "curve.svg"):
         assert (results / name).stat().st_size
