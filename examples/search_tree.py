@@ -12,7 +12,8 @@ OUT = Path("runs/search_tree")
 
 
 async def main() -> None:
-    suite, proposer = bq.load_suite("webshop"), bq.SamplingProposer(bq.LocalModel.load(), temperature=0.8, draws=3)
+    suite = bq.load_suite("webshop")
+    proposer = bq.SamplingProposer(bq.LocalModel.load(), temperature=0.8, samples_per_candidate=3)
     task = (await suite.tasks("dev"))[3]
     with bq.Store.open(OUT) as store:
         tree = await bq.search_tree(suite, task, proposer, store, iterations=12, candidates=3)

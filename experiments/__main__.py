@@ -86,9 +86,7 @@ def rank(
     set_: Set = None,
     store: Stored = RUNS,
     run: Annotated[str, typer.Option(help="An evaluated run.")] = "eval",
-    agent: Annotated[
-        list[str] | None, typer.Option(help="Whose choices to count; none: all; may be given again.")
-    ] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="Whose choices to count. Default: all. Repeatable.")] = None,
     html: Annotated[
         Path | None, typer.Option(help="Folder: all tables and figures of `bestofq report`, rated by the oracle.")
     ] = None,

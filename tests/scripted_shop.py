@@ -53,7 +53,7 @@ def models_with(rollouts: int, candidates: int = 4, *, model: str = "pocket") ->
     search = SearchConfig(iterations=rollouts, candidates=candidates)
     return Scripted(
         BestOfQSettings(
-            model=ModelSettings(path=model, dialect="composite", draws=1),
+            model=ModelSettings(path=model, dialect="composite", samples_per_candidate=1),
             agent_q=AgentQSettings(search=search, threshold=0.1),
         )
     )

@@ -106,9 +106,9 @@ def method_episodes(store: Store, methods: Mapping[str, Passes]) -> list[MethodE
 
 
 def _pass_episodes(store: Store, method: str, model: int, run: str, agent: str) -> Iterator[MethodEpisode]:
-    told = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.told}
+    decided = {e.id: e for e in store.summaries(run=run, agent=agent, status="finished") if e.decided}
     for episode in store.episodes(run=run, agent=agent, status="finished"):
-        if (summary := told.get(episode.id)) is None:
+        if (summary := decided.get(episode.id)) is None:
             continue
         calls: Counter[Role] = Counter()
         for used in episode.usage:

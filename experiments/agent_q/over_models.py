@@ -24,7 +24,9 @@ def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESA
         return stats.success_interval(attempts, resamples=resamples, seed=seed)
     (drawn,) = _drawn([attempts], list(rates), resamples, seed)
     found = stats.percentiles(drawn)
-    return stats.alike_interval(float(np.mean([*rates.values()])), len(rates)) if stats.alike(found) else found
+    return (
+        stats.clopper_pearson_interval(float(np.mean([*rates.values()])), len(rates)) if stats.alike(found) else found
+    )
 
 
 def mean(
@@ -67,7 +69,7 @@ def paired_difference(
     drawn, against = _drawn([ours, theirs], common, resamples, seed)
     found = stats.percentiles(drawn - against)
     if stats.alike(found):
-        found = stats.alike_interval(mean, len(common), SIGNED)
+        found = stats.clopper_pearson_interval(mean, len(common), SIGNED)
     return Difference(mean=mean, low=found.low, high=found.high, tasks=len(common))
 
 

@@ -112,7 +112,7 @@ class BookingOracle:
             return Advice(thought, _click(observation, "Change search"), "back to the search")
         if view.page == "seating":
             assert goal.seating is not None
-            if not goal.told and not any(goal.seating in notice for notice in observation.notices):
+            if not goal.stated and not any(goal.seating in notice for notice in observation.notices):
                 return Advice("the goal tells no seating, ask", AskUser(question=QUESTION), "asked the user")
             thought = f"the guest wants {goal.seating}"
             return Advice(thought, _click(observation, goal.seating), f"{goal.seating} chosen")

@@ -3,7 +3,7 @@ explanations.
 
 A policy that is to be improved must fail often and succeed at times. In some cities and with some kinds of product all
 walks show the oracle's advice (`familiar`); with the others a share of them does (`skill`), and in the rest somebody
-walks who reads nothing. What is best of some candidates is told by the oracle everywhere.
+walks who reads nothing. What is best of some candidates is decided by the oracle everywhere.
 """
 
 import random

@@ -34,7 +34,9 @@ ATTENTION = "eager"  # on a CPU its backward pass is twice as fast as the fused 
 class PocketConfig(Noun):
     """All that the checkpoint depends on."""
 
-    base: Path | None = Field(default=None, description="checkpoint to go on from; none: from nothing, in sizes below")
+    base: Path | None = Field(
+        default=None, description="checkpoint to start from. Default: from nothing, in sizes below"
+    )
     examples: int = Field(default=120_000, description="demonstrated states")
     vocabulary: int = 2048
     width: int = Field(default=256, description="hidden size")

@@ -49,7 +49,7 @@ class MiniWobDemonstrations(Noun):
 
     share: float = Field(default=0, ge=0, lt=1, description="of all examples; 0: none, as the model that ships")
     instances: int = Field(default=200, ge=1, description="played of each task")
-    names: tuple[str, ...] = Field(default=(), description="tasks; none: all with a solver that are not held out")
+    names: tuple[str, ...] = Field(default=(), description="tasks. Default: all with a solver that are not held out")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=0.5, ge=0, le=1, description="chance that it also teaches reviewing")

@@ -72,7 +72,7 @@ async def test_a_sample_is_drawn_at_the_temperature_of_the_model() -> None:
 
 async def test_a_prompted_endpoint_draws_all_replies_where_none_is_to_be_greedy() -> None:
     async with FaultServer(lambda _: said("CLICK [2]", plan=True)) as server, endpoint(server) as model:
-        proposer = SamplingProposer(model, temperature=0.7, draws=2, dialect=COMPOSITE)
+        proposer = SamplingProposer(model, temperature=0.7, samples_per_candidate=2, dialect=COMPOSITE)
         sampled = await proposer.sample(STATE)
         drawn = len(server.requests)
         await proposer.propose(STATE, 2)

@@ -16,7 +16,7 @@ from bestofq.agents.selectors import GreedySelector
 from bestofq.core.decision import Proposal, State
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import ModelError, ReplyError
-from bestofq.core.protocols import Prepares, Scorer
+from bestofq.core.protocols import Prefetching, Scorer
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
@@ -132,8 +132,8 @@ async def test_a_step_that_is_stopped_stops_both() -> None:
 
 def test_who_prepares() -> None:
     scorer = QScorer(Ten(), Slow(), EmbeddingTexts())
-    assert isinstance(scorer, Prepares)
-    assert isinstance(PriorScorer(scorer, beta=1), Prepares)
+    assert isinstance(scorer, Prefetching)
+    assert isinstance(PriorScorer(scorer, beta=1), Prefetching)
 
 
 async def test_an_error_is_not_remembered() -> None:

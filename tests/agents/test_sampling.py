@@ -31,7 +31,7 @@ async def test_two_buttons_with_the_same_words_are_two_candidates() -> None:
     def replies(_: Request) -> Sequence[str]:
         return ["click [1]", "click [2]", "again\nclick [1]"]
 
-    drawn = await SamplingProposer(ScriptedModel(replies), draws=1).propose(STATE, 3)
+    drawn = await SamplingProposer(ScriptedModel(replies), samples_per_candidate=1).propose(STATE, 3)
     assert [candidate.action for candidate in drawn.candidates] == BOTH
     assert drawn.candidates[0].label == drawn.candidates[1].label == "click button Add to cart"
     marks = iter([1, 2, 1])
@@ -43,7 +43,7 @@ async def test_two_buttons_with_the_same_words_are_two_candidates() -> None:
 async def test_draws_that_are_no_action_are_told_with_what_they_took() -> None:
     replies = ["hello", "click [7]", "fly"]
     with pytest.raises(ReplyError) as error:
-        await SamplingProposer(ScriptedModel(lambda _: replies), draws=1).propose(STATE, 3)
+        await SamplingProposer(ScriptedModel(lambda _: replies), samples_per_candidate=1).propose(STATE, 3)
     assert error.value.replies == tuple(replies)
     (used,) = error.value.usage
     assert (used.role, used.calls, used.tokens_out) == ("proposer", 1, len("".join(replies)))

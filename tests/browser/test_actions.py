@@ -1,4 +1,4 @@
-"""What each action does to a real page, and what an agent is told when it cannot be done."""
+"""What each action does to a real page, and what an agent reads when it cannot be done."""
 
 import asyncio
 from typing import Any

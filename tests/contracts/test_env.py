@@ -98,8 +98,8 @@ async def test_a_reset_begins_anew_whatever_was_done(world: tuple[Env, Env, list
     for action in (Click(mark=1), Refresh()):
         if (await env.step(action)).terminated:
             break
-    assert told(await env.reset(tasks[0], seed=0)) == told(first)
-    assert told(await twin.reset(tasks[0], seed=1)) == told(first)
+    assert page_of(await env.reset(tasks[0], seed=0)) == page_of(first)
+    assert page_of(await twin.reset(tasks[0], seed=1)) == page_of(first)
 
 
 @every_env
@@ -110,7 +110,7 @@ async def test_what_cannot_be_done_is_told_and_ends_nothing(world: tuple[Env, En
     assert result.observation.error
     assert (result.terminated, result.truncated) == (False, False)
     assert not result.reward
-    assert told(result.observation.model_copy(update={"error": None})) == told(seen)
+    assert page_of(result.observation.model_copy(update={"error": None})) == page_of(seen)
 
 
 @every_env
@@ -149,7 +149,7 @@ def random_action(seen: Observation, rng: random.Random) -> Action:
     )
 
 
-def told(seen: Observation) -> object:
+def page_of(seen: Observation) -> object:
     """All but the picture: what an agent acts on."""
     return seen.model_dump(exclude={"screenshot"})
 
@@ -169,7 +169,7 @@ async def play(env: Env, actions: Iterable[Action]) -> list[tuple[object, float 
     results = []
     for action in actions:
         result = await env.step(action)
-        results.append((told(result.observation), result.reward, result.terminated))
+        results.append((page_of(result.observation), result.reward, result.terminated))
         if result.terminated:
             break
     return results
@@ -182,19 +182,19 @@ async def explored(env: Env, task: Task, rng: random.Random) -> list[Node]:
     seen, ended = await env.reset(task, seed=0), False
     for _ in range(3):
         for _ in range(4):
-            before, here = await env.save(), told(seen)
+            before, here = await env.save(), page_of(seen)
             result = await env.step(random_action(seen, rng))
             if result.terminated:
                 seen = await env.restore(before)
-                assert told(seen) == here
+                assert page_of(seen) == here
             else:
                 seen = result.observation
-        node = Node(saved=await env.save(), seen=told(seen), actions=[], results=[])
+        node = Node(saved=await env.save(), seen=page_of(seen), actions=[], results=[])
         while len(node.actions) < 5 and not ended:
             node.actions.append(random_action(seen, rng))
             result = await env.step(node.actions[-1])
             seen, ended = result.observation, result.terminated
-            node.results.append((told(seen), result.reward, ended))
+            node.results.append((page_of(seen), result.reward, ended))
         nodes.append(node)
         seen, ended = await env.restore(node.saved), False
     return nodes
@@ -211,7 +211,7 @@ async def test_the_rest_is_the_same_each_time(world: tuple[Env, Env, list[Task]]
     async def check(one: Env, some: Iterable[Node]) -> None:
         assert isinstance(one, Checkpointable)
         for node in some:
-            assert told(await one.restore(node.saved)) == node.seen
+            assert page_of(await one.restore(node.saved)) == node.seen
             assert await play(one, node.actions) == node.results
 
     order = [*rng.sample(nodes, len(nodes)), *rng.sample(nodes, 2)]
@@ -242,9 +242,9 @@ async def test_two_go_on_from_one_page_and_neither_sees_what_the_other_does(
     seen, order = await to_the_brink(env, tasks[0])
     saved = await env.save()
     anew = await play(env, [Refresh()])
-    assert told(await fresh.restore(saved)) == told(await env.restore(saved)) == told(seen)
+    assert page_of(await fresh.restore(saved)) == page_of(await env.restore(saved)) == page_of(seen)
     assert (await env.step(order)).terminated
     assert await play(fresh, [Refresh()]) == anew
     await env.close()
-    assert told(await fresh.restore(saved)) == told(seen)
+    assert page_of(await fresh.restore(saved)) == page_of(seen)
     assert (await fresh.step(order)).terminated

@@ -28,13 +28,13 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[LanguageModel]:
             yield ScriptedModel(lambda asked: ["click [1]", "click [2]", "click [3]"])
 
 
-@pytest.mark.parametrize(("draws", "greedy"), [(1, True), (3, True), (2, False)])
+@pytest.mark.parametrize(("n", "greedy"), [(1, True), (3, True), (2, False)])
 async def test_it_gives_as_many_replies_as_are_drawn_and_counts_them(
-    model: LanguageModel, draws: int, greedy: bool
+    model: LanguageModel, n: int, greedy: bool
 ) -> None:
-    request = Request(messages=user(PROMPT), draws=draws, greedy=greedy, max_tokens=4, seed=1)
+    request = Request(messages=user(PROMPT), n=n, greedy=greedy, max_tokens=4, seed=1)
     found = await model.generate(request)
-    assert len(found.replies) == draws
+    assert len(found.replies) == n
     used = found.usage("proposer")
     assert (used.tokens_in, used.tokens_out, used.calls) == (found.prompt_tokens, found.reply_tokens, found.calls)
     assert min(used.tokens_in, used.tokens_out, used.calls) >= 1
@@ -42,7 +42,7 @@ async def test_it_gives_as_many_replies_as_are_drawn_and_counts_them(
 
 
 async def test_the_same_request_gives_the_same_replies_and_its_greedy_one_alone(model: LanguageModel) -> None:
-    many = Request(messages=user(PROMPT), draws=3, max_tokens=4, seed=1)
+    many = Request(messages=user(PROMPT), n=3, max_tokens=4, seed=1)
     alone = Request(messages=user(PROMPT), max_tokens=4)
     one, two, first = [[r.text for r in (await model.generate(request)).replies] for request in (many, many, alone)]
     assert one == two
@@ -62,5 +62,5 @@ async def test_what_a_model_cannot_do_is_refused() -> None:
     async with endpoint("click [1]") as asked:
         with pytest.raises(ConfigError, match="beams"):
             await asked.generate(Request(messages=user(PROMPT), beams=2))
-        cut = await asked.generate(Request(messages=user(PROMPT), draws=2, one_line=True))
+        cut = await asked.generate(Request(messages=user(PROMPT), n=2, one_line=True))
     assert [reply.text for reply in cut.replies] == ["click [1]"] * 2

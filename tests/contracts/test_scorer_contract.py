@@ -17,7 +17,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.language import Request
-from bestofq.core.protocols import Prepares, Scorer
+from bestofq.core.protocols import Prefetching, Scorer
 from bestofq.core.transitions import Floats
 from bestofq.testing.scripted import ScriptedModel, ScriptedScorer
 
@@ -91,7 +91,7 @@ async def test_the_same_candidates_get_the_same_scores(scorer: Scorer) -> None:
 
 async def test_what_it_used_is_no_proposer_s(scorer: Scorer) -> None:
     usage = list((await scorer.score(STATE, CANDIDATES)).usage)
-    if isinstance(scorer, Prepares):
+    if isinstance(scorer, Prefetching):
         usage += await scorer.prepare(STATE)
     assert not {used.role for used in usage} & {"proposer", "judge"}
     assert all(used.calls >= 1 for used in usage)

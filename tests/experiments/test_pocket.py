@@ -201,7 +201,7 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
     )
     assert load_config(PocketConfig, None, log["command"].split(" --set ")[1:]) == config  # the command repeats it
     model = LocalModel.load(tmp_path, device="cpu")
-    assert len(model.generate_batch([Request(messages=user("goal: a"), draws=2, max_tokens=4)])[0].replies) == 2
+    assert len(model.generate_batch([Request(messages=user("goal: a"), n=2, max_tokens=4)])[0].replies) == 2
 
     further = config.model_copy(update={"base": tmp_path, "vocabulary": 400, "layers": 2})
     make_pocket_model(further, tmp_path / "further", Console(quiet=True))

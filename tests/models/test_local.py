@@ -36,7 +36,7 @@ def _greedy(model: LocalModel, prompt: str, limit: int) -> list[int]:
 
 
 def test_first_reply_is_greedy_and_log_prob_is_of_the_whole_reply(model: LocalModel) -> None:
-    generations = model.generate_batch([Request(messages=user(p), draws=3, max_tokens=12) for p in PROMPTS])
+    generations = model.generate_batch([Request(messages=user(p), n=3, max_tokens=12) for p in PROMPTS])
     for prompt, generation in zip(PROMPTS, generations, strict=True):
         tokens = _greedy(model, prompt, 12)
         first = generation.replies[0]
@@ -47,7 +47,7 @@ def test_first_reply_is_greedy_and_log_prob_is_of_the_whole_reply(model: LocalMo
 
 def test_sampled_branches_do_not_see_each_other(model: LocalModel) -> None:
     """A branch's log-probability is what a plain forward pass over that branch alone says."""
-    request = Request(messages=user(PROMPTS[0]), draws=6, max_tokens=10, seed=5)
+    request = Request(messages=user(PROMPTS[0]), n=6, max_tokens=10, seed=5)
     replies = model.generate_batch([request])[0].replies
     assert len({reply.ids for reply in replies}) > 3
     for reply in replies:
@@ -55,19 +55,19 @@ def test_sampled_branches_do_not_see_each_other(model: LocalModel) -> None:
 
 
 def test_draws_depend_on_prompt_and_seed_alone(model: LocalModel) -> None:
-    request = Request(messages=user(PROMPTS[1]), draws=4, max_tokens=8, seed=1)
+    request = Request(messages=user(PROMPTS[1]), n=4, max_tokens=8, seed=1)
     alone = model.generate_batch([request])[0]
-    others = [Request(messages=user(p), draws=4, max_tokens=8, seed=9) for p in PROMPTS]
+    others = [Request(messages=user(p), n=4, max_tokens=8, seed=9) for p in PROMPTS]
     among = model.generate_batch([*others, request])[-1]
     assert [r.text for r in among.replies] == [r.text for r in alone.replies]
-    other_seed = model.generate_batch([Request(messages=user(PROMPTS[1]), draws=4, max_tokens=8, seed=2)])[0]
+    other_seed = model.generate_batch([Request(messages=user(PROMPTS[1]), n=4, max_tokens=8, seed=2)])[0]
     assert [r.text for r in other_seed.replies][1:] != [r.text for r in alone.replies][1:]
     assert other_seed.replies[0].text == alone.replies[0].text
 
 
 def test_draws_are_the_same_with_and_without_a_greedy_one_before_them(model: LocalModel) -> None:
-    request = Request(messages=user(PROMPTS[1]), draws=5, max_tokens=8, seed=1)
-    drawn = Request(messages=user(PROMPTS[1]), draws=4, greedy=False, max_tokens=8, seed=1)
+    request = Request(messages=user(PROMPTS[1]), n=5, max_tokens=8, seed=1)
+    drawn = Request(messages=user(PROMPTS[1]), n=4, greedy=False, max_tokens=8, seed=1)
     all_five, four = model.generate_batch([request, drawn])
     assert [reply.ids for reply in four.replies] == [reply.ids for reply in all_five.replies[1:]]
 

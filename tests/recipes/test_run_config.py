@@ -99,7 +99,7 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_another_setting_is_named_with_both_values_and_the_way_back(
     before: tuple[str, ...], now: tuple[str, ...], searcher: Searcher | None, said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {said}: go on with --set ")) as caught:
+    with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {said}: continue with --set ")) as caught:
         await go_on(tmp_path, before, now, searcher)
     back = re.findall(r"--set (\S+), or", str(caught.value))
     await go_on(tmp_path, before, (*now, *shlex.split(*back)), searcher)
@@ -122,11 +122,11 @@ async def test_what_a_run_does_not_depend_on_may_change(
 async def test_a_setting_that_was_not_there_and_another_split_are_named_too(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"run 'r' was begun without chat\.model, and this has m: leave it out"):
         await go_on(tmp_path / "without", (), CHAT, None)
-    with pytest.raises(DataError, match=r"with chat\.model=m, and this has none: go on with --set chat\.model=m, or"):
+    with pytest.raises(DataError, match=r"with chat\.model=m, and this has none: continue with --set chat\.model=m"):
         await go_on(tmp_path / "with", CHAT, (), None)
     with (
         Store.open(tmp_path / "without") as store,
-        pytest.raises(DataError, match="begun with split=train, and this has dev: go on with --split train"),
+        pytest.raises(DataError, match="begun with split=train, and this has dev: continue with --split train"),
     ):
         await begin(context_with(store), "r", "dev", play=PLAYS[None])
 
@@ -145,7 +145,7 @@ async def test_what_an_agent_alone_depends_on_is_held_for_it(
         for _ in range(2):
             await begin(context_with(store, before), "r", "train", play=Play(agent))
         await begin(context_with(store), "r", "train", play=Play("best-of-q"))  # which has no such setting
-        with pytest.raises(DataError, match=re.escape(f"run 'r' was begun with {said}: go on with --set {before}, or")):
+        with pytest.raises(DataError, match=re.escape(f"'r' was begun with {said}: continue with --set {before}, or")):
             await begin(context_with(store), "r", "train", play=Play(agent))
 
 
@@ -153,7 +153,7 @@ async def test_an_agents_n_is_held_for_it(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await begin(context_with(store), "r", "train", play=Play("best-of-q", n=5))
         await begin(context_with(store), "r", "train", play=Play("random"))
-        with pytest.raises(DataError, match=r"best-of-q in run 'r' was begun with n=5, .* 3: go on with --n 5"):
+        with pytest.raises(DataError, match=r"best-of-q in run 'r' was begun with n=5, .* 3: continue with --n 5"):
             await begin(context_with(store), "r", "train", play=Play("best-of-q"))
 
 
@@ -173,7 +173,9 @@ async def test_a_run_goes_on_with_the_q_function_it_began_with(who: str, play: P
         context = context_with(store, *CHAT)
         for _ in range(2):
             await begin(context, "r", "train", play=play, values=q_function("value-1", 0.9))
-        with pytest.raises(DataError, match=f"{who} in run 'r' was begun with q=value-1, .* value-2: go on with --q "):
+        with pytest.raises(
+            DataError, match=f"{who} in run .r. was begun with q=value-1, .* value-2: continue with --q"
+        ):
             await begin(context, "r", "train", play=play, values=q_function("value-2", 0.99))
 
 
@@ -202,7 +204,7 @@ async def test_trees_are_learned_from_with_the_prompts_that_grew_them_only(tmp_p
         context = context_with(store, "model.dialect=composite", "model.path=pocket-agentq")
         made = await begin(context, "r", "train")
         with pytest.raises(
-            DataError, match=r"model\.dialect=composite, and this has commands: go on with --set model\."
+            DataError, match=r"model\.dialect=composite, and this has commands: continue with --set model\."
         ):
             searched_trees(models_with("model.path=pocket-agentq"), store, "r")
         config = {name: value for name, value in store.runs()[0].config.items() if name != "searches"}
@@ -221,7 +223,7 @@ async def test_trees_are_learned_from_by_the_weights_that_grew_them_only(tmp_pat
         model.unlink()
         model.symlink_to(POCKET.parent / "pocket_web")
         again = context_with(store, f"model.path={model}")
-        with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: go on with --model"):
+        with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: continue with --model"):
             await begin(again, "r", "train")
-        with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: go on with --model"):
+        with pytest.raises(DataError, match=r"run 'r' was begun with weights=\w+, .*: continue with --model"):
             searched_trees(again.models, store, "r")

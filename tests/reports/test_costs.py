@@ -90,7 +90,7 @@ async def test_success_is_of_what_was_judged_and_all_of_it_is_paid_for(tmp_path:
         await spend(store, "random", "a", [(ASKED,)], "unjudged")
         table = agent_costs(store)
     asked, random = (next(row for row in table.rows if row.agent == name) for name in ("prompting", "random"))
-    assert (asked.tasks, asked.untold, asked.success) == (3, 1, 0.5)
+    assert (asked.tasks, asked.undecided, asked.success) == (3, 1, 0.5)
     assert asked.total.usd == pytest.approx(3 * 2.8)
     assert (random.success, random.interval) == (None, None)
     assert any("2 finished episodes have no verdict that tells" in note for note in table.notes)

@@ -28,12 +28,12 @@ Walks = dict[str, list[Decision]]  # by task, without what they used: seconds di
 def drawn(request: Request) -> Sequence[str]:
     """Links and thoughts by the request's seed alone, as the draws of a model that is sure of nothing."""
     digest = hashlib.sha256(str(request.seed).encode()).digest()
-    return [f"thought {byte}\nclick [{1 + byte % 2}]" for byte in digest[: request.draws]]
+    return [f"thought {byte}\nclick [{1 + byte % 2}]" for byte in digest[: request.n]]
 
 
 def sampler(name: str = "sampler", *, selector: bool = False) -> Agent:
     """`selector`: the same two candidates everywhere, one of them drawn; else the model's draws, the first taken."""
-    proposer = SamplingProposer(ScriptedModel(drawn), draws=1)
+    proposer = SamplingProposer(ScriptedModel(drawn), samples_per_candidate=1)
     if selector:
         return line_agent(name=name, selector=UniformSelector())
     return Agent(name=name, proposer=proposer, scorer=ConstantScorer(), selector=GreedySelector(), n_candidates=3)

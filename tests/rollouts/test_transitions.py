@@ -74,8 +74,8 @@ async def test_a_half_right_end_counts_by_the_reward_asked_for(tmp_path: Path) -
 
 async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
-    untold: tuple[Outcome, ...] = ("infra_error", "unjudged", "unparseable")
-    cut = [episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome=outcome)}) for outcome in untold]
+    undecided: tuple[Outcome, ...] = ("infra_error", "unjudged", "unparseable")
+    cut = [episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome=outcome)}) for outcome in undecided]
     empty = episode.model_copy(update={"steps": ()})
     assert list(records([*cut, empty], Plain())) == []
     with pytest.raises(DataError, match="no finished episode"):

@@ -20,7 +20,7 @@ from bestofq.search.tree import Move, MutableTree
 from bestofq.testing.scripted import ScriptedJudge, ScriptedProposer, ScriptedScorer
 
 
-def told(outcomes: list[float]) -> Report:
+def report_to(outcomes: list[float]) -> Report:
     async def report(outcome: float) -> None:
         outcomes.append(outcome)
 
@@ -57,7 +57,7 @@ async def test_a_golden_tree_of_four_rollouts() -> None:
     """
     search, envs, steps = await search_of({"21": 1.0}, depth=2, iterations=4)
     outcomes: list[float] = []
-    await search.run(report=told(outcomes))
+    await search.run(report=report_to(outcomes))
     tree = search.tree
     assert outcomes == [0.0, 1.0, 0.0, 1.0]
     assert steps == ["1", "11", "2", "21", "22"]  # nothing is carried out twice
@@ -160,7 +160,7 @@ async def test_the_policys_own_irreversible_choice_ends_a_rollout_with_what_feed
         irreversible=lambda observation, action: observation.url == "branch://1" and action.mark == 1,
     )
     outcomes: list[float] = []
-    await search.run(report=told(outcomes))
+    await search.run(report=report_to(outcomes))
     assert steps == ["1"]
     assert outcomes == [1.0]  # the first in rank of the two that were then proposed
 
@@ -183,7 +183,7 @@ async def test_no_feedback_no_prior_and_a_policy_without_an_action_fails() -> No
         {"11": 1.0}, depth=2, iterations=2, ranks=None, doors=lambda state, n: [] if state.decisions else ["click [1]"]
     )
     outcomes: list[float] = []
-    await search.run(report=told(outcomes))
+    await search.run(report=report_to(outcomes))
     assert search.tree.prior == [None, None]
     assert outcomes == [0.0, 0.0]
     assert search.tree.ending == ["open", "ended"]
@@ -258,7 +258,7 @@ async def test_an_unsafe_action_is_no_success_that_is_enough() -> None:
         irreversible=lambda observation, action: observation.url == "branch://" and action.mark == 1,
     )
     outcomes: list[float] = []
-    await search.run(report=told(outcomes))
+    await search.run(report=report_to(outcomes))
     assert outcomes[0] == 1.0  # what feedback says of the unsafe action
     assert search.tree.solved(0)
     assert search.tree.visits[0] < 20
@@ -377,7 +377,7 @@ asked: list[tuple[str, int]] = []
 
 
 async def drawn(rollouts: int, *, tree: SearchTree | None = None, **settings: Any) -> Search:
-    """A search nine doors deep with a policy that is drawn from; `tree`: to go on with."""
+    """A search nine doors deep with a policy that is drawn from; `tree`: to continue with."""
     settings = {"depth": 9, "ranks": None, "rollout": "sample", "proposer": Coin(both_doors), **settings}
     search, _, _ = await search_of({}, **settings)
     if tree is not None:
@@ -409,5 +409,5 @@ async def test_a_draw_that_is_no_action_fails_the_rollout_and_not_the_page() -> 
         {"11": 1.0}, depth=2, iterations=3, rollout="sample", ranks=None, proposer=Never(both_doors)
     )
     outcomes: list[float] = []
-    await search.run(report=told(outcomes))
+    await search.run(report=report_to(outcomes))
     assert outcomes == [0.0, 0.0, 1.0]  # both doors are tried; behind the first the doors are still proposed

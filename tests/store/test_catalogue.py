@@ -123,7 +123,7 @@ def test_tasks_come_with_their_episodes(catalogue: Catalogue) -> None:
 
 
 def test_agents_are_counted(catalogue: Catalogue) -> None:
-    found = [(a.run, a.agent, a.episodes, a.running, a.told, a.successes) for a in catalogue.agents()]
+    found = [(a.run, a.agent, a.episodes, a.running, a.decided, a.successes) for a in catalogue.agents()]
     assert found == [("a", "one", 3, 0, 3, 2), ("a", "two", 3, 0, 3, 1), ("b", "one", 2, 1, 0, 0)]
     assert [a.agent for a in catalogue.agents(run="a")] == ["one", "two"]
     assert catalogue.runs() == ["b", "a"]

@@ -116,7 +116,7 @@ async def test_a_run_keeps_its_configuration(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         await store.begin_run("r", {"a": 1, "b": 2}, PROVENANCE)
         await store.begin_run("r", {"b": 2, "a": 1}, PROVENANCE)
-        with pytest.raises(DataError, match="run 'r' was begun with b=2, and this has 3: go on with --set b=2, or"):
+        with pytest.raises(DataError, match="run 'r' was begun with b=2, and this has 3: continue with --set b=2, or"):
             await store.begin_run("r", {"a": 1, "b": 3}, PROVENANCE)
         with pytest.raises(DataError, match="begun without c, and this has 4"):
             await store.begin_run("r", {"a": 1, "b": 2, "c": 4}, PROVENANCE)
@@ -174,4 +174,4 @@ async def test_judges_verdicts_stand_beside_or_take_the_place_of_none(tmp_path: 
         assert store.episode(nobodys).verdict == later
         assert store.verdicts(run="r") == {"j": {won: SAID, nobodys: later}}
         assert store.verdicts(judge="k") == store.verdicts(run="q") == {}
-        assert [(summary.judge, summary.told) for summary in store.summaries()] == [("", True), ("j", True)]
+        assert [(summary.judge, summary.decided) for summary in store.summaries()] == [("", True), ("j", True)]

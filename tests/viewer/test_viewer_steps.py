@@ -23,7 +23,7 @@ def decided(scores: tuple[float, float], value: float | None = None, *usage: Usa
 
 
 @pytest.mark.parametrize(
-    ("decision", "name", "told"),
+    ("decision", "name", "informative"),
     [
         (decided((0.1, 0.4), 0.3), "Q", True),
         (decided((-7.5, 3.7), 0.3), "score", True),  # log π + Q / β
@@ -32,9 +32,9 @@ def decided(scores: tuple[float, float], value: float | None = None, *usage: Usa
         (decided((0.0, 0.0)), "score", False),
     ],
 )
-def test_scores_are_called_what_they_are(decision: Decision, name: str, told: bool) -> None:
+def test_scores_are_called_what_they_are(decision: Decision, name: str, informative: bool) -> None:
     scores = Scores.of([decision])
-    assert (scores.name, scores.told) == (name, told)
+    assert (scores.name, scores.informative) == (name, informative)
 
 
 def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
@@ -49,7 +49,7 @@ def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
     assert by("SomebodysScorer", 0.1, 0.4).name == "Q"  # as without a name
 
 
-def test_the_scorers_that_are_told_apart_are_classes() -> None:
+def test_the_scorers_that_are_distinguished_are_classes() -> None:
     modules = (constant, feedback, learned, picker, tree_scorer, verifier)
     assert set(KNOWN) <= {name for module in modules for name in vars(module)}
 
@@ -81,7 +81,7 @@ def test_marks_keep_to_the_viewport_and_the_chosen_one_comes_last() -> None:
     assert drawn[2].box == (92.0, 42.0, 16.0, 16.0)
 
 
-def test_marks_of_a_text_are_told_apart() -> None:
+def test_marks_of_a_text_are_distinguished() -> None:
     seen = shop_page(0).model_copy(update={"text": "a [1] b [2] c [9]"})
     views = candidate_views(decided((0.1, 0.4)), seen, Scores.of([]))
     assert pieces(seen, views) == [

@@ -12,7 +12,7 @@ from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Targeted
 from bestofq.core.decision import Decision, Proposal, State
 from bestofq.core.errors import ModelError, ReplyError
-from bestofq.core.protocols import Localizer, Prepares, Proposer, Scorer, Selector
+from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
 from bestofq.core.usage import Usage, merge_usage
 
 
@@ -61,7 +61,7 @@ async def _meanwhile(
     """The proposal, and what the scorer used while it waited for it: the embedding of a state hides behind the model's
     latency. Where one of the two fails, the other is stopped, and the step fails with that error; but where there is no
     valid action the scorer ends what it began, and the ReplyError has what that used, too."""
-    if not isinstance(scorer, Prepares):
+    if not isinstance(scorer, Prefetching):
         return await proposing, ()
     thinking, preparing = asyncio.ensure_future(proposing), asyncio.ensure_future(scorer.prepare(state))
     try:

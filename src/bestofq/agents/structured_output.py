@@ -44,12 +44,12 @@ async def ask(
     role: Role,
     *,
     attempts: int = 2,
-    draws: int | None = None,
+    n: int | None = None,
     repair: str = "with JSON only",
 ) -> tuple[T, tuple[Usage, ...]]:
     """What the reader reads, and all that was used.
 
-    The first attempt is one reply, or so many `draws`, the first of them greedy. The second is a repair turn that says
+    The first attempt is one reply, or `n` replies, the first of them greedy. The second is a repair turn that says
     what was wrong and how to reply (`repair`), the third a fresh sample. A prompt that was too long is
     never sent again.
 
@@ -64,11 +64,11 @@ async def ask(
         async def generate(tail: Sequence[Message] = (), later: int = 0, **changes: Any) -> Sequence[Reply]:
             nonlocal prompt
             while True:
-                asked = prompt.request
-                seed = None if asked.seed is None else asked.seed + later
+                request = prompt.request
+                seed = None if request.seed is None else request.seed + later
                 try:
                     found: Generation = await model.generate(
-                        replace(asked, messages=(*asked.messages, *tail), seed=seed, **changes)
+                        replace(request, messages=(*request.messages, *tail), seed=seed, **changes)
                     )
                 except ContextError:
                     shorter = await anext(prompts, None)
@@ -81,10 +81,10 @@ async def ask(
 
         tail: Sequence[Message] = ()
         for attempt in range(attempts):
-            if attempt == 0 and draws is not None:
+            if attempt == 0 and n is not None:
                 replies = await generate(greedy=True)
-                if draws > 1:
-                    replies = (*replies, *await generate(later=1, draws=draws - 1))
+                if n > 1:
+                    replies = (*replies, *await generate(later=1, n=n - 1))
             else:
                 replies = await (generate(later=1) if attempt > 1 else generate(tail))
             first_replies.append(replies[0].text)

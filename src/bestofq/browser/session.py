@@ -193,7 +193,7 @@ class Session:
             raise Impossible(_failure(url or self.tab.page.url, error.message, self.hosts)) from error
 
     async def _closed_itself(self, tab: Tab) -> bool:
-        """Whether a page is gone by its own doing (`window.close()`), with another tab to go on in."""
+        """Whether a page is gone by its own doing (`window.close()`), with another tab to continue in."""
         if not tab.page.is_closed() and not tab.crashed:
             await tab.change(PAUSE)
         return tab.page.is_closed() and not tab.crashed and any(not other.page.is_closed() for other in self._tabs)

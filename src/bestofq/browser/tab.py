@@ -198,9 +198,9 @@ class Tab:
         return bool(self._fetching) or any(self._busy(frame) for frame in (*self._loading, *self._requested))
 
     def _busy(self, frame: str) -> bool:
-        asked = self._requested.get(frame)
+        requested = self._requested.get(frame)
         return frame in self._loading or (
-            asked is not None and asyncio.get_running_loop().time() - asked < REQUEST_GRACE
+            requested is not None and asyncio.get_running_loop().time() - requested < REQUEST_GRACE
         )
 
     @property

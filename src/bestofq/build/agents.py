@@ -103,7 +103,7 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) ->
     return SamplingProposer(
         models.prompted,
         temperature=chosen.temperature,
-        draws=chosen.draws,
+        samples_per_candidate=chosen.samples_per_candidate,
         max_new_tokens=chosen.most_tokens,
         dialect=dialect_of(models.settings),
         beams=beams,

@@ -29,7 +29,7 @@ class ModelSettings(Noun):
     device: Annotated[str, FREE] = "auto"
     precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = "auto"
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
-    draws: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
+    samples_per_candidate: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
     beams: Annotated[int, FREE] = Field(
         default=4, ge=2, description="width of the agent beam's search over one action (Agent Q, 4.1)"
     )
@@ -37,11 +37,11 @@ class ModelSettings(Noun):
         default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
     )
     reply_tokens: int | None = Field(
-        default=None, ge=1, description="of one draw, at most; what is longer is no action; none: 40, composite 120"
+        default=None, ge=1, description="of one draw, at most; what is longer is no action. Default: 40, composite 120"
     )
     embedder: Annotated[str | None, FREE] = Field(
         default=None,
-        description="model that embeds: directory, hub name or a shipped one (Table 12); none: the one at `path`, "
+        description="model that embeds: directory, hub name or a shipped one (Table 12). Default: the one at `path`, "
         "where no endpoint proposes",
     )
     embed_pixels: Annotated[int, FREE] = Field(
@@ -71,7 +71,7 @@ class AgentQSettings(Noun):
     """Agent Q's part (Algorithm 1). The paper gives no numbers for α, the threshold and the sizes."""
 
     search: SearchConfig = SearchConfig()
-    inference: SearchConfig | None = Field(default=None, description="search of the agent mcts; none: as `search`")
+    inference: SearchConfig | None = Field(default=None, description="search of the agent mcts. Default: as `search`")
     feedback: Literal["model", "q", "none"] = Field(
         default="model",
         description="who ranks a node's actions: the model, by K - 1 questions; a learned Q, by none; nobody (6.2)",
@@ -84,7 +84,7 @@ class AgentQSettings(Noun):
         default=None,
         ge=0,
         description="earlier rounds whose pairs are trained on again, against the likelihoods they were drawn with "
-        "(3.2.2); none: all",
+        "(3.2.2). Default: all",
     )
     reference: Literal["base", "rft"] = Field(
         default="base",
@@ -105,9 +105,9 @@ class BestOfQSettings(Noun):
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
-    localizer_chat: ChatConfig | None = Field(default=None, description="endpoint of a vision localizer; none: `chat`")
+    localizer_chat: ChatConfig | None = Field(default=None, description="endpoint of the localizer. Default: `chat`")
     picker_chat: ChatConfig | None = Field(
-        default=None, description="an endpoint that picks instead of the proposer's; none: the proposer's own (Table 3)"
+        default=None, description="endpoint that picks. Default: the proposer's (Table 3)"
     )
     iql: Annotated[IQLConfig, FREE] = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")

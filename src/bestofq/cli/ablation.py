@@ -18,36 +18,36 @@ OUT = Path("runs/ablations")
 
 def plan_ablation(file: Path) -> None:
     """Print what an ablation would learn and play."""
-    asked, configs = read_ablation(file)
-    console.print(f"{asked.title}: about {asked.minutes} minutes on two cores")
+    ablation, configs = read_ablation(file)
+    console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
     for config in configs:
         console.print(
-            f"{config.arm.name}: {len(asked.seeds)} Q-functions of {config.learning.iql.steps:,} steps, each plays "
-            f"{asked.test_tasks} test tasks {asked.passes}×"
+            f"{config.arm.name}: {len(ablation.seeds)} Q-functions of {config.learning.iql.steps:,} steps, each plays "
+            f"{ablation.test_tasks} test tasks {ablation.passes}×"
         )
 
 
 def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | None = None) -> None:
     """Measure a file's arms; `rank` rates what their Q-functions choose at dev steps, if the file asks for that."""
-    asked, configs = read_ablation(file)
+    ablation, configs = read_ablation(file)
 
     async def measure() -> list[ArmResult]:
-        with AblationRunner(asked, out, console, rank) as runner:
+        with AblationRunner(ablation, out, console, rank) as runner:
             return [await runner.measure(config) for config in configs]
 
-    console.print(f"{asked.title}: about {asked.minutes} minutes on two cores")
+    console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
     found = results_of(asyncio.run(measure()))
-    table = ablation_table(asked.title, found)
+    table = ablation_table(ablation.title, found)
     folder = results or file.parent
     folder.mkdir(parents=True, exist_ok=True)
     result = {
         **made_by(configs[0].learning),
-        "study": asked.model_dump(mode="json"),
+        "study": ablation.model_dump(mode="json"),
         "arms": [row.model_dump(mode="json") for row in found],
     }
     write_json(folder / "result.json", result)
     (folder / "table.md").write_text(table.to_markdown(), "utf-8")
-    for name, picture in ablation_pictures(asked.title, found).items():
+    for name, picture in ablation_pictures(ablation.title, found).items():
         (folder / name).write_text(picture, "utf-8")
     console.print(table)
     console.print(f"written: {folder / 'result.json'}")
@@ -57,18 +57,18 @@ def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:
     """An ablation with the settings of its arms. ConfigError on what is not understood, or cannot be compared."""
     tree = read_tree(file)
     try:
-        asked = config_of(Ablation, tree)
+        ablation = config_of(Ablation, tree)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from error
-    base = merged(read_tree(file.parent / asked.config), asked.set)
-    return asked, [_arm_config(asked, arm, base) for arm in asked.arm]
+    base = merged(read_tree(file.parent / ablation.config), ablation.set)
+    return ablation, [_arm_config(ablation, arm, base) for arm in ablation.arm]
 
 
-def _arm_config(asked: Ablation, arm: Arm, base: dict[str, object]) -> ArmConfig:
+def _arm_config(ablation: Ablation, arm: Arm, base: dict[str, object]) -> ArmConfig:
     try:
         collecting = merged(base, arm.collect)
         learning = merged(collecting, arm.learn)
-        data = config_of(Data, merged(asked.data.model_dump(), arm.data))
+        data = config_of(Data, merged(ablation.data.model_dump(), arm.data))
         own = config_of(BestOfQSettings, collecting) if arm.collect else None
         learned, acting = (config_of(BestOfQSettings, tree) for tree in (learning, merged(learning, arm.act)))
     except ConfigError as error:

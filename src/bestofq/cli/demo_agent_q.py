@@ -31,7 +31,13 @@ from bestofq.viewer.export import export
 
 MODEL = "pocket-agentq"  # ships; writes Agent Q's format, and books a table right now and then
 SETTINGS = (
-    *(f"model.path={MODEL}", "model.dialect=composite", "model.draws=2", "model.temperature=1.0", "suite.name=booking"),
+    *(
+        f"model.path={MODEL}",
+        "model.dialect=composite",
+        "model.samples_per_candidate=2",
+        "model.temperature=1.0",
+        "suite.name=booking",
+    ),
     *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
     *("agent_q.inference.iterations=8", "agent_q.inference.candidates=4", "agent_q.inference.stop_at_success=true"),
     *("agent_q.search.rollout=greedy", "agent_q.inference.rollout=greedy"),
@@ -66,8 +72,8 @@ async def run_demo_agent_q(
     def heading(text: str) -> None:
         console.print(Rule(f"{next(numbers)}. {text}"))
 
-    async def play(asked: Play) -> None:
-        await _play(seen, text, store, asked, console)
+    async def play(chosen: Play) -> None:
+        await _play(seen, text, store, chosen, console)
 
     with Store.open(out) as store:
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")

@@ -38,13 +38,15 @@ class Evaluation:
     n: int | None
 
 
-def evaluate_agents(models: Models, store: Path, asked: Evaluation, out: Path | None, *, dry_run: bool) -> None:
+def evaluate_agents(models: Models, store: Path, options: Evaluation, out: Path | None, *, dry_run: bool) -> None:
     """Play the tasks with each agent, and print and write the tables."""
-    kinds = [kind_of(kind.strip()) for kind in asked.agents.split(",")] if asked.agents else _playable(models, asked)
-    models, values = with_values(models, asked.q, kinds)
+    kinds = (
+        [kind_of(kind.strip()) for kind in options.agents.split(",")] if options.agents else _playable(models, options)
+    )
+    models, values = with_values(models, options.q, kinds)
     if dry_run:
-        plays = [Play(kind, asked.passes, split=asked.split, limit=asked.tasks) for kind in kinds]
-        plan_episodes(models, store, [(asked.run, play) for play in plays])
+        plays = [Play(kind, options.passes, split=options.split, limit=options.tasks) for kind in kinds]
+        plan_episodes(models, store, [(options.run, play) for play in plays])
         return
     named = warned(models)
 
@@ -52,7 +54,7 @@ def evaluate_agents(models: Models, store: Path, asked: Evaluation, out: Path | 
         async with open_suite(models, named) as suite:
             if "prior" in kinds and not await models.gives_log_probs():
                 sentence = f"{proposer_name(models.settings)} gives no log-probabilities, which the agent prior needs"
-                if asked.agents:
+                if options.agents:
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
@@ -60,22 +62,22 @@ def evaluate_agents(models: Models, store: Path, asked: Evaluation, out: Path | 
                 context = RunContext(models, suite, opened, console)
                 await compare(
                     context,
-                    asked.run,
+                    options.run,
                     kinds,
                     values=values,
-                    split=asked.split,
-                    tasks=asked.tasks,
-                    runs=asked.passes,
-                    n=asked.n,
+                    split=options.split,
+                    tasks=options.tasks,
+                    runs=options.passes,
+                    n=options.n,
                 )
-                _show(context, named.name, asked, kinds, out)
+                _show(context, named.name, options, kinds, out)
 
     asyncio.run(work())
 
 
-def _playable(models: Models, asked: Evaluation) -> list[AgentKind]:
+def _playable(models: Models, options: Evaluation) -> list[AgentKind]:
     """All agents; without a Q-function, those that need none."""
-    if asked.q or shipped_q(models.settings):
+    if options.q or shipped_q(models.settings):
         return [*AGENTS]
     learned = [kind for kind in AGENTS if models.settings.reads_q(kind)]
     console.print(
@@ -85,15 +87,15 @@ def _playable(models: Models, asked: Evaluation) -> list[AgentKind]:
     return [kind for kind in AGENTS if kind not in learned]
 
 
-def _show(context: RunContext, suite: str, asked: Evaluation, kinds: Sequence[AgentKind], out: Path | None) -> None:
+def _show(context: RunContext, suite: str, options: Evaluation, kinds: Sequence[AgentKind], out: Path | None) -> None:
     baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
-    chosen = Selection(runs=[asked.run], agents=kinds, split=asked.split, baseline=baseline)
+    chosen = Selection(runs=[options.run], agents=kinds, split=options.split, baseline=baseline)
     results, costs = agent_results(context.store, chosen), agent_costs(context.store, chosen)
     groups = context.settings.suite.groups
     domains = domain_results(context.store, chosen) if groups else None
     if domains is not None:
-        console.print(domain_grid(domains).titled(f"{suite}, {asked.split}, by {groups}"))
-    console.print(success_table(results).titled(f"{suite}, {asked.split}"))
+        console.print(domain_grid(domains).titled(f"{suite}, {options.split}, by {groups}"))
+    console.print(success_table(results).titled(f"{suite}, {options.split}"))
     console.print(cost_table(costs))
     if out is not None:
         result = {

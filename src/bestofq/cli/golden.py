@@ -23,16 +23,16 @@ from bestofq.store.store import Store
 
 
 def judge_steps(
-    asked: Judging, config: ChatConfig, golden: Golden, golden_store: Path | None, *, failures: bool, svg: Path | None
+    options: Judging, config: ChatConfig, golden: Golden, golden_store: Path | None, *, failures: bool, svg: Path | None
 ) -> None:
     """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
-    run, agent, store, out = asked.run, asked.agent or "best-of-q", asked.store, asked.out
+    run, agent, store, out = options.run, options.agent or "best-of-q", options.store, options.out
 
     async def work(opened: Store, others: Store | None) -> tuple[GoldenFindings, str]:
-        async with ChatModel(config, budget_of(asked.budget)) as chat:
+        async with ChatModel(config, budget_of(options.budget)) as chat:
             matcher = GoldenMatcher(model=chat)
             with bar(console) as progress:
-                line = progress.add_task("episodes", total=asked.limit)
+                line = progress.add_task("episodes", total=options.limit)
                 found = await golden_findings(
                     opened,
                     matcher,
@@ -40,7 +40,7 @@ def judge_steps(
                     agent=agent,
                     golden=replace(golden, store=others),
                     failures=failures,
-                    limit=asked.limit,
+                    limit=options.limit,
                     on_episode=lambda: progress.advance(line),
                 )
             return found, matcher.name

@@ -34,18 +34,18 @@ class Judging:
 
 
 def judge_episodes(
-    asked: Judging, config: ChatConfig, *, screenshots: int | None, which: Which, at_once: int, dry_run: bool
+    options: Judging, config: ChatConfig, *, screenshots: int | None, which: Which, at_once: int, dry_run: bool
 ) -> None:
     """Judge them, and print how often they succeeded, or how well the judge agrees with the environment."""
     usage: list[Usage] = []
-    run, agent = asked.run, asked.agent
+    run, agent = options.run, options.agent
 
     async def work(opened: Store) -> str:
-        async with ChatModel(config, budget_of(asked.budget)) as chat:
+        async with ChatModel(config, budget_of(options.budget)) as chat:
             judge = ChatJudge(model=chat, screenshots=SCREENSHOTS if screenshots is None else screenshots)
             columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
             with Progress(*columns, console=console) as progress:
-                todo = episodes_to_judge(opened, run, judge, agent=agent, which=which)[: asked.limit]
+                todo = episodes_to_judge(opened, run, judge, agent=agent, which=which)[: options.limit]
                 bar = progress.add_task(f"judging {run}", total=len(todo))
 
                 def on_verdict(verdict: Verdict) -> None:
@@ -61,12 +61,12 @@ def judge_episodes(
         return judge.name
 
     if dry_run:
-        with Store.open(asked.store, read_only=True) as opened:
+        with Store.open(options.store, read_only=True) as opened:
             judge = ChatJudge(model=ChatModel(config), screenshots=SCREENSHOTS if screenshots is None else screenshots)
-            todo = episodes_to_judge(opened, run, judge, agent=agent, which=which)[: asked.limit]
-        console.print(f"{config.model} would judge {len(todo):,} episodes of {run} in {asked.store}")
+            todo = episodes_to_judge(opened, run, judge, agent=agent, which=which)[: options.limit]
+        console.print(f"{config.model} would judge {len(todo):,} episodes of {run} in {options.store}")
         return
-    with existing(asked.store) as opened:
+    with existing(options.store) as opened:
         name = asyncio.run(work(opened))
         found = (
             agreement(opened, run, judge=name, agent=agent)
@@ -75,7 +75,7 @@ def judge_episodes(
         )
     for table in agreement_tables(found) if isinstance(found, Agreement) else [domain_grid(found)]:
         console.print(table)
-    if asked.out is not None:
-        asked.out.parent.mkdir(parents=True, exist_ok=True)
-        asked.out.write_text(found.model_dump_json(indent=2) + "\n", "utf-8")
-        console.print(f"written: {asked.out}")
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(found.model_dump_json(indent=2) + "\n", "utf-8")
+        console.print(f"written: {options.out}")

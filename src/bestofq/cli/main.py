@@ -18,7 +18,7 @@ def run() -> NoReturn:
 
 
 def exit_with(command: Callable[[], object]) -> NoReturn:
-    """Run a command line: exit code 0, or that of one of our errors, told in one sentence."""
+    """Run a command line: exit code 0, or that of one of our errors, printed as one sentence."""
     console = Console()
     logging.basicConfig(
         level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)], format="%(message)s"

@@ -52,7 +52,7 @@ def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split
 def plan_training(models: Models, store: Path, runs: Sequence[str], out: Path) -> None:
     """How many episodes teach, and for how many steps. DataError where there is no store."""
     with Store.open(store, read_only=True) as opened:
-        found = [one for one in summaries(opened, runs) if one.told and one.steps]
+        found = [one for one in summaries(opened, runs) if one.decided and one.steps]
     iql = models.settings.iql
     won, steps = sum(one.success for one in found), sum(one.steps for one in found)
     console.print(

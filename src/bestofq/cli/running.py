@@ -13,7 +13,7 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.asking import Asking
+from bestofq.cli.confirm import Terminal
 from bestofq.cli.options import console
 from bestofq.cli.settings import kind_of, warned, with_values
 from bestofq.cli.step_view import StepView
@@ -57,32 +57,32 @@ class PageRun:
     steps: int  # at most
     screenshots: bool
     headed: bool
-    yes: bool  # what seems irreversible is done without asking
+    yes: bool  # what seems irreversible is done without terminal
     interactive: bool  # there is somebody to ask
 
 
-def run_on_page(models: Models, asked: PageRun, store: Path) -> bool:
+def run_on_page(models: Models, options: PageRun, store: Path) -> bool:
     """Do one thing on a web page, and show how; whether the agent answered."""
-    models, chosen = _agent(models, asked)
-    check_pictures(models.settings, asked.screenshots)
+    models, chosen = _agent(models, options)
+    check_pictures(models.settings, options.screenshots)
     if _is_pocket(models):
         console.print(
             "[yellow]The models that ship were made for WebShop's and MiniWoB++'s pages: elsewhere give --model and "
             "--base-url.[/]"
         )
-    task = page_task(asked.goal, asked.url, hosts=asked.hosts)
+    task = page_task(options.goal, options.url, hosts=options.hosts)
     view = StepView(console)
-    asking = Asking(view=view, interactive=asked.interactive, yes=asked.yes)
+    terminal = Terminal(view=view, interactive=options.interactive, yes=options.yes)
 
     async def work() -> Episode:
         with Store.open(store) as opened:
             try:
-                async with Browser.launch(BrowserConfig(headless=not asked.headed)) as browser:
+                async with Browser.launch(BrowserConfig(headless=not options.headed)) as browser:
                     env = WebEnv(
                         browser,
-                        screenshots=asked.screenshots,
-                        user=asking.reply if asking.interactive else None,
-                        approve=asking.approve,
+                        screenshots=options.screenshots,
+                        user=terminal.reply if terminal.interactive else None,
+                        approve=terminal.approve,
                     )
                     with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):
                         episode = await visit(
@@ -92,14 +92,14 @@ def run_on_page(models: Models, asked: PageRun, store: Path) -> bool:
                             store=opened,
                             config={
                                 **policy_config(models.settings),
-                                "q": str(asked.q),
-                                "screenshots": asked.screenshots,
+                                "q": str(options.q),
+                                "screenshots": options.screenshots,
                             },
                             options=EpisodeOptions(
-                                judge=UserJudge(asking.judge),
+                                judge=UserJudge(terminal.judge),
                                 provenance=Provenance(version=__version__, prompt_hash=models.prompts),
                                 seed=models.settings.seed,
-                                step_limit=asked.steps,
+                                step_limit=options.steps,
                                 on_decision=view.decided,
                                 on_step=view.stepped,
                             ),
@@ -118,15 +118,15 @@ def run_on_page(models: Models, asked: PageRun, store: Path) -> bool:
     return _answered(view, episode, store)
 
 
-def _agent(models: Models, asked: PageRun) -> tuple[Models, Agent]:
+def _agent(models: Models, options: PageRun) -> tuple[Models, Agent]:
     """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as the settings say."""
-    kind = kind_of(asked.agent or ("prompting" if asked.q is None else "best-of-q"))
-    if models.settings.reads_q(kind) and asked.q is None and not _is_pocket(models):
+    kind = kind_of(options.agent or ("prompting" if options.q is None else "best-of-q"))
+    if models.settings.reads_q(kind) and options.q is None and not _is_pocket(models):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
-    models, values = with_values(models, asked.q, [kind])
+    models, values = with_values(models, options.q, [kind])
     if models.settings.by == "words" and models.endpoint is None:
         raise ConfigError("--localizer needs a chat model (--model, --base-url): others name elements by marks")
-    return models, make_agent(kind, models, values, n=asked.n)
+    return models, make_agent(kind, models, values, n=options.n)
 
 
 def _is_pocket(models: Models) -> bool:

@@ -66,9 +66,9 @@ def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: 
 
 def _ways_back(trees: Sequence[SearchTree]) -> str:
     """How often a search came back to a page in each way, and what that took on average."""
-    told = []
+    ways = []
     for way in get_args(Way):
         back = [one for tree in trees for one in tree.back if one.way == way]
         count = sum(one.count for one in back)
-        told.append(f"{way} {count:,} × {1000 * sum(one.seconds for one in back) / max(1, count):.1f} ms")
-    return f"back to a page: {', '.join(told)}"
+        ways.append(f"{way} {count:,} × {1000 * sum(one.seconds for one in back) / max(1, count):.1f} ms")
+    return f"back to a page: {', '.join(ways)}"

@@ -60,11 +60,11 @@ class StepView:
         seen = state.observation
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.happened(seen)
-        told = decision.state_value is not None or len(set(decision.scores)) > 1
+        informative = decision.state_value is not None or len(set(decision.scores)) > 1
         for index, candidate in enumerate(decision.candidates):
             style = "bold green" if index == decision.chosen else ""
             label = f"  {'▸' if style else ' '} {candidate.label}"
-            if told:
+            if informative:
                 score = f"{decision.scores[index]:8.3f} "
                 self.say((_fit(label), style), score, (bar(decision.scores, index), "green" if style else "blue"))
             else:

@@ -86,15 +86,15 @@ class Writing:
     budget: float | None  # USD at most
 
 
-def write_tasks(asked: Writing, config: Path | None, given: Sequence[str], *, dry_run: bool) -> None:
+def write_tasks(options: Writing, config: Path | None, given: Sequence[str], *, dry_run: bool) -> None:
     """Write tasks on new sites from the tasks of another, and print what became of those that were asked for."""
     settings = load_config(GenerationSettings, config, given)
-    out, sites = asked.out, [_site(text) for text in asked.domains]
-    files = [asked.seeds, *asked.held_out]
+    out, sites = options.out, [_site(text) for text in options.domains]
+    files = [options.seeds, *options.held_out]
     if out.exists() and any(out.samefile(file) for file in files if file.exists()):
         raise ConfigError(f"{out} holds the seeds or held-out tasks: name another file with --write")
     held = [load_entries(file) for file in files]
-    shown = _of_domain(held[0], asked.seed_domain, asked.seeds)
+    shown = _of_domain(held[0], options.seed_domain, options.seeds)
     tallies: dict[str, Tally] = {}
     if dry_run:
         console.print(
@@ -105,7 +105,7 @@ def write_tasks(asked: Writing, config: Path | None, given: Sequence[str], *, dr
 
     async def work(file: TaskFile) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
-        async with ChatModel(settings.chat, budget_of(asked.budget)) as chat:
+        async with ChatModel(settings.chat, budget_of(options.budget)) as chat:
             with Progress(*columns, console=console) as progress:
                 bars = {site.name: progress.add_task(escape(site.name), total=settings.count) for site in sites}
 
@@ -120,7 +120,7 @@ def write_tasks(asked: Writing, config: Path | None, given: Sequence[str], *, dr
                     seeds=shown,
                     held_out=[entry for entries in held for entry in entries],
                     settings=settings,
-                    today=asked.today,
+                    today=options.today,
                     on_reply=on_reply,
                 )
 
@@ -138,7 +138,7 @@ def write_tasks(asked: Writing, config: Path | None, given: Sequence[str], *, dr
                 f"requests in a row brought no new one{last}.[/]"
             )
         console.print(
-            "The same command with --set seed=1, a higher temperature or another --model goes on from here.",
+            "The same command with --set seed=1, a higher temperature or another --model continues from here.",
             highlight=False,
         )
         raise typer.Exit(1)
@@ -150,7 +150,7 @@ def _say(tallies: list[Tally], file: TaskFile) -> None:
         became = [
             ("requests", tally.requests),
             ("unusable replies", tally.unusable),
-            ("tasks asked for", tally.asked),
+            ("tasks asked for", tally.requested),
             ("accepted", tally.accepted),
             *((why, tally.refused[why]) for why in REFUSED),
             ("not needed", tally.surplus),

@@ -14,7 +14,7 @@ from bestofq.core.usage import Usage
 Outcome = Literal["success", "failure", "blocked", "impossible", "unparseable", "unjudged", "infra_error"]
 """blocked: by a captcha or a login; impossible: the site cannot give what is asked; unparseable: the judge's reply
 could not be read; unjudged: the environment cannot tell, and no judge has spoken; infra_error: the machinery broke."""
-TOLD: tuple[Outcome, ...] = ("success", "failure", "blocked", "impossible")
+DECIDED: tuple[Outcome, ...] = ("success", "failure", "blocked", "impossible")
 """The outcomes that tell how an agent did: episodes with any other are left out of training and of success rates.
 `blocked` and `impossible` stay in: the paper counts a site behind captchas in full (Best-of-Q, D)."""
 

@@ -1,6 +1,6 @@
 """Every error bestofq raises on purpose.
 
-BestOfQError                   one clear sentence: what, which value, which limit, which command mends it
+BestOfQError                   one clear sentence: what, which value, which limit, which command fixes it
 ├── InputError                 the user's argument, file or configuration is wrong          (exit 2)
 │   ├── ConfigError            a setting has an unknown name or an impossible value
 │   └── DataError              a data file is missing, malformed or of another kind
@@ -44,7 +44,7 @@ class DataError(InputError):
 
 
 class SetupError(BestOfQError):
-    """Something this machine lacks; the message names the command that mends it."""
+    """Something this machine lacks; the message names the command that fixes it."""
 
     exit_code = 3
 

@@ -36,7 +36,7 @@ _BEFORE = 240  # characters of the page read before a bare "Yes"
 
 
 def irreversible(action: Action, observation: Observation) -> str | None:
-    """Why the action seems irreversible, words that go on from "it seems to" (`buy or pay for something ("Buy now")`),
+    """Why the action seems irreversible, words that follow "it seems to" (`buy or pay for something ("Buy now")`),
     or None. Its element is the marked one, the one under its point, or whatever its words say."""
     match action:
         case Goto():
@@ -197,7 +197,7 @@ def _confirmed(name: str, element: Element, observation: Observation) -> str | N
     before = observation.text.partition(f"[{element.mark}]")[0][-_BEFORE:]
     question = plain(before.rpartition("?")[0].rpartition("\n")[2]) if "?" in before else ""
     for command in COMMANDS:
-        if command.asked.search(question) and not command.harmless.search(question):
+        if command.ask.search(question) and not command.harmless.search(question):
             return command.reason
     return None
 

@@ -38,7 +38,7 @@ class Command:
         self.noun_too = _any(*entry.get("nouns_too", ()))  # as a link they are places, not commands
         self.script = _any(*script, start="(?:", end=")")  # of languages without blanks
         self.harmless = _any(*entry.get("harmless", ()))
-        self.asked = _any(*sure, *verbs, *last, *script)
+        self.ask = _any(*sure, *verbs, *last, *script)
         self.in_carts_harmless: bool = entry.get("in_carts_harmless", False)
 
 

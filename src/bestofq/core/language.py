@@ -22,8 +22,8 @@ class Message:
 
 def user(text: str, screenshots: tuple[Screenshot, ...] = (), *, system: str | None = None) -> tuple[Message, ...]:
     """The messages of a request that is one prompt, after a system prompt where there is one."""
-    asked = Message(role="user", text=text, screenshots=screenshots)
-    return (asked,) if system is None else (Message(role="system", text=system), asked)
+    question = Message(role="user", text=text, screenshots=screenshots)
+    return (question,) if system is None else (Message(role="system", text=system), question)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Request:
     """
 
     messages: Sequence[Message]
-    draws: int = 1
+    n: int = 1
     greedy: bool = True  # the first reply
     beams: int = 0
     temperature: float | None = None  # of what is sampled; None: as the endpoint is configured; of a local model 1

@@ -84,7 +84,7 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
-class Prepares(Protocol):
+class Prefetching(Protocol):
     """A scorer that can begin on a state before its candidates are known, while the proposer is thinking of them. What
     it then used is not counted again by `score`."""
 

@@ -18,12 +18,12 @@ class SuiteSettings(Noun):
     name: str
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task ids; commas between them")
     train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="at most")
-    step_limit: Annotated[int | None, FREE] = Field(default=None, ge=1, description="none: the suite's own")
+    step_limit: Annotated[int | None, FREE] = Field(default=None, ge=1, description="Default: the suite's own")
     screenshots: Annotated[bool, FREE] = Field(
         default=False, description="a picture of every step, for models, judges and the store"
     )
     concurrency: Annotated[int | None, FREE] = Field(
-        default=None, ge=1, description="episodes at once; none: text 128, browser 16"
+        default=None, ge=1, description="episodes at once. Default: text 128, browser 16"
     )
 
     eval_tasks: ClassVar[int | None] = EVAL_TASKS

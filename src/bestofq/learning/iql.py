@@ -158,7 +158,7 @@ def train_iql(
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
-    `resume` goes on with a loaded checkpoint (same data, same config); `start` begins a new run from given weights.
+    `resume` continues from a loaded checkpoint (same data, same config); `start` begins a new run from given weights.
     Under torchrun each process calls this with the same arguments, and the batch is split among them (`group`, None:
     all that torchrun began); `on_row`, and `on_step` after each step, are called in the first process only.
     Raises DataError, ConfigError, CheckpointError.

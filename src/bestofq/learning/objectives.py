@@ -67,7 +67,7 @@ def successes() -> Objective[Turn, TurnMeans]:
     )
 
 
-class _Places:
+class _Positions:
     """Where in the row of replies each turn's own stands."""
 
     def __init__(self, nodes: Sequence[Branches], device: torch.device) -> None:
@@ -86,7 +86,7 @@ class _TurnTerms:
     """Eq. 4 over turns, of which the same may come several times."""
 
     def __init__(self, turns: Sequence[Turn], nodes: Sequence[Branches], device: torch.device) -> None:
-        self._at = _Places(nodes, device).of(turns)  # [T]
+        self._at = _Positions(nodes, device).of(turns)  # [T]
 
     def slopes(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
         leaf = log_probs.detach().requires_grad_()
@@ -102,7 +102,7 @@ class _PairTerms:
         self, pairs: Sequence[PreferencePair], nodes: Sequence[Branches], device: torch.device, beta: float
     ) -> None:
         self._pairs, self._beta = len(pairs), beta
-        places = _Places(nodes, device)
+        places = _Positions(nodes, device)
         self._sides = []
         for side in ("chosen", "rejected"):
             turns = [(number, turn) for number, pair in enumerate(pairs) for turn in getattr(pair, side)]

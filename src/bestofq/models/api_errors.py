@@ -1,4 +1,4 @@
-"""What goes wrong at an endpoint, told apart once."""
+"""Errors of an endpoint, classified in one place."""
 
 import logging
 import os
@@ -54,9 +54,9 @@ _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided
 
 
 def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: float) -> ApiError:
-    """The one place where errors are told apart. `where` names model and endpoint, `attempt` the seconds it had.
+    """The one place where errors are distinguished. `where` names model and endpoint, `attempt` the seconds it had.
 
-    Raises what no further attempt can mend: ConfigError, ContextError, and what is no error of an endpoint at all.
+    Raises what no further attempt can fix: ConfigError, ContextError, and what is no error of an endpoint at all.
     """
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return ApiError(f"no answer within {attempt:g} s", "overload")
@@ -83,13 +83,13 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiE
         return ApiError(f"{setting} is refused: {_brief(error, key_variable)}", "setting", setting)
     if status in (400, 422) and _FORMAT.search(said):
         return ApiError(f"no structured output: {_brief(error, key_variable)}", "format")
-    mend = {
+    fix = {
         401: f"the key is refused: put a valid one into the environment variable {key_variable}",
         403: f"the key may not use it: check what {key_variable} is allowed to do",
         404: "it is not there: check `model` and that `base_url` ends as the endpoint wants it, often in /v1",
         429: f"the quota of the key in {key_variable} is used up",
     }.get(status, f"the request is refused ({_brief(error, key_variable)}): check `model` and what it supports")
-    raise ConfigError(f"{where}: {mend} (HTTP {status})") from None
+    raise ConfigError(f"{where}: {fix} (HTTP {status})") from None
 
 
 def _brief(error: BaseException, key_variable: str) -> str:

@@ -1,6 +1,6 @@
 """Beam search over a whole reply: planning within one composite action (Agent Q, 4.1, after Rafailov et al. 2023).
 
-The beams of a prompt are branches of one row, as the draws of `models/local.py` are. A beam that goes on from another
+The beams of a prompt are branches of one row, as the draws of `models/local.py` are. A beam that continues another
 inherits whom that one sees, in the mask: no key or value is ever moved.
 """
 

@@ -51,13 +51,15 @@ class ChatConfig(Noun):
     concurrency: int = Field(default=16, ge=1, description="calls in flight, at most")
     trip_after: int = Field(default=20, ge=1, description="failures in a row after which the run pauses")
     cooldown: float = Field(default=15.0, gt=0, description="seconds of a pause before the endpoint is probed")
-    pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent; none: by the model's name")
-    pixels_least: int | None = Field(default=None, ge=1, description="of a picture sent; none: by the model's name")
-    pixels_factor: int | None = Field(default=None, ge=1, description="sides are multiples of it; none: by the name")
-    coordinates: Coordinates | None = Field(default=None, description="that it answers in; none: by the model's name")
-    usd_in: float | None = Field(default=None, ge=0, description="per million tokens read; none: see `prices`")
-    usd_out: float | None = Field(default=None, ge=0, description="per million tokens written; none: see `prices`")
-    prices: Path | None = Field(default=None, description="TOML file of prices by model; none: Table 13, else unknown")
+    pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
+    pixels_least: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
+    pixels_factor: int | None = Field(
+        default=None, ge=1, description="divides both sides. Default: by the model's name"
+    )
+    coordinates: Coordinates | None = Field(default=None, description="of its answers. Default: by the model's name")
+    usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: see `prices`")
+    usd_out: float | None = Field(default=None, ge=0, description="per million tokens written. Default: see `prices`")
+    prices: Path | None = Field(default=None, description="TOML file, by model. Default: Table 13, else unknown")
 
     @property
     def limits(self) -> PictureLimits:
@@ -150,22 +152,22 @@ class ChatModel:
         if request.beams:
             raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
         began = time.monotonic()
-        asked = [await self._call(replace(request, draws=1))] if request.greedy else []
-        replies = [reply for one in asked for reply in one.replies[:1]]
-        while missing := request.draws - len(replies):
-            seed = None if request.seed is None else request.seed + len(asked) - request.greedy
-            asked.append(await self._call(replace(request, greedy=False, draws=missing, seed=seed)))
-            replies += asked[-1].replies[:missing]
+        generations = [await self._call(replace(request, n=1))] if request.greedy else []
+        replies = [reply for one in generations for reply in one.replies[:1]]
+        while missing := request.n - len(replies):
+            seed = None if request.seed is None else request.seed + len(generations) - request.greedy
+            generations.append(await self._call(replace(request, greedy=False, n=missing, seed=seed)))
+            replies += generations[-1].replies[:missing]
         if request.one_line:
             replies = [replace(reply, text=reply.text.partition("\n")[0]) for reply in replies]
-        prices = [one.usd for one in asked if one.usd is not None]
+        prices = [one.usd for one in generations if one.usd is not None]
         return Generation(
             replies=tuple(replies),
-            prompt_tokens=sum(one.prompt_tokens for one in asked),
-            reply_tokens=sum(one.reply_tokens for one in asked),
-            calls=len(asked),
+            prompt_tokens=sum(one.prompt_tokens for one in generations),
+            reply_tokens=sum(one.reply_tokens for one in generations),
+            calls=len(generations),
             seconds=round(time.monotonic() - began, 4),
-            usd=sum(prices) if len(prices) == len(asked) else None,
+            usd=sum(prices) if len(prices) == len(generations) else None,
         )
 
     async def _call(self, request: Request) -> Generation:
@@ -173,7 +175,7 @@ class ChatModel:
         began = time.monotonic()
         where = f"{self.config.model} at {self.config.base_url}"
         spent, waits, attempt = 0.0, 0.0, 0
-        trouble = ApiError("it was not tried")
+        failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
         while attempt < self.config.attempts and spent < self.config.deadline:
             self.budget.check()
@@ -188,7 +190,7 @@ class ChatModel:
                         )
                     found = self._read(completion)
                 except Exception as error:
-                    trouble = api_error_of(
+                    failure = api_error_of(
                         error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt
                     )
                 else:
@@ -197,28 +199,28 @@ class ChatModel:
                     return found
                 finally:
                     spent += time.monotonic() - started
-                if trouble.kind == "overload":
+                if failure.kind == "overload":
                     self._pace.overloaded(number)
-                if trouble.kind not in ("format", "setting") and self._pace.failed():
+                if failure.kind not in ("format", "setting") and self._pace.failed():
                     log.warning(
-                        "%s fails again and again (last: %s): the run pauses and probes it", where, trouble.what
+                        "%s fails again and again (last: %s): the run pauses and probes it", where, failure.what
                     )
-            if trouble.kind in ("format", "setting"):
-                if trouble.setting is not None and trouble.setting not in refused:
-                    self._do_without(trouble.setting, where)
-                elif trouble.kind == "format" and request.schema is not None and rung != "text":
+            if failure.kind in ("format", "setting"):
+                if failure.setting is not None and failure.setting not in refused:
+                    self._do_without(failure.setting, where)
+                elif failure.kind == "format" and request.schema is not None and rung != "text":
                     self.rung = max(self.rung, LADDER[LADDER.index(rung) + 1], key=LADDER.index)
                 else:
-                    raise ConfigError(f"{where}: {trouble.what}")
+                    raise ConfigError(f"{where}: {failure.what}")
                 attempt -= 1  # the endpoint cannot do it: finding that out is not a failed attempt
                 continue
-            pause = self._pause(attempt, trouble)
+            pause = self._pause(attempt, failure)
             waits += pause
             if waits > self.config.deadline:
                 break
             await asyncio.sleep(pause)
         raise ModelError(
-            f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {trouble.what})"
+            f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {failure.what})"
         )
 
     def _do_without(self, setting: Setting, where: str) -> None:
@@ -226,10 +228,10 @@ class ChatModel:
             log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
         self.refused |= {setting}
 
-    def _pause(self, attempt: int, trouble: ApiError) -> float:
+    def _pause(self, attempt: int, failure: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""
-        if trouble.wait is not None:
-            return trouble.wait * (1 + 0.1 * self._jitter.random())
+        if failure.wait is not None:
+            return failure.wait * (1 + 0.1 * self._jitter.random())
         longest = min(self.config.backoff_most, self.config.backoff * 2.0 ** (attempt - 1))
         return longest * (0.5 + 0.5 * self._jitter.random())
 
@@ -256,8 +258,8 @@ class ChatModel:
             found["temperature"] = 0.0 if request.greedy else sampled
         if request.seed is not None:
             found["seed"] = request.seed
-        if request.draws > 1:
-            found["n"] = request.draws
+        if request.n > 1:
+            found["n"] = request.n
         if request.log_probs and "logprobs" not in refused:
             found["logprobs"] = True
         if request.schema is not None and rung == "json_schema":

@@ -82,10 +82,10 @@ class LocalEmbedder(CachedEmbedder):
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
         """The tokens of each item without context, its answer among them."""
-        asked = [i for i, item in enumerate(items) if item.answer]
-        requests = [Request(messages=user(items[i].text), max_tokens=items[i].answer, one_line=True) for i in asked]
+        answered = [i for i, item in enumerate(items) if item.answer]
+        requests = [Request(messages=user(items[i].text), max_tokens=items[i].answer, one_line=True) for i in answered]
         drawn = self._model.drawn(requests, states=self.spec.layer == -1)
-        answers = dict(zip(asked, drawn, strict=True))
+        answers = dict(zip(answered, drawn, strict=True))
         return [
             self._answered(self._model.encode(item.text), answers[i]) if i in answers else self._alone(item.text)
             for i, item in enumerate(items)

@@ -84,7 +84,7 @@ class PoolingEndpoint:
         )
 
     def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        """ConfigError where a setting must be mended, ModelError when the attempts are spent."""
+        """ConfigError where a setting must be fixed, ModelError when the attempts are spent."""
         if any(item.context or item.answer for item in items):
             raise ConfigError(f"{self._name} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
         with ThreadPoolExecutor(self.config.concurrency) as pool:
@@ -121,14 +121,14 @@ class HttpEmbedder(CachedEmbedder):
 
     def __init__(self, endpoint: PoolingEndpoint, agreement: Agreement) -> None:
         """CheckpointError when the agreement is another endpoint's, or too little."""
-        asked, known = endpoint.config, agreement.endpoint
-        if (asked.model, asked.base_url) != (known.model, known.base_url):
+        config, known = endpoint.config, agreement.endpoint
+        if (config.model, config.base_url) != (known.model, known.base_url):
             raise CheckpointError(
-                f"{known.model} at {known.base_url} was compared, not {asked.model} at {asked.base_url}: "
+                f"{known.model} at {known.base_url} was compared, not {config.model} at {config.base_url}: "
                 "run `bestofq doctor --base-url` on it"
             )
         _require(agreement)
-        super().__init__(agreement.spec, batch=4 * asked.concurrency)
+        super().__init__(agreement.spec, batch=4 * config.concurrency)
         self._endpoint = endpoint
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:

@@ -147,7 +147,7 @@ class LocalModel:
 
     @torch.inference_mode()
     def _generate(self, requests: Sequence[Request], prompts: Sequence[list[int]], states: bool) -> list[Drawn]:
-        rows, draws, limit = len(requests), requests[0].draws, max(r.max_tokens or TOKENS for r in requests)
+        rows, draws, limit = len(requests), requests[0].n, max(r.max_tokens or TOKENS for r in requests)
         ids, seen = padded(prompts, self.device)  # [B, P]; no token sees what is padded after it, so no mask is needed
         lengths = seen.sum(1)  # [B]
         kept, where = torch.unique(lengths - 1, return_inverse=True)
@@ -229,7 +229,7 @@ class _Sampler:
     depend on the prompt and seed alone and so not on what else is in the batch."""
 
     def __init__(self, requests: Sequence[Request], limit: int, device: torch.device) -> None:
-        draws, self._first = requests[0].draws, int(requests[0].greedy)
+        draws, self._first = requests[0].n, int(requests[0].greedy)
         uniforms = np.zeros((len(requests), draws, limit))  # [B, R, steps]
         for row, request in enumerate(requests):
             digest = hashlib.sha256(f"{request.seed or 0}\x1f{request.prompt}".encode()).digest()
@@ -252,7 +252,7 @@ class _Sampler:
 
 def _kind(request: Request) -> tuple[int, int, bool, bool]:
     """What all requests of one batch share."""
-    return request.draws, request.beams, request.greedy, request.one_line
+    return request.n, request.beams, request.greedy, request.one_line
 
 
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:

@@ -34,7 +34,7 @@ class _Message(BaseModel):
         return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
 
 
-class _Asked(BaseModel):
+class _ChatBody(BaseModel):
     """What is understood of a request; anything else in it is refused, never passed over in silence."""
 
     model_config = ConfigDict(extra="forbid")
@@ -54,29 +54,29 @@ def model_app(model: LocalModel) -> Starlette:
 
     async def chat(request: HttpRequest) -> JSONResponse:
         try:
-            asked = _Asked.model_validate(json.loads(await request.body()))
+            body = _ChatBody.model_validate(json.loads(await request.body()))
         except ValidationError as error:
             first = error.errors()[0]
             return _refusal(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
         except ValueError:
             return _refusal(400, "the body is not JSON")
-        if asked.model != model.name:
-            return _refusal(404, f"there is no model {asked.model!r} here: it is {model.name!r}")
-        greedy = asked.temperature == 0
+        if body.model != model.name:
+            return _refusal(404, f"there is no model {body.model!r} here: it is {model.name!r}")
+        greedy = body.temperature == 0
         wanted = Request(
-            messages=[Message(role=message.role, text=message.text) for message in asked.messages],
-            draws=1 if greedy else asked.n,
+            messages=[Message(role=message.role, text=message.text) for message in body.messages],
+            n=1 if greedy else body.n,
             greedy=greedy,
-            temperature=asked.temperature,
-            max_tokens=asked.max_tokens,
-            seed=asked.seed,
+            temperature=body.temperature,
+            max_tokens=body.max_tokens,
+            seed=body.seed,
         )
         context = getattr(model.model.config.get_text_config(), "max_position_embeddings", math.inf)
-        if (length := len(model.encode(wanted.prompt)) + asked.max_tokens) > context:
+        if (length := len(model.encode(wanted.prompt)) + body.max_tokens) > context:
             return _refusal(400, f"maximum context length is {context} tokens: prompt and max_tokens make {length}")
         generation = await model.generate(wanted)
-        replies = generation.replies * asked.n if greedy else generation.replies
-        return JSONResponse(_completion(model.name, replies, generation.prompt_tokens, asked.logprobs))
+        replies = generation.replies * body.n if greedy else generation.replies
+        return JSONResponse(_completion(model.name, replies, generation.prompt_tokens, body.logprobs))
 
     async def models(_: HttpRequest) -> JSONResponse:
         return JSONResponse({"object": "list", "data": [{"id": model.name, "object": "model", "created": 0}]})

@@ -2,7 +2,7 @@
 E and G).
 
 Whatever is equal is done once: the names of runs and of Q-functions are hashes of all that they depend on, so that
-arms, and ablations in one folder, share them, and the same call again goes on.
+arms, and ablations in one folder, share them, and the same call again continues.
 """
 
 import hashlib

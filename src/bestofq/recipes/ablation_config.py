@@ -29,7 +29,7 @@ class Data(Noun):
     )
     made_by: str = Field(default="bestofq collect", description="the command that makes that store")
     runs: tuple[str, ...] = Field(default=(SEED_RUN,), description="of the store, in the order they are drawn on")
-    episodes: int | None = Field(default=None, ge=1, description="this many, pass after pass; none: all there are")
+    episodes: int | None = Field(default=None, ge=1, description="how many, pass after pass. Default: all")
     tasks: str = Field(default="*", description="globs of the tasks' ids; commas between them")
 
 
@@ -38,7 +38,7 @@ class Arm(Noun):
 
     name: str
     agent: AgentKind = Field(default="best-of-q", description="who acts; those without a Q learn nothing")
-    collect: Changes = Field(default={}, description="what its own episodes are made with; none: the ablation's data")
+    collect: Changes = Field(default={}, description="what its episodes are made with. Default: the ablation's data")
     learn: Changes = Field(default={}, description="on top of that, what Q and V are learned with")
     act: Changes = Field(default={}, description="on top of that, what ranks and acts")
     data: Changes = Field(default={}, description="which of the ablation's data it learns from, where not from all")

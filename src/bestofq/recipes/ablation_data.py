@@ -96,5 +96,5 @@ def choose(passes: Iterable[Iterable[EpisodeSummary]], config: ArmConfig) -> lis
 def _in_order(episodes: Iterable[EpisodeSummary], tasks: str) -> list[EpisodeSummary]:
     """Those of tasks like `tasks`, pass after pass, within one in an order that makes the first ones a fair sample."""
     globs = [glob.strip() for glob in tasks.split(",")]
-    found = [e for e in episodes if e.told and any(fnmatch.fnmatch(e.key.task, glob) for glob in globs)]
+    found = [e for e in episodes if e.decided and any(fnmatch.fnmatch(e.key.task, glob) for glob in globs)]
     return sorted(found, key=lambda e: (e.key.repeat, hashlib.sha256(e.key.task.encode()).digest()))

@@ -80,7 +80,7 @@ async def collect(
     if not done and (cut := store.summaries(run=run, agent=agent_name, status="cut")):
         raise InfraError(
             f"no episode of {agent_name} in {run} came to its end: all were cut, one by {cut[-1].reason!r}; "
-            "mend that and run the same command again"
+            "fix that, then run the same command again"
         )
     ended = [episode for episode in done if episode.replies is not None]
     if ended and 2 * len(ended) >= len(done):
@@ -112,7 +112,7 @@ async def _agent(context: RunContext, play: Play, searched: OpenSuite) -> AsyncI
 async def begin(
     context: RunContext, run: str, split: Split, *, play: Play | None = None, values: ValueModel | None = None
 ) -> Provenance:
-    """Begin a run, or go on with it: of `play`, or of searches for trees where there is none.
+    """Begin or continue a run: of `play`, or of searches for trees where there is none.
 
     DataError when it was begun with other settings, its searches' and the agent's own among them, or with another
     Q-function than `values`.

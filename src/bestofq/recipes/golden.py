@@ -50,8 +50,8 @@ class GoldenFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class Golden:
-    """Where golden episodes are looked for: those of `ids`; none: the shortest success of a task in `run`, or in all
-    runs, of `agent`, or of any. `store` None: the store of the episodes that are analysed."""
+    """Which episodes are golden: those of `ids`; without, the shortest success of a task in `run`, or in all runs, of
+    `agent`, or of any. `store` None: the store of the episodes that are analysed."""
 
     store: Store | None = None
     run: str | None = None
@@ -79,7 +79,9 @@ async def golden_findings(
     there is no episode to analyse, no golden one for any of them, or none as named; ModelError when the model gives no
     reply.
     """
-    theirs = [e for e in store.summaries(run=run, agent=agent) if e.told and e.steps and not (failures and e.success)]
+    theirs = [
+        e for e in store.summaries(run=run, agent=agent) if e.decided and e.steps and not (failures and e.success)
+    ]
     if not theirs:
         kind = "failed" if failures else "finished"
         raise InputError(f"there is no {kind} episode of agent {agent!r} in run {run!r}")

@@ -258,6 +258,6 @@ def _duration(seconds: float) -> str:
 
 
 def _set_of(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
-    """Those that teach: told, with at least one step."""
-    rows = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.told and one.steps]
+    """Those to learn from: decided, with at least one step."""
+    rows = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
     return EpisodeSet(count=len(rows), fingerprint=hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16])

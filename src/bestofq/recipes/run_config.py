@@ -21,7 +21,7 @@ _OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
 
 
 def run_config(settings: BestOfQSettings, split: Split, step_limit: int) -> dict[str, JsonValue]:
-    """What a run's episodes depend on besides the agent's own settings; a run refuses to go on with another."""
+    """What a run's episodes depend on besides the agent's own settings; a run refuses to continue with another."""
     suite: dict[str, JsonValue] = {**settings.suite.identity(), "step_limit": step_limit}
     if settings.chat is not None:
         suite["screenshots"] = settings.suite.screenshots
@@ -58,7 +58,7 @@ def agent_config(
 
 
 def search_config_of(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
-    """What a search depends on. Trees may go on with more rollouts and more time; the likelihoods in them are of one
+    """What a search depends on. Trees may continue with more rollouts and more time; the likelihoods in them are of one
     model's weights, and of replies to its prompts."""
     chosen = models.settings.agent_q
     if searcher == "mcts":

@@ -27,7 +27,7 @@ class ArmResult(Protocol):
 
     @property
     def values(self) -> Sequence[str]:
-        """Names of its Q-functions; none: its agent has none."""
+        """Names of its Q-functions. Empty: its agent has none."""
         ...
 
     @property

@@ -6,7 +6,7 @@ from typing import get_args
 
 import numpy as np
 
-from bestofq.core.decision import TOLD, Outcome, Verdict
+from bestofq.core.decision import DECIDED, Outcome, Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
@@ -40,7 +40,7 @@ class Agreement(Noun):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
-        apart = sum(t.success + t.failure for name, t in self.classes.items() if name not in TOLD)
+        apart = sum(t.success + t.failure for name, t in self.classes.items() if name not in DECIDED)
         return (
             f"Over {self.compared} episodes of {self.tasks} tasks; {apart} more got no verdict and are left out.",
             f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples). Positive: success. "
@@ -89,14 +89,14 @@ def judged_beside(
             f"{'; '.join(verdicts) or 'none'} (`bestofq judge --against-env` gives them)"
         )
     episodes = store.summaries(run=run, agent=agent)
-    return [e for e in episodes if e.id in verdicts[judge] and not e.judge and e.told], verdicts[judge]
+    return [e for e in episodes if e.id in verdicts[judge] and not e.judge and e.decided], verdicts[judge]
 
 
 def confusion(episodes: Iterable[EpisodeSummary], verdicts: Mapping[str, Verdict]) -> dict[Hashable, list[float]]:
     """By task [4]: true and false positives, false and true negatives of a judge's telling verdicts, by episode."""
     cells: dict[Hashable, list[float]] = {}
     for episode in episodes:
-        if (said := verdicts[episode.id].outcome) in TOLD:
+        if (said := verdicts[episode.id].outcome) in DECIDED:
             cell = cells.setdefault(episode.key[:2], [0.0] * 4)
             cell[2 * (said != "success") + (not episode.success)] += 1
     return cells

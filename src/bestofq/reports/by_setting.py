@@ -77,7 +77,7 @@ def by_setting(
 
     A key is one of `KEYS` or a dotted setting of the run's configuration (`epsilon`, `model.path`, `suite.env`); where
     a run has no such setting its value is `–`. With `agents`, rows come in their order within a run. Differences are to
-    the row of the name `baseline` (its values, with commas), none: to the first of prompting, else to the first.
+    the row of the name `baseline` (its values, with commas); None: to the first of prompting, else to the first.
 
     DataError when nothing is finished, or there is no such setting or baseline.
     """
@@ -94,7 +94,7 @@ def by_setting(
             episodes = [e for e in store.summaries(run=run.name, split=split) if agents is None or e.agent in agents]
             q_functions = QFunctions(store, [run.name])
             for agent in agents or sorted({e.agent for e in episodes}):
-                theirs = [Played(name, e, q_functions.of(e)) for e in episodes if e.agent == agent and e.told]
+                theirs = [Played(name, e, q_functions.of(e)) for e in episodes if e.agent == agent and e.decided]
                 for checkpoint in dict.fromkeys(one.checkpoint for one in theirs):
                     same = [one.episode for one in theirs if one.checkpoint == checkpoint]
                     made[name, run.name, agent, checkpoint] = origin(store, {run.name: run}, same)

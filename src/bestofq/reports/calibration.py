@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bestofq.core.decision import TOLD, Decision, Episode
+from bestofq.core.decision import DECIDED, Decision, Episode
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.scorers import KNOWN, meaning
@@ -18,7 +18,7 @@ from bestofq.reports.stats import Doubles, Interval, Measure, share, tallied
 from bestofq.reports.table import Origin, Row, Table, columns
 
 BINS = 10
-FARTHEST = 10  # steps before the last that are told apart
+FARTHEST = 10  # steps before the last that are distinguished
 
 
 class Valued(NamedTuple):
@@ -77,7 +77,7 @@ def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1
             scorer=step.decision.scorer,
         )
         for episode in episodes
-        if episode.agent == agent and episode.verdict.outcome in TOLD
+        if episode.agent == agent and episode.verdict.outcome in DECIDED
         for index, step in enumerate(episode.steps)
         if _valued(step.decision) and np.isfinite(step.decision.scores[step.decision.chosen])
     ]

@@ -11,7 +11,7 @@ from typing import get_args
 
 from markupsafe import Markup
 
-from bestofq.core.decision import TOLD
+from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.usage import Role
@@ -36,7 +36,7 @@ class AgentCost(Noun):
     successes: int
     lost: int  # cut or interrupted: paid for, and no task done
     roles: dict[Role, Spent]
-    untold: int = 0  # of `tasks`, those whose outcome does not tell (`TOLD`): in no success rate
+    undecided: int = 0  # of `tasks`, those whose outcome does not tell (`DECIDED`): in no success rate
     success: float | None = None  # of those that tell, the mean over tasks, in [0, 1]; None: none tells
     interval: Interval | None = None  # of success, over tasks
 
@@ -63,8 +63,8 @@ class Costs(Noun):
             notes.append("unknown: no price is set (chat.usd_in, chat.usd_out); ≥: the part whose price is known.")
         if lost := sum(row.lost for row in self.rows):
             notes.append(f"{lost} episodes that were cut or interrupted are paid for and done by nobody: counted in.")
-        if untold := sum(row.untold for row in self.rows):
-            notes.append(f"{untold} finished episodes have no verdict that tells: paid for, and no success as yet.")
+        if undecided := sum(row.undecided for row in self.rows):
+            notes.append(f"{undecided} finished episodes have no verdict that tells: paid for, and no success as yet.")
         if any(row.successes == 0 for row in self.rows):
             notes.append("–: no success to divide by.")
         return tuple(notes)
@@ -79,13 +79,13 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
         counts = Counter[tuple[str, Status]]()  # by agent and status
-        told: dict[str, list[Attempt]] = defaultdict(list)
+        attempts: dict[str, list[Attempt]] = defaultdict(list)
         spent: dict[str, dict[Role, Spent]] = defaultdict(dict)
         for status in _PAID:
             for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
-                agent, tried, roles = episode.agent, told[episode.agent], spent[episode.agent]
+                agent, tried, roles = episode.agent, attempts[episode.agent], spent[episode.agent]
                 counts[agent, status] += 1
-                if status == "finished" and episode.verdict.outcome in TOLD:
+                if status == "finished" and episode.verdict.outcome in DECIDED:
                     task, won = (episode.task.suite, episode.task.id), episode.verdict.outcome == "success"
                     tried.append(Attempt(task, len(tried), won, len(episode.steps)))
                 for used in episode.usage:
@@ -96,12 +96,12 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
                 run=run,
                 agent=agent,
                 tasks=counts[agent, "finished"],
-                successes=sum(attempt.success for attempt in told[agent]),
+                successes=sum(attempt.success for attempt in attempts[agent]),
                 lost=counts[agent, "cut"] + counts[agent, "interrupted"],
                 roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
-                untold=counts[agent, "finished"] - len(told[agent]),
-                success=stats.success_rate(told[agent]).mean if told[agent] else None,
-                interval=stats.success_interval(told[agent]) if told[agent] else None,
+                undecided=counts[agent, "finished"] - len(attempts[agent]),
+                success=stats.success_rate(attempts[agent]).mean if attempts[agent] else None,
+                interval=stats.success_interval(attempts[agent]) if attempts[agent] else None,
             )
             for agent in selection.agents or ended
             if agent in ended
@@ -156,22 +156,22 @@ def pareto_svg(costs: Costs) -> Markup:
     The cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict
     tells there is no point.
     """
-    told = [(row, row.success) for row in costs.rows if row.success is not None]
-    priced = all(row.total.price is not None for row, _ in told)
-    points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in told]
-    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in told)])
+    decided = [(row, row.success) for row in costs.rows if row.success is not None]
+    priced = all(row.total.price is not None for row, _ in decided)
+    points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in decided]
+    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in decided)])
     most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
     plot = Plot(x=(0, most), y=ruled[:2], top=14)
     unit = "USD per task" if priced else "tokens per task (not every price is known)"
     ticks = [(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most]
     parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, unit)]
-    for (row, _), (cost, _) in zip(told, points, strict=True):
+    for (row, _), (cost, _) in zip(decided, points, strict=True):
         if row.interval is not None:
             x = plot.at_x(cost)
             parts.append(line(x, plot.at_y(row.interval.low), x, plot.at_y(row.interval.high), "whisker faint"))
     front = pareto_front(points)
     parts.append(shape("polyline", plot.points(points[i] for i in front), "base front"))
-    for number, ((row, _), (cost, rate)) in enumerate(zip(told, points, strict=True)):
+    for number, ((row, _), (cost, rate)) in enumerate(zip(decided, points, strict=True)):
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
         x, y = plot.at_x(cost), plot.at_y(rate)
         title = f"{name}: {100 * rate:.1f} % at {_amount(cost, priced)} {unit}"
@@ -183,7 +183,7 @@ def pareto_svg(costs: Costs) -> Markup:
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Indices of the points (cost, success) that no other beats by costing no more and succeeding as often or more
-    often, from cheap to dear."""
+    often, from cheap to costly."""
     front: list[int] = []
     for index in sorted(range(len(points)), key=lambda i: (points[i][0], -points[i][1])):
         if not front or points[index][1] > points[front[-1]][1]:

@@ -39,5 +39,5 @@ def dev_base(store: Store) -> tuple[str, float] | None:
 
 def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
     """Share of successful episodes among those whose outcome tells, in [0, 1]."""
-    told = [episode for episode in episodes if episode.told]
-    return sum(episode.success for episode in told) / len(told)
+    decided = [episode for episode in episodes if episode.decided]
+    return sum(episode.success for episode in decided) / len(decided)

@@ -34,7 +34,7 @@ class Options:
     rated: Mapping[str, Sequence[Rated]] | None = None  # steps by agent; None: rated by successful siblings
     rater: str = "an oracle"  # who rated them
     error: JudgeError | None = None  # of the judge who gave the verdicts
-    shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12); none: a telling pair of each agent
+    shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12). Empty: a clear pair of each agent
     curve: Sequence[CurvePoint] = ()  # Fig. 4's
     curve_baseline: tuple[str, float] | None = None  # an agent and its success on the same tasks
     max_trees: int = 6  # of search trees the most telling are drawn
@@ -119,15 +119,17 @@ def _corrected(
     episodes: Sequence[EpisodeSummary], made: Mapping[str, Origin], error: JudgeError, baseline: str | None
 ) -> list[Corrected]:
     """Of the agents' episodes whose verdict in force is this judge's. InputError where none is."""
-    told = {agent: attempts_of([e for e in episodes if e.agent == agent and e.judge == error.judge]) for agent in made}
-    if not any(told.values()):
+    attempts = {
+        agent: attempts_of([e for e in episodes if e.agent == agent and e.judge == error.judge]) for agent in made
+    }
+    if not any(attempts.values()):
         judges = sorted({e.judge for e in episodes if e.judge})
         raise InputError(
             f"no episode has its verdict from judge {error.judge!r}: "
             f"they have it from {'; '.join(judges) or 'their environment'}"
         )
-    base = told.get(baseline or "", ())
-    return [corrected(a, t, error, baseline=() if a == baseline else base) for a, t in told.items() if t]
+    base = attempts.get(baseline or "", ())
+    return [corrected(a, t, error, baseline=() if a == baseline else base) for a, t in attempts.items() if t]
 
 
 def _slim(episode: Episode, agent: str) -> Episode:

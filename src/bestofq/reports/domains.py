@@ -113,13 +113,13 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
 
     `by` gives the domain of a task's id. DataError when nothing is finished, and on a baseline of several rows.
     """
-    chosen, agents = selection.in_runs(store), selection.agents
+    runs, agents = selection.in_runs(store), selection.agents
     rows, finished = read_rows(store, selection)
     baseline = None if selection.baseline is None else rows.one(selection.baseline)
-    asked = agents or sorted({e.agent for e in finished})
-    names = tuple(dict.fromkeys(name for one in asked for name in rows.of(one) or [one]))
+    chosen = agents or sorted({e.agent for e in finished})
+    names = tuple(dict.fromkeys(name for one in chosen for name in rows.of(one) or [one]))
     if not any(e.agent in names for e in finished):
-        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {', '.join(chosen) or 'it'}")
+        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {', '.join(runs) or 'it'}")
     cut = rows.named(selection.summaries(store, status="cut"))
 
     def row(domain: str | None) -> DomainRow:

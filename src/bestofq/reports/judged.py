@@ -1,4 +1,4 @@
-"""Success that a judge told, with the judge's own error in it (Rogan and Gladen 1978).
+"""Success by a judge, with the judge's own error in it (Rogan and Gladen 1978).
 
 A judge who finds a true success with probability se (sensitivity) and a true failure with sp (specificity) says success
 with probability p·se + (1 − p)·(1 − sp). So the true rate is p = (said + sp − 1) / (se + sp − 1), and a difference of
@@ -104,8 +104,8 @@ def _difference(
 ) -> Difference | None:
     """The difference said, by se + sp − 1 (`informed` on the whole sample).
 
-    Where d is the same in all tasks: each bound of `stats.alike_interval` by the percentile of se + sp − 1 that makes
-    the interval wider.
+    Where d is the same in all tasks: each bound of `stats.clopper_pearson_interval` by the percentile of se + sp − 1
+    that makes the interval wider.
     """
     common = [task for task in ours if task in theirs]
     usable = se + sp > 1
@@ -114,7 +114,7 @@ def _difference(
     d = np.array([ours[task] - theirs[task] for task in common])  # [T]
     by = (se + sp - 1)[usable]
     if np.allclose(d, d[0]):
-        said, info = stats.alike_interval(float(d[0]), len(d), stats.SIGNED), stats.percentiles(by)
+        said, info = stats.clopper_pearson_interval(float(d[0]), len(d), stats.SIGNED), stats.percentiles(by)
         corners = np.array([[bound / info.low, bound / info.high] for bound in (said.low, said.high)])
         low, high = np.clip([corners[0].min(), corners[1].max()], -1, 1)
         bounds = stats.Interval(low=float(low), high=float(high))
@@ -127,7 +127,7 @@ def _difference(
 
 def _unsure(drawn: Doubles, own: Doubles, rng: np.random.Generator) -> Doubles:
     """The resampled share [B]; where the tasks' own shares are all 0, or all 1, draws whose outer percentiles are the
-    bounds of `stats.alike_interval`: such a judge has only not been seen to err."""
+    bounds of `stats.clopper_pearson_interval`: such a judge has only not been seen to err."""
     known = own[~np.isnan(own)]
     end = float(known[0])
     if end not in (0.0, 1.0) or (known != end).any():

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
-from bestofq.core.decision import TOLD, Outcome
+from bestofq.core.decision import DECIDED, Outcome
 from bestofq.store.records import EpisodeSummary
 
 
@@ -23,7 +23,7 @@ def never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSumm
 
 def counted(outcomes: Mapping[Outcome, int]) -> int:
     """How many of them a success rate is a share of."""
-    return sum(count for outcome, count in outcomes.items() if outcome in TOLD)
+    return sum(count for outcome, count in outcomes.items() if outcome in DECIDED)
 
 
 def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
@@ -46,14 +46,14 @@ def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
 
 def judges_of(episodes: Iterable[EpisodeSummary]) -> dict[str, int]:
     """How many verdicts that tell each judge gave; the environment's are left out."""
-    return dict(Counter(e.judge for e in episodes if e.told and e.judge))
+    return dict(Counter(e.judge for e in episodes if e.decided and e.judge))
 
 
-def judge_notes(rows: Iterable[Mapping[str, int]], told: int) -> list[str]:
-    """Which of the `told` verdicts are a judge's, a sentence a judge."""
+def judge_notes(rows: Iterable[Mapping[str, int]], decided: int) -> list[str]:
+    """Which of the `decided` verdicts are a judge's, a sentence a judge."""
     total = sum((Counter(row) for row in rows), Counter[str]())
     return [
-        f"{count} of {told} verdicts are by the judge {judge}; its error is not in these intervals: "
+        f"{count} of {decided} verdicts are by the judge {judge}; its error is not in these intervals: "
         f"`bestofq report --judge {shlex.quote(judge)} --judge-run RUN` puts it in, in the table `judged`."
         for judge, count in total.items()
     ]
@@ -61,6 +61,6 @@ def judge_notes(rows: Iterable[Mapping[str, int]], told: int) -> list[str]:
 
 def outcome_words(outcomes: Mapping[Outcome, int]) -> str:
     """`3 success, 1 blocked (of 4); apart: 1 unparseable`."""
-    told = [f"{count} {name}" for name, count in outcomes.items() if name in TOLD]
-    apart = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name not in TOLD]
-    return f"{', '.join(told)} (of {counted(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")
+    decided = [f"{count} {name}" for name, count in outcomes.items() if name in DECIDED]
+    apart = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name not in DECIDED]
+    return f"{', '.join(decided)} (of {counted(outcomes)})" + (f"; apart: {', '.join(apart)}" if apart else "")

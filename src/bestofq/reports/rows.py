@@ -68,18 +68,18 @@ class Rows:
         """The episodes with their row's name for their agent's; those of no row keep their agent's."""
         return [replace(e, agent=self.names.get(_part(e, self.q_functions), e.agent)) for e in episodes]
 
-    def of(self, asked: str) -> list[str]:
+    def of(self, name: str) -> list[str]:
         """The row of this name, where there is one, else all rows of the agent of this name."""
-        if asked in self.names.values():
-            return [asked]
-        return list(dict.fromkeys(name for part, name in self.names.items() if part.agent == asked))
+        if name in self.names.values():
+            return [name]
+        return list(dict.fromkeys(row for part, row in self.names.items() if part.agent == name))
 
-    def one(self, asked: str) -> str:
+    def one(self, name: str) -> str:
         """The row to compare with. DataError where there are several."""
-        found = self.of(asked) or [asked]
+        found = self.of(name) or [name]
         if len(found) > 1:
             raise DataError(
-                f"agent {asked!r} has {len(found)} rows, of unlike runs: {'; '.join(found)}. "
+                f"agent {name!r} has {len(found)} rows, of unlike runs: {'; '.join(found)}. "
                 f"Give --baseline '{found[0]}', or choose with --run and --split"
             )
         return found[0]

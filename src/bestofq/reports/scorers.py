@@ -1,6 +1,6 @@
 """What scores mean, by the name of the scorer that a decision records.
 
-Neither reports nor viewer reach an agent, so the names are told here. A name that is not here, and a decision from
+Neither reports nor viewer reach an agent, so the names are listed here. A name that is not here, and a decision from
 before they were recorded, leave it to the numbers.
 """
 

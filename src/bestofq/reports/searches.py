@@ -109,14 +109,14 @@ def telling_trees(
 ) -> list[TreeSummary]:
     """Those with the most pairs, the solved ones first."""
 
-    def told(found: tuple[TreeSummary, SearchTree]) -> tuple[bool, int]:
+    def decisive(found: tuple[TreeSummary, SearchTree]) -> tuple[bool, int]:
         return solved(found[1]), sum(1 for _ in node_pairs(found[1], alpha=alpha, threshold=threshold))
 
     def trees() -> Iterator[tuple[TreeSummary, SearchTree]]:
         for run in runs:
             yield from zip(store.trees.summaries(run=run), store.trees.all(run), strict=True)
 
-    return [summary for summary, _ in nlargest(at_most, trees(), key=told)]
+    return [summary for summary, _ in nlargest(at_most, trees(), key=decisive)]
 
 
 def solved(tree: SearchTree) -> bool:

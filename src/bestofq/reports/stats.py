@@ -50,7 +50,8 @@ class Estimate(Noun):
 
 
 class Interval(Noun):
-    """A percentile bootstrap interval at `LEVEL`; `alike_interval` where all resamples are alike. May be infinite."""
+    """A percentile bootstrap interval at `LEVEL`, or `clopper_pearson_interval` where all resamples are equal. May be
+    infinite."""
 
     low: float
     high: float
@@ -94,7 +95,9 @@ def distinct(values: Iterable[T]) -> tuple[T, ...]:
 def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
     """The episodes whose outcome tells how the agent did, as statistics need them."""
     return [
-        Attempt(task=e.key[:2], run=(e.run, e.key.repeat), success=e.success, steps=e.steps) for e in episodes if e.told
+        Attempt(task=e.key[:2], run=(e.run, e.key.repeat), success=e.success, steps=e.steps)
+        for e in episodes
+        if e.decided
     ]
 
 
@@ -214,8 +217,8 @@ def paired(
 def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:
     """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`.
 
-    Where all resamples are alike they feign certainty: with `span` the bound is `alike_interval`'s, over the clusters
-    that have a value of their own; without, a single such cluster has no interval.
+    Where all resamples are alike they feign certainty: with `span` the bound is `clopper_pearson_interval`'s, over the
+    clusters that have a value of their own; without, a single such cluster has no interval.
     """
     if len(counts) == 0 or not np.isfinite(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
         return Measure(value=None)
@@ -223,13 +226,13 @@ def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: S
     if interval is not None and alike(interval):
         own = int(np.isfinite(statistic(counts)).sum())
         if span is not None:
-            interval = alike_interval(float(value), own, span)
+            interval = clopper_pearson_interval(float(value), own, span)
         elif own < 2:
             interval = None
     return Measure(value=float(value), interval=interval)
 
 
-def alike_interval(value: float, tasks: int, span: Span = UNIT) -> Interval:
+def clopper_pearson_interval(value: float, tasks: int, span: Span = UNIT) -> Interval:
     """The interval of the mean where each of T tasks has this same value.
 
     Tasks with another value are then at most 1 − 0.025^(1/T) of all (Clopper and Pearson 1934): were they all at an end
@@ -272,13 +275,13 @@ def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) ->
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
     """The interval of an agent's success over other tasks: tasks resampled, runs averaged within each.
 
-    Where the tasks came out alike, such as all successful always: `alike_interval`.
+    Where the tasks came out alike, such as all successful always: `clopper_pearson_interval`.
     """
     rates = np.array([*task_rates(attempts).values()])  # [T]
     if len(rates) == 0:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
     interval = percentiles(_resampled_means(rates, resamples, np.random.default_rng(seed)))
-    return alike_interval(float(rates.mean()), len(rates)) if alike(interval) else interval
+    return clopper_pearson_interval(float(rates.mean()), len(rates)) if alike(interval) else interval
 
 
 def paired_difference(
@@ -287,8 +290,8 @@ def paired_difference(
     """Success of `ours` minus that of `theirs` with its paired bootstrap interval over tasks.
 
     Per task the runs are averaged and subtracted: d [T]. T tasks are drawn with replacement `resamples` times; the
-    interval is the 2.5 % and 97.5 % percentile of the draws' means; `alike_interval` where d is the same in all tasks.
-    None when the agents have no task in common.
+    interval is the 2.5 % and 97.5 % percentile of the draws' means, or `clopper_pearson_interval` where d is the
+    same in all tasks. None when the agents have no task in common.
     """
     mine, other = by_task(ours), by_task(theirs)
     d = np.array(
@@ -298,7 +301,7 @@ def paired_difference(
         return None
     interval = percentiles(_resampled_means(d, resamples, np.random.default_rng(seed)))
     if alike(interval):
-        interval = alike_interval(float(d.mean()), len(d), SIGNED)
+        interval = clopper_pearson_interval(float(d.mean()), len(d), SIGNED)
     return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(d))
 
 

@@ -38,8 +38,8 @@ class AgentRow(Noun):
     identical_runs: bool
     task_variance: float | None
     difference: Difference | None  # None: the baseline itself, or no baseline, or no task in common
-    outcomes: dict[Outcome, int]  # as `outcomes_of`; `success` is a share of TOLD's alone
-    judges: dict[str, int] = Field(default_factory=dict)  # verdicts of TOLD that a judge gave, by its name
+    outcomes: dict[Outcome, int]  # as `outcomes_of`; `success` is a share of DECIDED's alone
+    judges: dict[str, int] = Field(default_factory=dict)  # verdicts of DECIDED that a judge gave, by its name
 
     @property
     def counted(self) -> int:
@@ -111,7 +111,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
         raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
     baseline = None if baseline is None else rows.one(baseline)
     names = (
-        list(by_agent) if agents is None else list(dict.fromkeys(name for asked in agents for name in rows.of(asked)))
+        list(by_agent) if agents is None else list(dict.fromkeys(name for agent in agents for name in rows.of(agent)))
     )
     cut = selection.summaries(store, status="cut")
     cuts = never_finished(rows.named(cut), finished)

@@ -65,7 +65,7 @@ def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     """Two episodes as Fig. 12 shows them: the longest failure among the tasks that another try solved, and the shortest
     success on its task. Where no task has both, the shortest success and the longest failure of all."""
     won = [episode for episode in episodes if episode.success and episode.steps]
-    lost = [episode for episode in episodes if episode.told and not episode.success and episode.steps]
+    lost = [episode for episode in episodes if episode.decided and not episode.success and episode.steps]
     solved = {episode.key[:2] for episode in won}
     both = [episode for episode in lost if episode.key[:2] in solved]
     worst = max(both or lost, key=lambda e: e.steps, default=None)

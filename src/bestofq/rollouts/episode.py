@@ -54,7 +54,7 @@ async def run_episode(
     breaks is outcome infra_error (see `_verdict_of`); a judge that fails leaves the episode unjudged, so that it can be
     judged later without being run again (`recipes/judging.py`).
 
-    Raises: SetupError, InputError, CheckpointError: what the user must mend; the episode then stays without a verdict,
+    Raises: SetupError, InputError, CheckpointError: what the user must fix; the episode then stays without a verdict,
     or unjudged where it was the judge's fault.
     """
     own = episode_seed(options.seed, run, agent.name, task, repeat)
@@ -77,12 +77,12 @@ async def run_episode(
             provenance=provenance,
         )
 
-    trouble: Exception | None = None
+    failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
-        verdict, trouble = await _judged(options.judge, episode(verdict))
+        verdict, failure = await _judged(options.judge, episode(verdict))
     await store.finish_episode(episode_id, verdict, play.final)
-    if trouble is not None:
-        raise trouble
+    if failure is not None:
+        raise failure
     return episode(verdict)
 
 
@@ -130,7 +130,7 @@ class _Play:
             if result.truncated:
                 return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
             if result.terminated:
-                return _told(result.reward)
+                return _decided(result.reward)
         return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
 
     async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
@@ -148,7 +148,7 @@ class _Play:
             self.options.on_step(step)
 
 
-def _told(reward: float | None) -> Verdict:
+def _decided(reward: float | None) -> Verdict:
     """The verdict on an episode that ended by itself; it has no reason (see `ended_by_itself`)."""
     if reward is None:
         return Verdict(reward=0.0, outcome="unjudged")
@@ -156,7 +156,7 @@ def _told(reward: float | None) -> Verdict:
 
 
 async def _judged(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | None]:
-    """The judge's verdict; where it fails, unjudged with the reason, and the error if the user must mend it."""
+    """The judge's verdict; where it fails, unjudged with the reason, and the error if the user must fix it."""
     try:
         verdict = await judge.judge(episode)
     except Exception as error:
@@ -170,7 +170,7 @@ async def _judged(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | 
 def _verdict_of(error: Exception) -> Verdict:
     """The one place where an exception from an environment or an agent becomes data.
 
-    ReplyError: the agent failed. InfraError: the machinery did. Other errors of ours are for the user to mend and are
+    ReplyError: the agent failed. InfraError: the machinery did. Other errors of ours are for the user to fix and are
     raised again. Anything else is a fault in the code of a part: a cut episode, with the traceback in the log.
     """
     if isinstance(error, ReplyError):

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from bestofq.core.decision import TOLD, Episode, Step
+from bestofq.core.decision import DECIDED, Episode, Step
 from bestofq.store.records import EpisodeSummary
 
 
@@ -31,7 +31,7 @@ class LiveProgress:
         """`every`: seconds between plain lines where the console is no terminal."""
         self._console = console or Console(stderr=True)
         self._label, self._every, self._clock = label, every, clock
-        self._done = self._before = self._total = self._told = self._successes = self._cut = 0
+        self._done = self._before = self._total = self._decided = self._successes = self._cut = 0
         self._steps = self._tokens = 0
         self._began = self._spoke = clock()
         self._bar: Bar | None = None
@@ -58,7 +58,7 @@ class LiveProgress:
 
     def begin(self, done: Sequence[EpisodeSummary], total: int) -> None:
         self._done = self._before = len(done)
-        self._told = sum(summary.told for summary in done)
+        self._decided = sum(summary.decided for summary in done)
         self._successes = sum(summary.success for summary in done)
         self._total = total
         self._began = self._spoke = self._clock()
@@ -76,7 +76,7 @@ class LiveProgress:
             self._cut += 1
         else:
             self._done += 1
-            self._told += episode.verdict.outcome in TOLD
+            self._decided += episode.verdict.outcome in DECIDED
             self._successes += episode.verdict.outcome == "success"
         self._refresh()
 
@@ -85,11 +85,11 @@ class LiveProgress:
         """`42.0 % success · 118 steps/s · 1.2 M tokens`, and how many were cut off, if any."""
         seconds = max(self._clock() - self._began, 1e-9)
         parts = [
-            f"{self._successes / self._told:.1%} success" if self._told else "no episode done yet",
+            f"{self._successes / self._decided:.1%} success" if self._decided else "no episode done yet",
             f"{self._steps / seconds:.1f} steps/s",
             f"{_short(self._tokens)} tokens",
         ]
-        apart = {"unjudged": self._done - self._told, "cut off": self._cut}
+        apart = {"unjudged": self._done - self._decided, "cut off": self._cut}
         return " · ".join(parts + [f"{count} {name}" for name, count in apart.items() if count])
 
     def _refresh(self) -> None:

@@ -1,4 +1,4 @@
-"""Many episodes at once in one event loop; the same call again goes on where the last one ended, however it ended."""
+"""Many episodes at once in one event loop; the same call again continues where the last one ended, however it ended."""
 
 import logging
 from collections import deque
@@ -71,7 +71,7 @@ class _Health:
         if self.cuts_in_a_row >= self.give_up_after:
             raise InfraError(
                 f"{self.cuts_in_a_row} episodes in a row were cut off, the last by {episode.verdict.reason!r}: "
-                "mend that and run the same command again, it goes on from here"
+                "fix that, then run the same command again: it continues from here"
             )
 
 

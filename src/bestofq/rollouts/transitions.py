@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from bestofq.core.decision import TOLD, Candidate, Episode, State, Verdict, state_at
+from bestofq.core.decision import DECIDED, Candidate, Episode, State, Verdict, state_at
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Task
@@ -50,10 +50,10 @@ def records(episodes: Iterable[Episode], texts: Texts, reward: Reward = "success
     """A record per step. The reward is sparse: the last step has the verdict's, all others 0.
 
     The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
-    how the agent did (cut, unjudged, unparseable: all but `TOLD`) are left out, and so are those without a step.
+    how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
     """
     for episode in episodes:
-        if episode.steps and episode.verdict.outcome in TOLD:
+        if episode.steps and episode.verdict.outcome in DECIDED:
             yield from _of(episode, texts, _reward(episode.verdict, reward))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from bestofq import __version__
 from bestofq.core.concurrency import run_all
 from bestofq.core.decision import (
-    TOLD,
+    DECIDED,
     Candidate,
     Decision,
     Episode,
@@ -269,7 +269,7 @@ class Search:
             )
         verdict = await self._judge.judge(self._episode(node, final))
         self.usage += verdict.usage
-        if verdict.outcome not in TOLD:
+        if verdict.outcome not in DECIDED:
             raise InfraError(f"the judge could not tell how an episode ended: {verdict.reason or verdict.outcome}")
         return verdict.reward
 

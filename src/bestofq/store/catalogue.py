@@ -19,7 +19,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from bestofq.core.decision import TOLD, Provenance
+from bestofq.core.decision import DECIDED, Provenance
 from bestofq.core.observation import Observation, Task
 from bestofq.store import rows
 from bestofq.store.codec import unpack
@@ -72,7 +72,7 @@ class Catalogue:
             *keys,
             func.count().label("episodes"),
             _share(EPISODES.c.status == "running").label("running"),
-            _share(and_(finished, or_(*map(came_to, TOLD)))).label("told"),
+            _share(and_(finished, or_(*map(came_to, DECIDED)))).label("decided"),
             _share(and_(finished, came_to("success"))).label("successes"),
             func.min(EPISODES.c.started_at).label("started_at"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
@@ -205,8 +205,8 @@ def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
     columns = (*keys, func.count().label("episodes"), func.min(EPISODES.c.task_key).label("task_key"))
     query = select(*columns).where(*wanted.clauses).group_by(*keys)
     if differing:
-        successes, told = _share(came_to("success")), _share(or_(*map(came_to, TOLD)))
-        query = query.having(and_(successes > 0, successes < told))
+        successes, decided = _share(came_to("success")), _share(or_(*map(came_to, DECIDED)))
+        query = query.having(and_(successes > 0, successes < decided))
     return query
 
 

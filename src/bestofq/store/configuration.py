@@ -1,4 +1,4 @@
-"""What a run was begun with, and the sentence where it is to go on with something else."""
+"""What a run was begun with, and the sentence where it would continue with something else."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _WAYS = {
 def going_on(
     run: str, before: Mapping[str, JsonValue], config: Mapping[str, JsonValue], searches: Owned, agents: Owned
 ) -> dict[str, JsonValue]:
-    """The configuration of a run begun with `before` that goes on with `config`, `searches` and `agents`.
+    """The configuration of a run begun with `before` that continues with `config`, `searches` and `agents`.
 
     Searches and agents that are new to the run are added. All else must be the same: DataError.
     """
@@ -54,7 +54,7 @@ def refusal(who: str, found: Sequence[Difference]) -> str:
         return f"{who} was begun without {name}, and this has {as_set(now)}: leave it out, {own}"
     setting = f"--set {shlex.quote(f'{name}={as_set(before)}')}"
     way = _WAYS[name].format(as_set(before)) if name in _WAYS else setting
-    return f"{who} was begun with {name}={as_set(before)}, and this has {as_set(now)}: go on with {way}, {own}"
+    return f"{who} was begun with {name}={as_set(before)}, and this has {as_set(now)}: continue with {way}, {own}"
 
 
 def _table(value: JsonValue) -> dict[str, JsonValue]:

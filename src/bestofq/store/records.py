@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.decision import TOLD, Decision, Outcome, Provenance
+from bestofq.core.decision import DECIDED, Decision, Outcome, Provenance
 from bestofq.core.observation import Task
 from bestofq.core.usage import Usage
 from bestofq.store.schema import Status
@@ -38,7 +38,7 @@ class AgentSummary:
     suite: str
     episodes: int
     running: int
-    told: int  # finished with an outcome of `TOLD`
+    decided: int  # finished with an outcome of `DECIDED`
     successes: int
     started_at: str  # the first of them; ISO 8601, UTC
     last_at: str  # when one began or ended last
@@ -99,6 +99,6 @@ class EpisodeSummary:
         return self.outcome == "success"
 
     @property
-    def told(self) -> bool:
-        """Whether the outcome tells how the agent did (`TOLD`)."""
-        return self.outcome in TOLD
+    def decided(self) -> bool:
+        """Whether the outcome tells how the agent did (`DECIDED`)."""
+        return self.outcome in DECIDED

@@ -132,7 +132,7 @@ class Store:
         searches: Owned | None = None,
         agents: Owned | None = None,
     ) -> None:
-        """Begin a run, or go on with it. DataError when it was begun with another configuration.
+        """Begin or continue a run. DataError when it was begun with another configuration.
 
         `searches` are the settings of searches made in it, by who searches, `agents` those that only one kind of agent
         depends on: the first of each are kept with the run.

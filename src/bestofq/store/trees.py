@@ -1,4 +1,4 @@
-"""Search trees, each kept as a whole after every rollout, so that a search goes on where its process ended."""
+"""Search trees, each kept as a whole after every rollout, so that a search continues where its process ended."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime

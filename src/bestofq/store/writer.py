@@ -77,7 +77,7 @@ class Writer:
 def _sentence(error: Exception) -> Exception:
     """A full disk or a locked file as a sentence; a programming error as it is."""
     if isinstance(error, OperationalError):
-        sentence = SetupError(f"the store cannot be written ({error.orig}): mend that and run the same command again")
+        sentence = SetupError(f"the store cannot be written ({error.orig}): fix that, then run the same command again")
         sentence.__cause__ = error
         return sentence
     return error

@@ -142,7 +142,7 @@ class FaultServer:
             writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request; whether the connection goes on."""
+        """One request; whether the connection stays open."""
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         head = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         length = int(head.get("content-length", 0))

@@ -86,6 +86,6 @@ class ScriptedModel:
     name: str = "scripted"
 
     async def generate(self, request: Request) -> Generation:
-        texts = self.replies(request)[: request.draws]
+        texts = self.replies(request)[: request.n]
         replies = tuple(Reply(text, -len(text) / 100, tuple(text.encode())) for text in texts)
         return Generation(replies, len(request.prompt.encode()), sum(reply.tokens for reply in replies))

@@ -22,8 +22,8 @@ from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
-from bestofq.viewer.asked import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.episodes import episode_view, side_by_side
+from bestofq.viewer.filters import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.runs import run_lines
@@ -80,11 +80,11 @@ def _size(request: Request, of_page: int) -> int:
 
 def _results(request: Request) -> Response:
     store, report = _store(request), request.app.state.report
-    run, split, asked = text(request, "run"), text(request, "split"), text(request, "baseline")
+    run, split, named = text(request, "run"), text(request, "split"), text(request, "baseline")
     if report is None:
         selection = Selection(runs=None if run is None else [run], split=split)
         try:
-            baseline = asked or read_rows(store, selection)[0].baseline()
+            baseline = named or read_rows(store, selection)[0].baseline()
             options = Options(curve=dev_curve(store), curve_baseline=dev_base(store))
             report = gather(store, replace(selection, baseline=baseline), options)
         except DataError as error:
@@ -102,40 +102,48 @@ def _run(request: Request) -> Response:
     record = next((run for run in store.runs() if run.name == name), None)
     if record is None:
         raise HTTPException(404, f"There is no run {name!r} in this store.")
-    asked, differing = wanted(request), text(request, "differing") is not None
-    part = Part.of(request, store.catalogue.count_tasks(asked, differing=differing), _size(request, TASKS))
-    tasks = store.catalogue.tasks(asked, differing=differing, offset=part.offset, limit=part.size)
-    lines = [line for line in store.catalogue.agents(run=name) if asked.agents is None or line.agent in asked.agents]
+    filters, differing = wanted(request), text(request, "differing") is not None
+    part = Part.of(request, store.catalogue.count_tasks(filters, differing=differing), _size(request, TASKS))
+    tasks = store.catalogue.tasks(filters, differing=differing, offset=part.offset, limit=part.size)
+    lines = [
+        line for line in store.catalogue.agents(run=name) if filters.agents is None or line.agent in filters.agents
+    ]
     trees = store.trees.summaries(run=name)
     context = {
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
         "lines": lines,
-        "agents": [a for a in dict.fromkeys(line.agent for line in lines) if asked.agent in (None, a)],
+        "agents": [a for a in dict.fromkeys(line.agent for line in lines) if filters.agent in (None, a)],
         "tasks": tasks,
         "part": part,
         "trees": trees,
         "some": trees[:TREES],
         "differing": differing,
-        **_filters(store, asked),
+        **_filters(store, filters),
     }
     return page(request, "run.jinja", context)
 
 
 def _episodes(request: Request) -> Response:
-    store, asked = _store(request), wanted(request)
-    if asked.run is not None and asked.run not in store.catalogue.runs():
-        raise HTTPException(404, f"There is no run {asked.run!r} in this store.")
-    part = Part.of(request, store.catalogue.count(asked), _size(request, EPISODES))
-    episodes = store.catalogue.episodes(asked, offset=part.offset, limit=part.size)
-    return page(request, "episodes.jinja", {"episodes": episodes, "part": part, **_filters(store, asked)})
+    store, filters = _store(request), wanted(request)
+    if filters.run is not None and filters.run not in store.catalogue.runs():
+        raise HTTPException(404, f"There is no run {filters.run!r} in this store.")
+    part = Part.of(request, store.catalogue.count(filters), _size(request, EPISODES))
+    episodes = store.catalogue.episodes(filters, offset=part.offset, limit=part.size)
+    return page(request, "episodes.jinja", {"episodes": episodes, "part": part, **_filters(store, filters)})
 
 
-def _filters(store: Store, asked: EpisodeFilter) -> Mapping[str, Any]:
+def _filters(store: Store, filters: EpisodeFilter) -> Mapping[str, Any]:
     """What a list can be narrowed by, and what it is narrowed by."""
-    choices = store.catalogue.choices(run=asked.run)
+    choices = store.catalogue.choices(run=filters.run)
     domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
-    return {"asked": asked, "query": query_of(asked), "choices": choices, "domains": domains, "outcomes": OUTCOMES}
+    return {
+        "filters": filters,
+        "query": query_of(filters),
+        "choices": choices,
+        "domains": domains,
+        "outcomes": OUTCOMES,
+    }
 
 
 def _task(request: Request) -> Response:

@@ -19,7 +19,7 @@ from bestofq.store.catalogue import Head, Place
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary, StepSummary, TreeSummary
 from bestofq.store.store import Store
-from bestofq.viewer.asked import query_of
+from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address
 from bestofq.viewer.steps import (
     Bar,
@@ -126,7 +126,7 @@ class EpisodeView(Shown):
         if not self.scores.values:  # V is the value of something else
             decisions = [decision.model_copy(update={"state_value": None}) for decision in decisions]
         values = [v for d in decisions for v in (*d.scores, d.state_value) if v is not None]
-        if not self.scores.told or not all(map(isfinite, values)):
+        if not self.scores.informative or not all(map(isfinite, values)):
             return None
         summary = self.head.summary
         path = ValuePath(
@@ -153,14 +153,14 @@ class EpisodeView(Shown):
         return None if episode is None else address(f"/episode/{episode}", **self.listed)
 
 
-def episode_view(store: Store, episode: str, asked: str | None, among: EpisodeFilter) -> EpisodeView:
-    """404 where there is no such episode, or it has no such step. `asked`: from 1, `end`, or None: the first step,
+def episode_view(store: Store, episode: str, at_step: str | None, among: EpisodeFilter) -> EpisodeView:
+    """404 where there is no such episode, or it has no such step. `at_step`: from 1, `end`, or None: the first step,
     while it runs the newest. `among`: the list it was opened from."""
     shown = Shown.of(store, episode)
     summary = shown.head.summary
     suite, task, repeat = summary.key
     running = summary.status == "running" and store.is_written
-    at = _position(asked, len(shown.steps), running)
+    at = _position(at_step, len(shown.steps), running)
     own = store.trees.load(summary.run, suite, task, repeat=repeat)
     place = None if own is None else TreePlace.after(own, [step.decision for step in shown.steps[:at]])
     if not query_of(among):
@@ -170,7 +170,7 @@ def episode_view(store: Store, episode: str, asked: str | None, among: EpisodeFi
         **vars(shown),
         at=at,
         running=running,
-        followed=running and asked is None,
+        followed=running and at_step is None,
         now=shown.view(store, at, place),
         siblings=[other for other in siblings if other.id != episode],
         trees=store.trees.summaries(suite=suite, task=task),
@@ -179,14 +179,14 @@ def episode_view(store: Store, episode: str, asked: str | None, among: EpisodeFi
     )
 
 
-def _position(asked: str | None, count: int, running: bool) -> int:
-    if asked is None:
+def _position(at_step: str | None, count: int, running: bool) -> int:
+    if at_step is None:
         return max(0, count - 1) if running else 0
-    if asked == "end" and not running:
+    if at_step == "end" and not running:
         return count
-    if not asked.isdecimal() or len(asked) > 9 or not 1 <= int(asked) <= count:
-        raise HTTPException(404, f"This episode has no step {asked!r}: it has {count}.")
-    return int(asked) - 1
+    if not at_step.isdecimal() or len(at_step) > 9 or not 1 <= int(at_step) <= count:
+        raise HTTPException(404, f"This episode has no step {at_step!r}: it has {count}.")
+    return int(at_step) - 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ class RunLine:
     trees: Sequence[TreeSummary]
     episodes: int
     running: int
-    told: int
+    decided: int
     successes: int
     last_at: str
 
@@ -37,7 +37,7 @@ def run_lines(store: Store, *, only: Collection[str] | None = None) -> list[RunL
             trees=trees,
             episodes=sum(line.episodes for line in lines),
             running=sum(line.running for line in lines),
-            told=sum(line.told for line in lines),
+            decided=sum(line.decided for line in lines),
             successes=sum(line.successes for line in lines),
             last_at=max([*(line.last_at for line in lines), *(tree.saved_at for tree in trees)], default=""),
         )

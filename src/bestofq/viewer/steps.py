@@ -89,8 +89,8 @@ class Scores:
     """What the scores of an episode are, as far as they tell, and the ranges of their bars and of V's.
 
     Where the scorer's name does not tell (older decisions have none): with a V the scores are Q-values, unless one lies
-    where no sum of rewards in [0, 1] can be: then they are Q beside something else. `told` is False where all are
-    alike.
+    where no sum of rewards in [0, 1] can be: then they are Q beside something else. `informative` is False where
+    all are alike.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Scores:
     values: bool  # on V's scale
     range: Range
     value_range: Range
-    told: bool
+    informative: bool
 
     @classmethod
     def of(cls, decisions: Sequence[Decision]) -> "Scores":
@@ -117,7 +117,7 @@ class Scores:
             values=known.values,
             range=Range.of(together),
             value_range=Range.of(together if known.values else values),
-            told=bool(values) or len(set(every)) > 1,
+            informative=bool(values) or len(set(every)) > 1,
         )
 
     def beside(self, other: "Scores") -> "Scores":
@@ -172,7 +172,7 @@ def candidate_views(
     boxes = {element.mark: element.box for element in seen.elements}
 
     def bars(index: int, candidate: Candidate) -> Iterator[Bar]:
-        if scores.told:
+        if scores.informative:
             yield Bar.of(scores.name, decision.scores[index], scores.range, scores.about)
         if decision.visits is not None:
             yield Bar.visits(decision.visits[index], max(decision.visits))

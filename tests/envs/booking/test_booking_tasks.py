@@ -62,13 +62,13 @@ def test_all_difficulties_occur(suite: Booking, goals: list[Goal]) -> None:
         count["other city"] += goal.start_city != restaurant.city
         count["taken"] += goal.time not in times
         count["tie"] += len(times) > 1
-        count["told"] += goal.told
-        count["ask"] += goal.seating is not None and not goal.told
+        count["stated"] += goal.stated
+        count["ask"] += goal.seating is not None and not goal.stated
         tells = (f"{goal.seating} seating", f"Seating: {goal.seating}")
-        assert goal.told == any(words in goal.instruction for words in tells)
+        assert goal.stated == any(words in goal.instruction for words in tells)
         for part in (restaurant.name, restaurant.city, goal.name, goal.phone, goal.email):
             assert part in goal.instruction
-    assert min(count[key] / len(goals) for key in ("other city", "taken", "told", "ask")) > 0.15
+    assert min(count[key] / len(goals) for key in ("other city", "taken", "stated", "ask")) > 0.15
     assert count["tie"] > 10
 
 
@@ -147,7 +147,7 @@ def test_phone_numbers_and_cases_may_be_written_otherwise(suite: Booking) -> Non
 
 
 def test_the_user_answers_what_only_the_user_knows(goals: list[Goal]) -> None:
-    goal = next(g for g in goals if g.seating and not g.told)
+    goal = next(g for g in goals if g.seating and not g.stated)
     assert reply(goal, "Would you like to sit indoors or at the bar?") == f"{goal.seating}, please."
     assert goal.phone in reply(goal, "What is your phone number?")
     assert "nearest free" in reply(goal, "Is another time fine?")

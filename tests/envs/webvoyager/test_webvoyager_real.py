@@ -21,7 +21,7 @@ from bestofq.core.actions import Goto
 from bestofq.core.observation import Split
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webvoyager.dates import dates, stale
-from bestofq.envs.webvoyager.likeness import NEAR, Known, likeness, shape_of
+from bestofq.envs.webvoyager.similarity import NEAR, Known, shape_of, similarity
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
@@ -104,12 +104,12 @@ def test_tasks_that_were_worded_anew_are_known_and_others_are_told_apart() -> No
     anew = [entry for entry in load_entries(PATCHED) if entry.ques != by_key[entry.key].ques]
     assert len(anew) == 68
     known = Known(published)
-    assert min(known.nearest(entry.ques, entry.web_name).likeness for entry in anew) > 0.7
+    assert min(known.nearest(entry.ques, entry.web_name).similarity for entry in anew) > 0.7
     shapes = [(entry, shape_of(entry.ques, entry.web_name)) for entry in published]
     near = Counter(
         a.web_name
         for a, shape in shapes
-        if any(a.web_name == b.web_name and a is not b and likeness(shape, other) >= NEAR for b, other in shapes)
+        if any(a.web_name == b.web_name and a is not b and similarity(shape, other) >= NEAR for b, other in shapes)
     )
     assert near.total() == 11
     assert near["Google Flights"] == 0

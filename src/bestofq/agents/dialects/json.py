@@ -92,7 +92,7 @@ def parse_candidates(
     data: Any, observation: Observation, n: int, by: By, picture: Picture | None = None
 ) -> Sequence[Candidate]:
     """The valid candidates of a reply, the first n with distinct actions; points are on `picture`. ReplyError with
-    every complaint when there is none, in words that help the model mend it."""
+    every complaint when there is none, in words that help the model fix it."""
     listed = data.get("candidates") if isinstance(data, dict) else data
     if not isinstance(listed, list) or not listed:
         raise ReplyError('expected an object with a list "candidates" of at least one candidate')

@@ -8,7 +8,7 @@ from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import JUDGE, SCREENSHOTS, prompt_hash, render
 from bestofq.agents.structured_output import Prompt, Prompts, ask
 from bestofq.core.actions import Answer, AskUser
-from bestofq.core.decision import TOLD, Episode, Outcome, Verdict
+from bestofq.core.decision import DECIDED, Episode, Outcome, Verdict
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.observation import Screenshot
@@ -16,7 +16,7 @@ from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 
 SHORTEST = 500  # characters of a page below which a judge is not asked
-_SCHEMA = object_schema({"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(TOLD)}})
+_SCHEMA = object_schema({"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(DECIDED)}})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +97,10 @@ def _done(episode: Episode) -> list[str]:
 
 
 def _read(replies: Sequence[Reply], _: Picture | None) -> tuple[Outcome, str]:
-    """Outcome and reason of a reply. ReplyError in words that help the model mend it."""
+    """Outcome and reason of a reply. ReplyError in words that help the model fix it."""
     data = json_of(replies[0])
     said = str(data.get("verdict", "")).strip().lower() if isinstance(data, dict) else ""
-    if said not in TOLD:
-        raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(TOLD)}')
+    if said not in DECIDED:
+        raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(DECIDED)}')
     reason = data.get("reason")
     return said, " ".join(reason.split()) if isinstance(reason, str) else ""

@@ -68,7 +68,7 @@ class GoldenMatcher:
 
 
 def _read(reply: Reply, count: int) -> tuple[int | None, str]:
-    """The matched index and why. ReplyError in words that help the model mend it."""
+    """The matched index and why. ReplyError in words that help the model fix it."""
     data = json_of(reply)
     if not isinstance(data, dict) or not isinstance(data.get("contained"), bool):
         raise ReplyError('"contained" must be true or false')

@@ -49,7 +49,7 @@ class PageLocalizer:
     margin: float = 0.04  # by which it must lead
 
     async def locate(self, observation: Observation, target: str) -> Located:
-        """The middle of the element, or why it is not told apart. Uses nothing."""
+        """The middle of the element, or why it is ambiguous. Uses nothing."""
         try:
             return Located(point=self._middle(observation, target))
         except ReplyError as refusal:
@@ -84,15 +84,15 @@ class PageLocalizer:
 
 
 def _score(element: Element, wanted: str, whole: str, roles: set[str]) -> float:
-    """Mostly the name: its likeness to the words left when role words are gone, and to all of them."""
+    """Mostly the name: its similarity to the words left when role words are gone, and to all of them."""
     name = default_process(f"{element.name} {element.value or ''}")
-    likeness = max(_likeness(name, wanted), 0.9 * _likeness(name, whole)) if name else 0.0
+    similarity = max(_similarity(name, wanted), 0.9 * _similarity(name, whole)) if name else 0.0
     if not wanted:
-        likeness = max(likeness, 0.7 if element.role in roles else 0.0)  # "the search box": the role says it all
+        similarity = max(similarity, 0.7 if element.role in roles else 0.0)  # "the search box": the role says it all
     fits = not roles or element.role in roles
-    return likeness * (1.0 if fits else 0.75)
+    return similarity * (1.0 if fits else 0.75)
 
 
-def _likeness(name: str, words: str) -> float:
+def _similarity(name: str, words: str) -> float:
     """Shared words count most, closeness as a whole breaks ties."""
     return (0.7 * token_set_ratio(name, words) + 0.3 * ratio(name, words)) / 100

@@ -28,7 +28,7 @@ class ChatProposer:
     that of its reply, thought and note included, where the endpoint gives it.
 
     Replies without a valid candidate get one repair turn, then a fresh sample; then a recorded no-op (a short wait)
-    stands in with the last reply, so that the episode goes on. `no_ops` counts those.
+    stands in with the last reply, so that the episode continues. `no_ops` counts those.
     """
 
     model: VisionModel
@@ -45,13 +45,13 @@ class ChatProposer:
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop,
         ConfigError when elements are points and there is no picture."""
-        return await self._asked(state, n, draws=n if self._single else None)
+        return await self._generated(state, n, replies=n if self._single else None)
 
     async def sample(self, state: State) -> Proposal:
         """One candidate, drawn at the model's temperature. Errors as `propose`."""
-        return await self._asked(state, 1, draws=None)
+        return await self._generated(state, 1, replies=None)
 
-    async def _asked(self, state: State, n: int, *, draws: int | None) -> Proposal:
+    async def _generated(self, state: State, n: int, *, replies: int | None) -> Proposal:
         def read(replies: Sequence[Reply], picture: Picture | None) -> Sequence[Candidate]:
             if self._single:
                 return self._each(replies, state, picture)[:n]
@@ -76,7 +76,7 @@ class ChatProposer:
         )
         try:
             candidates, usage = await ask(
-                self.model, prompts, read, "proposer", attempts=3, draws=draws, repair=dialect.repair
+                self.model, prompts, read, "proposer", attempts=3, n=replies, repair=dialect.repair
             )
         except ReplyError as error:
             self.no_ops += 1

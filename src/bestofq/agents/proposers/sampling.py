@@ -11,8 +11,8 @@ from bestofq.core.protocols import LanguageModel
 class SamplingProposer:
     """`Proposer` over a model that is asked in its own prompt, here or behind an endpoint.
 
-    The model is drawn from `1 + (n - 1) · draws` times over one key-value cache; replies that are invalid or repeat an
-    action are dropped, so that fewer than n candidates can remain where the model is sure. The draws come from
+    The model writes `1 + (n - 1) · samples_per_candidate` replies over one key-value cache. Replies that are invalid or
+    repeat an action are dropped, so fewer than n candidates can remain where the model is sure. The draws come from
     `State.step_seed`: the same prompt and seed give the same candidates, whatever else runs. With `beams` the
     candidates are the likeliest replies of a beam search so wide instead, and nothing is drawn.
     """
@@ -22,7 +22,7 @@ class SamplingProposer:
         model: LanguageModel,
         *,
         temperature: float = 1.0,
-        draws: int = 4,
+        samples_per_candidate: int = 4,
         max_new_tokens: int = 40,
         dialect: Dialect = COMMANDS,
         beams: int = 0,
@@ -30,23 +30,23 @@ class SamplingProposer:
         self._model = model
         self._dialect = dialect
         self._temperature = temperature
-        self._draws = draws
+        self._samples = samples_per_candidate
         self._max_new_tokens = max_new_tokens
         self._beams = beams
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ReplyError, with what was used and replied, when no draw is a valid action."""
-        return await self._drawn(state, n, draws=1 if self._beams else 1 + (n - 1) * self._draws, greedy=True)
+        return await self._drawn(state, n, replies=1 if self._beams else 1 + (n - 1) * self._samples, greedy=True)
 
     async def sample(self, state: State) -> Proposal:
-        """The first valid of `draws` draws, none of them greedy. ReplyError as `propose`."""
-        return await self._drawn(state, 1, draws=self._draws, greedy=False)
+        """The first valid of `samples_per_candidate` draws, none of them greedy. ReplyError as `propose`."""
+        return await self._drawn(state, 1, replies=self._samples, greedy=False)
 
-    async def _drawn(self, state: State, n: int, *, draws: int, greedy: bool) -> Proposal:
+    async def _drawn(self, state: State, n: int, *, replies: int, greedy: bool) -> Proposal:
         generation = await self._model.generate(
             Request(
                 messages=user(self._dialect.prompt(state)),
-                draws=draws,
+                n=replies,
                 greedy=greedy,
                 beams=self._beams,
                 temperature=self._temperature,

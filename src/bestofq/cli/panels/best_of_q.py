@@ -188,10 +188,10 @@ def evaluate(
         base_url=base_url,
         budget=budget,
     )
-    asked = Evaluation(
+    options = Evaluation(
         agents=agents, q=q, run=run, split=split, tasks=limit_of(tasks, models.settings.suite), passes=runs, n=n
     )
-    evaluate_agents(models, store_of(store, models.settings), asked, out, dry_run=dry_run)
+    evaluate_agents(models, store_of(store, models.settings), options, out, dry_run=dry_run)
 
 
 def ablation(

@@ -61,7 +61,7 @@ def tasks(
         if not value:
             raise ConfigError(f"--write needs {option}")
     assert data is not None
-    asked = Writing(
+    options = Writing(
         seeds=data,
         seed_domain=seed_domain or "",
         domains=domain or (),
@@ -72,7 +72,7 @@ def tasks(
     )
     given = [f"chat.model={model}", *([f"chat.base_url={base_url}"] if base_url else [])]
     given += [f"count={count}"] if count else []
-    write_tasks(asked, config, [*given, *(set_ or ())], dry_run=dry_run)
+    write_tasks(options, config, [*given, *(set_ or ())], dry_run=dry_run)
 
 
 def serve_model(

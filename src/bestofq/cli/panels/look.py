@@ -212,13 +212,13 @@ def judge(
     from bestofq.recipes.golden import Golden
 
     config = chat_config(model, base_url, set_)
-    asked = Judging(store=store, run=run, agent=agent, limit=limit, out=out, budget=budget)
+    options = Judging(store=store, run=run, agent=agent, limit=limit, out=out, budget=budget)
     if not golden:
         refuse_given("without --golden", golden_agent=golden_agent, golden_run=golden_run, golden_store=golden_store)
         refuse_given("without --golden", golden_episode=golden_episode, all_=all_, svg=svg)
         which: Literal["open", "all", "beside"] = "beside" if against_env else "all" if again else "open"
-        judge_episodes(asked, config, screenshots=screenshots, which=which, at_once=concurrency, dry_run=dry_run)
+        judge_episodes(options, config, screenshots=screenshots, which=which, at_once=concurrency, dry_run=dry_run)
     else:
         refuse_given("with --golden", dry_run=dry_run, against_env=against_env, again=again, screenshots=screenshots)
         wanted = Golden(run=golden_run, agent=golden_agent, ids=golden_episode or ())
-        judge_steps(asked, config, wanted, golden_store, failures=not all_, svg=svg)
+        judge_steps(options, config, wanted, golden_store, failures=not all_, svg=svg)

@@ -40,7 +40,7 @@ def run(
 
     words = ("by=words", f"localizer={localizer}") if localizer else ()
     models = models_of(config, set_, *words, model=model, base_url=base_url, budget=budget)
-    asked = PageRun(
+    options = PageRun(
         goal=goal,
         url=url,
         hosts=None if any_host else [host.strip() for host in hosts.split(",") if host.strip()],
@@ -53,7 +53,7 @@ def run(
         yes=yes,
         interactive=sys.stdin.isatty() and console.is_terminal,
     )
-    raise typer.Exit(0 if run_on_page(models, asked, store) else 1)
+    raise typer.Exit(0 if run_on_page(models, options, store) else 1)
 
 
 def demo(

@@ -28,7 +28,7 @@ class Goal(Noun):
     phone: str
     email: str
     seating: str | None = Field(description="what the guest prefers; None where there is nothing to choose")
-    told: bool = Field(description="whether the instruction tells `seating`, or only the user can")
+    stated: bool = Field(description="whether the instruction states `seating`, or only the user can")
 
     @property
     def plan(self) -> Plan:
@@ -44,7 +44,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         others = [city for city in WORDS["cities"] if city != restaurant.city]
         name, phone, email = _guest(rng)
         seating = rng.choice(restaurant.seatings) if len(restaurant.seatings) > 1 else None
-        told = seating is not None and rng.random() < config.told
+        stated = seating is not None and rng.random() < config.stated
         instruction = rng.choice(WORDS["phrasings"]).format(
             restaurant=restaurant.name,
             city=restaurant.city,
@@ -53,7 +53,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
             time=clock(plan.time),
             guest=f"{name}, {phone}, {email}",
         )
-        if seating is not None and told:
+        if seating is not None and stated:
             instruction += rng.choice(WORDS["preferences"]).format(seating=seating)
         yield Goal(
             id=goal_id,
@@ -67,7 +67,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
             phone=phone,
             email=email,
             seating=seating,
-            told=told,
+            stated=stated,
         )
 
 

@@ -31,7 +31,9 @@ class BookingConfig(Noun):
     near: int = Field(default=90, ge=30, description="minutes around the wanted time that are shown")
     other_city: float = Field(default=0.4, ge=0, le=1, description="share of tasks that start in the wrong city")
     unavailable: float = Field(default=0.25, ge=0, le=1, description="share of tasks whose wanted time is taken")
-    told: float = Field(default=0.5, ge=0, le=1, description="share of seating preferences that the goal tells")
+    stated: float = Field(
+        default=0.5, ge=0, le=1, description="share of seating preferences that the instruction states"
+    )
 
 
 class Restaurant(Noun):

@@ -23,7 +23,7 @@ APART = frozenset(name for family in HELD_OUT.values() for name in family)
 class MiniWobSettings(SuiteSettings):
     name: Literal["miniwob"] = "miniwob"
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task names; commas between them")
-    data: Path | None = Field(default=None, description="html folder; none: the package's")
+    data: Path | None = Field(default=None, description="html folder. Default: the package's")
     per_task: Annotated[int, SELECTS] = Field(default=5, ge=1, description="problems of each task, by seed")
     families: Annotated[Families, SELECTS] = Field(default="all", description="all, seen in training, or held-out")
 

@@ -102,20 +102,20 @@ class RewardFunction:
         wanted, bought = self._facts[goal.product_id], self._facts[product_id]
         r_type = self._r_type(wanted, bought)
         attributes = sum(
-            _matches_any(_plain(asked), bought.attributes) or any(asked in text for text in bought.texts)
-            for asked in goal.attributes
+            _matches_any(_plain(attribute), bought.attributes) or any(attribute in text for text in bought.texts)
+            for attribute in goal.attributes
         )
         chosen = [_chosen_text(bought.published.get(value, value)) for value in chosen_options.values()]
         asked_for = ((name, wanted.published.get(value, value)) for name, value in goal.options)
         options = sum(_matches_any(_option_text(name, value), chosen) for name, value in asked_for)
         cheap = bought.price <= goal.price_limit
-        asked = len(goal.attributes) + len(goal.options) + 1
+        terms = len(goal.attributes) + len(goal.options) + 1
         return RewardParts(
             r_type=r_type,
             r_att=attributes / len(goal.attributes) if goal.attributes else 1.0,
             r_option=options / len(goal.options) if goal.options else 1.0,
             r_price=float(cheap),
-            total=r_type * (attributes + options + cheap) / asked,
+            total=r_type * (attributes + options + cheap) / terms,
         )
 
     def _r_type(self, wanted: _Facts, bought: _Facts) -> float:

@@ -13,10 +13,10 @@ SearchFields = Literal["all", "upstream"]
 
 class WebShopSettings(LocalSiteSettings):
     name: Literal["webshop"] = "webshop"
-    data: Path | None = Field(default=None, description="folder of the real files; none: the synthetic shop")
+    data: Path | None = Field(default=None, description="folder of the real files. Default: the synthetic shop")
     splits: Splits | None = Field(
         default=None,
-        description="of the real files: by product, as webshop (by goal), as agent-q; none: the last with the full "
+        description="of the real files: by product, as webshop (by goal), as agent-q. Default: the last with the full "
         "files, else the second",
     )
     search_fields: SearchFields = Field(
@@ -27,7 +27,7 @@ class WebShopSettings(LocalSiteSettings):
     spacy: str | None = Field(
         default=None,
         description="spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as published; "
-        "none: our own rule",
+        "Default: our own rule",
     )
 
     rules: ClassVar[str] = "bestofq.envs.webshop.suite:shop"

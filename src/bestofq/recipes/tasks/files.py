@@ -55,7 +55,7 @@ class TaskFile:
             raise DataError(f"cannot write {path} ({error.strerror}): name another file with --out") from error
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._mend()
+            self._repair()
             self.entries = load_entries(path) if path.read_bytes().strip() else []
         except BlockingIOError as error:
             self._held.close()
@@ -84,7 +84,7 @@ class TaskFile:
         with self.log.open("a", encoding="utf-8") as log:
             log.write(refused.model_dump_json() + "\n")
 
-    def _mend(self) -> None:
+    def _repair(self) -> None:
         """A last line without its end was cut short by a kill, or someone edited the file and it is whole."""
         text = self.path.read_bytes()
         rest = text.rpartition(b"\n")[2]

@@ -23,7 +23,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
-from bestofq.envs.webvoyager.likeness import NEAR
+from bestofq.envs.webvoyager.similarity import NEAR
 from bestofq.envs.webvoyager.source import Entry
 from bestofq.models.chat import ChatConfig
 from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
@@ -37,11 +37,11 @@ class GenerationSettings(Noun):
 
     chat: ChatConfig = Field(description="who writes")
     count: int = Field(default=40, ge=1, description="tasks a site (Table 9)")
-    per_request: int = Field(default=10, ge=1, description="tasks asked for at once")
+    per_request: int = Field(default=10, ge=1, description="tasks per request")
     seeds_shown: int = Field(default=4, ge=1, description="seeds in a request, drawn anew (E.1: a few; WebRL: 10)")
     temperature: float = Field(default=1.0, ge=0, description="of the writer, as in WebRL's scripts/gen_task.py")
     made_shown: int = Field(default=40, ge=0, description="tasks of the same site in a request, drawn where more are")
-    near: float = Field(default=NEAR, gt=0, le=1, description="likeness from which on two tasks count as one")
+    near: float = Field(default=NEAR, gt=0, le=1, description="similarity from which on two tasks count as one")
     fruitless: int = Field(default=5, ge=1, description="requests in a row without a new task that end a site")
     date_from: int = Field(default=30, ge=0, description="days from today that the first date in a task lies ahead")
     date_until: int = Field(default=300, ge=0, description="days to the last; flights are sold for about 330")
@@ -63,7 +63,7 @@ class Tally:
     before: int  # tasks that the file held already
     accepted: int = 0
     requests: int = 0
-    asked: int = 0  # tasks
+    requested: int = 0  # tasks
     unusable: int = 0  # replies without a list of tasks
     problem: str = ""  # with the last of these
     surplus: int = 0  # tasks after the last that was wanted: not looked at
@@ -96,8 +96,8 @@ async def generate_tasks(
 ) -> list[Tally]:
     """Until each of `sites` has its tasks in `file`, or the model brings nothing new any more; one tally a site.
 
-    Tasks in the file count, so the same call goes on where another ended; `on_reply` gets the site's tally at its start
-    and after each reply. With a model whose replies follow from the request, so do the tasks.
+    Tasks in the file count, so the same call continues where another ended. `on_reply` gets the site's tally at its
+    start and after each reply. With a model whose replies follow from the request, so do the tasks.
 
     Raises InputError where there is no seed, two sites share a name, or a site has the name of a held-out domain (its
     ids would be theirs) or another address in the file; ModelError when the endpoint gives no reply, ContextError when
@@ -146,7 +146,7 @@ class _Writer:
                 for text in written:
                     self._take(text, shown, screen, tally)
             tally.requests += 1
-            tally.asked += self.settings.per_request
+            tally.requested += self.settings.per_request
             fruitless = 0 if tally.accepted > before else fruitless + 1
             on_reply(tally)
 

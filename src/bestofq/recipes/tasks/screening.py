@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from bestofq.core.noun import Noun
 from bestofq.envs.webvoyager.dates import dates
-from bestofq.envs.webvoyager.likeness import Known
+from bestofq.envs.webvoyager.similarity import Known
 from bestofq.envs.webvoyager.source import Entry, is_address
 
 Why = Literal["malformed", "elsewhere", "past", "overlapping", "repeated"]
@@ -47,7 +47,7 @@ class Screen:
     def __init__(
         self, held_out: Iterable[Entry], accepted: Iterable[Entry], *, others: Iterable[str], near: float, today: date
     ) -> None:
-        """`others`: names of sites, that only their own tasks may hold; `near`: the likeness that is too much."""
+        """`others`: names of sites, that only their own tasks may hold; `near`: the similarity that is too much."""
         self._held_out = Known(held_out)
         self._accepted = Known(accepted)
         self._others = tuple(others)
@@ -66,10 +66,10 @@ class Screen:
             return Refusal("elsewhere", f"names {other}")
         if past := [words for words, last in dates(text) if last < self._today]:
             return Refusal("past", f"names {past[0]}")
-        if (near := self._held_out.nearest(text, site.name)).likeness >= self._near:
-            return Refusal("overlapping", f"{near.likeness:.2f} like the held-out task {near.key}", near.key)
-        if (near := self._accepted.nearest(text, site.name)).likeness >= self._near:
-            return Refusal("repeated", f"{near.likeness:.2f} like the accepted task {near.key}", near.key)
+        if (near := self._held_out.nearest(text, site.name)).similarity >= self._near:
+            return Refusal("overlapping", f"{near.similarity:.2f} like the held-out task {near.key}", near.key)
+        if (near := self._accepted.nearest(text, site.name)).similarity >= self._near:
+            return Refusal("repeated", f"{near.similarity:.2f} like the accepted task {near.key}", near.key)
         return None
 
     def _other_site(self, text: str, site: Site) -> str:

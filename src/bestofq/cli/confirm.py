@@ -9,7 +9,7 @@ from bestofq.core.decision import Episode
 
 
 @dataclass
-class Asking:
+class Terminal:
     """The questions of one episode. `yes`: what seems irreversible is allowed without asking."""
 
     view: StepView

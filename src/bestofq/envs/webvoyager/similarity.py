@@ -22,10 +22,10 @@ Shape = frozenset[tuple[str, ...]]
 
 
 class Nearest(NamedTuple):
-    """The likest of the tasks compared with: its key, and how alike, in [0, 1]."""
+    """The most similar of the tasks compared with: its key, and how alike, in [0, 1]."""
 
     key: str
-    likeness: float
+    similarity: float
 
 
 def shape_of(text: str, site: str) -> Shape:
@@ -35,7 +35,7 @@ def shape_of(text: str, site: str) -> Shape:
     return frozenset(pairwise(words) if len(words) > 1 else [(word,) for word in words])
 
 
-def likeness(a: Shape, b: Shape) -> float:
+def similarity(a: Shape, b: Shape) -> float:
     """|a ∩ b| / |a ∪ b|; 1 for two that are empty."""
     return len(a & b) / len(a | b) if a or b else 1.0
 
@@ -52,7 +52,7 @@ class Known:
         self._shapes.append((entry.key, shape_of(entry.ques, entry.web_name)))
 
     def nearest(self, text: str, site: str) -> Nearest:
-        """The likest one, the first among equals; of none, likeness 0."""
+        """The most similar one, the first among equals; of none, similarity 0."""
         shape = shape_of(text, site)
-        found = (Nearest(key, likeness(shape, known)) for key, known in self._shapes)
-        return max(found, key=lambda one: one.likeness, default=Nearest("", 0.0))
+        found = (Nearest(key, similarity(shape, known)) for key, known in self._shapes)
+        return max(found, key=lambda one: one.similarity, default=Nearest("", 0.0))

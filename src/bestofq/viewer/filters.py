@@ -48,9 +48,9 @@ def share(request: Request, name: str, default: float) -> float:
     return given
 
 
-def query_of(asked: EpisodeFilter) -> dict[str, str]:
+def query_of(filters: EpisodeFilter) -> dict[str, str]:
     """The parameters of an address that narrow a list to these episodes; inverse of `wanted`."""
-    return {name: value for name in _FILTERS if (value := getattr(asked, name)) is not None}
+    return {name: value for name in _FILTERS if (value := getattr(filters, name)) is not None}
 
 
 def wanted(request: Request) -> EpisodeFilter:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bestofq.envs.webvoyager.likeness import NEAR, Known, likeness, shape_of
+from bestofq.envs.webvoyager.similarity import NEAR, Known, shape_of, similarity
 from bestofq.envs.webvoyager.source import Entry
 
 
@@ -15,16 +15,16 @@ from bestofq.envs.webvoyager.source import Entry
     ],
 )
 def test_dates_numbers_case_and_the_site_make_no_other_task(a: str, b: str) -> None:
-    assert likeness(shape_of(a, "Sky"), shape_of(b, "Other")) == 1
+    assert similarity(shape_of(a, "Sky"), shape_of(b, "Other")) == 1
 
 
 def test_likeness_is_the_share_of_word_pairs_in_common() -> None:
     a, b = "flights from Rome to Oslo", "flights from Oslo to Rome"
-    assert likeness(shape_of(a, "Sky"), shape_of(b, "Sky")) == pytest.approx(
+    assert similarity(shape_of(a, "Sky"), shape_of(b, "Sky")) == pytest.approx(
         1 / 7
     )  # of 4 pairs each, `flights from` is both's
-    assert likeness(shape_of("one two", "Sky"), shape_of("three four", "Sky")) == 0
-    assert likeness(shape_of("1 2", "Sky"), shape_of("Sky", "Sky")) == 1
+    assert similarity(shape_of("one two", "Sky"), shape_of("three four", "Sky")) == 0
+    assert similarity(shape_of("1 2", "Sky"), shape_of("Sky", "Sky")) == 1
 
 
 def test_the_likest_is_found() -> None:
@@ -35,4 +35,4 @@ def test_the_likest_is_found() -> None:
     key, alike = known.nearest("Find a warm soup for two.", "Desk")
     assert (key, alike) == ("Sky--2", pytest.approx(3 / 5))
     assert alike >= NEAR
-    assert Known().nearest("Find a soup", "Desk").likeness == 0
+    assert Known().nearest("Find a soup", "Desk").similarity == 0
