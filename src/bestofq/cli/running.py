@@ -57,7 +57,7 @@ class PageRun:
     steps: int  # at most
     screenshots: bool
     headed: bool
-    yes: bool  # what seems irreversible is done without terminal
+    yes: bool  # what seems irreversible is done without asking
     interactive: bool  # there is somebody to ask
 
 
