@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -22,7 +23,7 @@ from bestofq.agents.scorers.picker import ChatPickerScorer
 from bestofq.agents.selectors import UniformSelector
 from bestofq.core.actions import ACTION, Action, Answer, Click, Targeted, Write
 from bestofq.core.decision import Candidate, Decision, Provenance, State, StepResult
-from bestofq.core.errors import ConfigError, ContextError, ReplyError
+from bestofq.core.errors import ConfigError, ContextError, ModelError, ReplyError
 from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 from bestofq.core.picture import Picture, PictureLimits
 from bestofq.core.protocols import Env
@@ -82,6 +83,19 @@ async def test_with_log_probabilities_each_candidate_is_a_reply_of_its_own() -> 
     assert offered.usage[0].calls == 5
     assert [request["temperature"] for request in server.requests] == [0.0, *[model.config.temperature] * 4]
     assert "the one next action" in server.requests[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("log_probs", [True, False], ids=["its second reply", "the picker's reply"])
+async def test_what_was_paid_before_an_endpoint_fails_is_counted(log_probs: bool) -> None:
+    async with (
+        FaultServer(lambda _: said(CLICK, WRITE), script=["ok", "500"], log_prob=-0.25) as server,
+        endpoint(server, attempts=1) as model,
+    ):
+        agent = Agent(name="a", proposer=ChatProposer(model, log_probs=log_probs), scorer=ChatPickerScorer(model))
+        with pytest.raises(ModelError) as caught:
+            await agent.decide(STATE, np.random.default_rng(0))
+    (used,) = caught.value.usage
+    assert (used.role, used.calls, used.tokens_in > 0) == ("proposer", 1, True)
 
 
 async def test_the_candidates_of_a_list_have_no_log_probability() -> None:

@@ -1,4 +1,5 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ from line_world import LineEnv, line_agent, line_task
 
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, State, StepResult, Verdict
+from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, Scores, State, StepResult, Verdict
 from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, ModelError
 from bestofq.core.seeds import episode_seed
 from bestofq.reports.costs import agent_costs
@@ -31,6 +32,13 @@ async def run(store: Store, env: LineEnv, replies: object = ON, repeat: int = 0,
     episode = await run_episode(env, agent, line_task("t", 3), store=store, run="r", repeat=repeat, options=options)
     assert store.episode(episode.id) == episode
     return episode
+
+
+class Fails:
+    """A scorer whose endpoint does not answer."""
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        raise ModelError("no reply in 3 attempts")
 
 
 class Breaks(LineEnv):
@@ -109,6 +117,17 @@ async def test_a_proposal_without_a_valid_action_is_kept_and_paid_for(store: Sto
     assert sum(used.calls for used in summary.unstepped) == 1
     walked = await run(store, LineEnv(), repeat=9)
     assert (walked.verdict.replies, walked.verdict.unstepped) == (None, ())
+
+
+async def test_what_was_used_before_the_machinery_failed_is_stored_and_paid_for(store: Store) -> None:
+    await run(store, LineEnv())
+    failing = line_agent(selector=GreedySelector(), replies=ON)
+    failing = replace(failing, scorer=Fails())
+    episode = await run_episode(LineEnv(), failing, line_task("t", 3), store=store, run="r", repeat=1)
+    assert (episode.verdict.outcome, len(episode.steps)) == ("infra_error", 0)
+    assert [(used.role, used.calls) for used in store.episode(episode.id).usage] == [("proposer", 1)]
+    (row,) = agent_costs(store).rows
+    assert (row.tasks, row.lost, row.roles["proposer"].calls) == (1, 1, 4)
 
 
 async def test_an_impossible_action_is_an_error_in_the_next_observation(store: Store) -> None:

@@ -1,7 +1,7 @@
 """The agent: propose N, score them, select one (Best-of-Q, 3.3, Fig. 1)."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Targeted
-from bestofq.core.decision import Decision, Proposal, State
+from bestofq.core.decision import Choice, Decision, Proposal, Scores, State
 from bestofq.core.errors import ModelError, ReplyError
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
-from bestofq.core.usage import Usage, merge_usage
+from bestofq.core.usage import Usage, counted, merge_usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,18 +29,23 @@ class Agent:
     localizer: Localizer | None = None
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
-        """Weigh the state's candidates and take one. ReplyError, with what was used, when none was offered; ModelError
-        on a NaN score."""
+        """Weigh the state's candidates and take one. ReplyError when none was offered, ModelError on a NaN score; each
+        has what was used before it."""
         proposal, prepared = await _meanwhile(self.proposer.propose(state, self.n_candidates), self.scorer, state)
-        if not proposal.candidates:
-            used = merge_usage((*proposal.usage, *prepared))
-            raise ReplyError(f"the proposer of {self.name} offered no action", usage=used)
-        scores = await self.scorer.score(state, proposal.candidates)
-        values = np.asarray(scores.values, dtype=np.float32)  # [N]
-        if np.isnan(values).any():
-            raise ModelError(f"the scorer of {self.name} gave NaN among {scores.values}")
-        choice = self.selector.select(values, rng)
-        decision = Decision(
+        used = [*proposal.usage, *prepared]
+        with counted(used):
+            if not proposal.candidates:
+                raise ReplyError(f"the proposer of {self.name} offered no action")
+            scores = await self.scorer.score(state, proposal.candidates)
+            used += scores.usage
+            values = np.asarray(scores.values, dtype=np.float32)  # [N]
+            if np.isnan(values).any():
+                raise ModelError(f"the scorer of {self.name} gave NaN among {scores.values}")
+            decision = self._decision(proposal, scores, self.selector.select(values, rng), used)
+            return decision if self.localizer is None else await _localized(decision, state, self.localizer)
+
+    def _decision(self, proposal: Proposal, scores: Scores, choice: Choice, used: Sequence[Usage]) -> Decision:
+        return Decision(
             candidates=proposal.candidates,
             scores=scores.values,
             state_value=scores.state_value,
@@ -50,9 +55,8 @@ class Agent:
             checkpoint=scores.checkpoint,
             visits=scores.visits,
             feedback=scores.feedback,
-            usage=merge_usage((*proposal.usage, *prepared, *scores.usage)),
+            usage=merge_usage(used),
         )
-        return decision if self.localizer is None else await _localized(decision, state, self.localizer)
 
 
 async def _meanwhile(

@@ -12,7 +12,7 @@ from bestofq.core.errors import ContextError, ReplyError
 from bestofq.core.language import Generation, Message, Reply, Request
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
-from bestofq.core.usage import Role, Usage, merge_usage
+from bestofq.core.usage import Role, Usage, counted, merge_usage
 
 T = TypeVar("T")
 
@@ -53,8 +53,8 @@ async def ask(
     what was wrong and how to reply (`repair`), the third a fresh sample. A prompt that was too long is
     never sent again.
 
-    Raises ReplyError, with what was used and the first reply of each attempt, when none of the `attempts` can be read;
-    ContextError when not even the shortest prompt fits; ModelError when the endpoint gives no reply.
+    Raises, with what was used: ReplyError, with the first reply of each attempt, when none of the `attempts` can be
+    read; ContextError when not even the shortest prompt fits; ModelError when the endpoint gives no reply.
     """
     usage: list[Usage] = []
     first_replies: list[str] = []
@@ -80,19 +80,20 @@ async def ask(
                     return found.replies
 
         tail: Sequence[Message] = ()
-        for attempt in range(attempts):
-            if attempt == 0 and n is not None:
-                replies = await generate(greedy=True)
-                if n > 1:
-                    replies = (*replies, *await generate(later=1, n=n - 1))
-            else:
-                replies = await (generate(later=1) if attempt > 1 else generate(tail))
-            first_replies.append(replies[0].text)
-            try:
-                return read(replies, prompt.picture), merge_usage(usage)
-            except ReplyError as error:
-                problem, tail = error, _repair(replies[0], str(error), repair)
-        raise ReplyError(str(problem), usage=merge_usage(usage), replies=first_replies) from problem
+        with counted(usage):
+            for attempt in range(attempts):
+                if attempt == 0 and n is not None:
+                    replies = await generate(greedy=True)
+                    if n > 1:
+                        replies = (*replies, *await generate(later=1, n=n - 1))
+                else:
+                    replies = await (generate(later=1) if attempt > 1 else generate(tail))
+                first_replies.append(replies[0].text)
+                try:
+                    return read(replies, prompt.picture), merge_usage(usage)
+                except ReplyError as error:
+                    problem, tail = error, _repair(replies[0], str(error), repair)
+            raise ReplyError(str(problem), replies=first_replies) from problem
 
 
 def _repair(reply: Reply, problem: str, how: str) -> tuple[Message, Message]:

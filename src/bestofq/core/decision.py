@@ -163,7 +163,7 @@ class Verdict(Noun):
     reason: str = ""
     judge: str = Field(default="", description="name of the judge who gave it; empty: the environment or the rollout")
     usage: tuple[Usage, ...] = Field(
-        default=(), description="what the judge used, or a last proposal that held no valid action"
+        default=(), description="what the judge used, or a last decision that was not made"
     )
     replies: tuple[str, ...] | None = Field(
         default=None, description="the raw replies of a last proposal that held no valid action; None: there was none"
@@ -171,8 +171,8 @@ class Verdict(Noun):
 
     @property
     def unstepped(self) -> tuple[Usage, ...]:
-        """What the agent used for a proposal that led to no step."""
-        return () if self.replies is None else self.usage
+        """What the agent used for a decision that led to no step."""
+        return () if self.judge else self.usage
 
 
 class Provenance(Noun):
@@ -201,5 +201,5 @@ class Episode(Noun):
 
     @property
     def usage(self) -> tuple[Usage, ...]:
-        """What the agent used: at its steps, and for a last proposal that held no valid action. Not the judge's."""
+        """What the agent used: at its steps, and for a last decision that was not made. Not the judge's."""
         return (*(used for step in self.steps for used in step.decision.usage), *self.verdict.unstepped)

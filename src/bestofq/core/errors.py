@@ -24,9 +24,10 @@ if TYPE_CHECKING:  # the command line's help needs errors, and loads no pydantic
 
 
 class BestOfQError(Exception):
-    """Base of all; its message is a sentence fit for the terminal."""
+    """Base of all; its message is a sentence fit for the terminal. `usage`: what models had used in vain by then."""
 
     exit_code = 1
+    usage: "tuple[Usage, ...]" = ()
 
 
 class InputError(BestOfQError):
@@ -74,7 +75,7 @@ class ContextError(ModelError):
 
 
 class ReplyError(BestOfQError):
-    """A model's reply holds no valid action. `usage`: what asking for it took; `replies`: all that came, as written."""
+    """A model's reply holds no valid action. `replies`: all that came, as written."""
 
     def __init__(self, message: str, *, usage: "Sequence[Usage]" = (), replies: Sequence[str] = ()) -> None:
         super().__init__(message)

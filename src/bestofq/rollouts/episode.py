@@ -162,7 +162,8 @@ async def _judged(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | 
     except Exception as error:
         ours = isinstance(error, BestOfQError)
         log.warning("an episode stays unjudged: %s", error, exc_info=None if ours else error)
-        unjudged = Verdict(reward=0.0, outcome="unjudged", reason=f"{type(error).__name__}: {error}", judge=judge.name)
+        reason, usage = f"{type(error).__name__}: {error}", error.usage if isinstance(error, BestOfQError) else ()
+        unjudged = Verdict(reward=0.0, outcome="unjudged", reason=reason, judge=judge.name, usage=usage)
         return unjudged, error if ours and not isinstance(error, InfraError | ReplyError) else None
     return verdict if verdict.judge else verdict.model_copy(update={"judge": judge.name}), None
 
@@ -174,10 +175,10 @@ def _verdict_of(error: Exception) -> Verdict:
     raised again. Anything else is a fault in the code of a part: a cut episode, with the traceback in the log.
     """
     if isinstance(error, ReplyError):
-        usage = error.usage
-        return Verdict(reward=0.0, outcome="failure", reason=str(error), usage=usage, replies=error.replies)
+        return Verdict(reward=0.0, outcome="failure", reason=str(error), usage=error.usage, replies=error.replies)
     if isinstance(error, BestOfQError) and not isinstance(error, InfraError):
         raise error
     if not isinstance(error, InfraError):
         log.error("an episode was cut by a fault in the code", exc_info=error)
-    return Verdict(reward=0.0, outcome="infra_error", reason=f"{type(error).__name__}: {error}")
+    reason, usage = f"{type(error).__name__}: {error}", error.usage if isinstance(error, InfraError) else ()
+    return Verdict(reward=0.0, outcome="infra_error", reason=reason, usage=usage)

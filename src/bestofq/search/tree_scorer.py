@@ -7,6 +7,7 @@ from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Env, Judge, Proposer, Scorer
+from bestofq.core.usage import counted
 from bestofq.search.backtracking import EnvPool, Irreversible, same_page
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
@@ -50,9 +51,10 @@ class TreeScorer:
         search.usage.clear()
         search.start = node
         if not search.enough(node):
-            if not tree.expanded[node]:
-                await search.offer(node, state, candidates)
-            await search.run(self._config.iterations - tree.visits[node])
+            with counted(search.usage):
+                if not tree.expanded[node]:
+                    await search.offer(node, state, candidates)
+                await search.run(self._config.iterations - tree.visits[node])
         children = [tree.child(node, candidate) for candidate in candidates]
         values = tuple(tree.value[child] + 1e-6 * (tree.prior[child] or 0.0) for child in children)
         return Scores(

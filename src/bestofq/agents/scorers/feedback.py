@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.protocols import Picker
-from bestofq.core.usage import Usage, merge_usage
+from bestofq.core.usage import Usage, counted, merge_usage
 
 
 class FeedbackScorer:
@@ -27,7 +27,8 @@ class FeedbackScorer:
         usage: list[Usage] = []
         remaining = list(range(count))
         while len(remaining) > 1:
-            best, used = await self._picker.pick(state, [candidates[i] for i in remaining])
+            with counted(usage):
+                best, used = await self._picker.pick(state, [candidates[i] for i in remaining])
             usage.append(used)
             if best is None:
                 break
