@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -86,13 +87,16 @@ class Group:
 
 
 SOLO = Group()
+_CURRENT: ContextVar[Group | None] = ContextVar("group of processes", default=None)
 
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[Group]:
-    """The group this process belongs to: one already initialized, else torchrun's (NCCL on GPUs, gloo on CPUs) for
-    the time of the block, else this process alone."""
-    if distributed.is_available() and distributed.is_initialized():
+    """The group this process belongs to: that of the block around this one, or one already initialized, else torchrun's
+    (NCCL on GPUs, gloo on CPUs) for the time of the block, else this process alone."""
+    if around := _CURRENT.get():
+        yield around
+    elif distributed.is_available() and distributed.is_initialized():
         yield Group(distributed.get_rank(), distributed.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
         if device.type == "cuda":
@@ -100,8 +104,11 @@ def process_group(device: torch.device) -> Iterator[Group]:
         distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
         try:
             patient = distributed.new_group(backend="gloo", timeout=timedelta(days=7))
-            yield Group(distributed.get_rank(), distributed.get_world_size(), patient)
+            group = Group(distributed.get_rank(), distributed.get_world_size(), patient)
+            _CURRENT.set(group)
+            yield group
         finally:
+            _CURRENT.set(None)
             distributed.destroy_process_group()
     else:
         yield SOLO

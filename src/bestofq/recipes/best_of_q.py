@@ -73,15 +73,26 @@ def train_cycle(context: RunContext, cycle: int, out: Path) -> ValueModel:
     models, store, console = context.models, context.store, context.console
     runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
     found = Origin.of(models, summaries(store, runs)).differences(folder)
-    if found and _has_played(store, folder, cycle):
+    stays = bool(found) and _has_played(store, folder, cycle)
+    if stays:
         console.print(
             f"{folder} holds a Q-function trained with {described(found)}: it stays, as {cycle_run(cycle + 1)} was "
             "played with it; later ones learn from the episodes as they are now"
         )
-        return load_value(folder, embed=models.embedder.spec)
-    if found:
+    elif found:
         console.print(f"{folder} holds a Q-function trained with {described(found)}: it is trained again")
-    return train(models, store, runs, folder, console, again=bool(found))
+
+    def read() -> TrainingSet | None:
+        return None if stays else training_set(models, store, runs, folder, console, again=bool(found))
+
+    learn(read, models.settings.iql, folder, console)
+    return load_value(folder, embed=models.embedder.spec)
+
+
+def join_training(settings: BestOfQSettings, console: Console) -> None:
+    """What the other processes of torchrun do: they learn each Q-function of the recipe along with the first one."""
+    for cycle in range(settings.cycles + 1):
+        learn(lambda: None, settings.iql, Path(f"q{cycle}"), console)
 
 
 def _has_played(store: Store, folder: Path, cycle: int) -> bool:

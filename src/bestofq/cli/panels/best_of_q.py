@@ -112,12 +112,16 @@ def improve(
     budget: Budget = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable."""
+    """Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable.
+
+    Training on several devices: torchrun --nproc-per-node N -m bestofq.cli.main improve …
+    """
     import asyncio
 
     from bestofq.build.context import RunContext, open_suite
     from bestofq.cli.planning import plan_episodes
     from bestofq.cli.settings import models_of, store_of, training_tasks, warned
+    from bestofq.learning.distributed import choose_device, process_group
     from bestofq.recipes import best_of_q as recipe
     from bestofq.reports.costs import agent_costs, cost_table
     from bestofq.reports.rows import Selection
@@ -137,16 +141,19 @@ def improve(
     if dry_run:
         plan_episodes(models, folder, recipe.plays(models.settings))
         return
-    named = warned(models)
 
     async def work() -> None:
-        async with open_suite(models, named) as opened_suite:
+        async with open_suite(models, warned(models)) as opened_suite:
             with Store.open(folder) as opened:
                 await recipe.best_of_q(RunContext(models, opened_suite, opened, console), out or folder / "q")
                 runs = [name for name, _ in recipe.plays(models.settings)]
                 console.print(cost_table(agent_costs(opened, Selection(runs=runs))))
 
-    asyncio.run(work())
+    with process_group(choose_device(models.settings.iql.device)) as group:
+        if group.rank == 0:
+            asyncio.run(work())
+        else:
+            recipe.join_training(models.settings, console)
 
 
 def evaluate(
