@@ -26,8 +26,8 @@ class ModelSettings(Noun):
     agent's or a Q-function's own."""
 
     path: str = Field(default="pocket", description="directory or hub name; pocket, pocket-web and pocket-agentq ship")
-    device: Annotated[str, FREE] = "auto"
-    precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = "auto"
+    device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
+    precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = Field(default="auto", description="of weights")
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
     samples_per_candidate: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
     beams: Annotated[int, FREE] = Field(
@@ -116,7 +116,7 @@ class BestOfQSettings(Noun):
     cycles: Annotated[int, FREE] = Field(default=4, ge=0, description="times exploit, add data, retrain (A.2)")
     runs_per_cycle: Annotated[int, FREE] = Field(default=2, ge=1, description="exploiting passes a cycle (A.2)")
     beta: Annotated[float, FREE] = Field(default=0.1, gt=0, description="of the prior agent; chosen on dev tasks")
-    seed: int = 0
+    seed: int = Field(default=0, description="of every random draw, with run, agent, task, repeat and step")
     scorer: Annotated[str | None, FREE] = Field(
         default=None,
         description="of the agent own: `my_package.my_module:make_scorer`, called with the run's `build.models.Models`",

@@ -17,8 +17,10 @@ class SuiteSettings(Noun):
 
     name: str
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task ids; commas between them")
-    train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="at most")
-    step_limit: Annotated[int | None, FREE] = Field(default=None, ge=1, description="Default: the suite's own")
+    train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="training tasks, at most")
+    step_limit: Annotated[int | None, FREE] = Field(
+        default=None, ge=1, description="of an episode. Default: the suite's"
+    )
     screenshots: Annotated[bool, FREE] = Field(
         default=False, description="a picture of every step, for models, judges and the store"
     )
@@ -56,7 +58,7 @@ class LocalSiteSettings(SuiteSettings):
     """Of a site that can be played without a browser."""
 
     seed: int = Field(default=2026, description="of what the site is made from, and of the splits")
-    env: Literal["text", "browser"] = "text"
+    env: Literal["text", "browser"] = Field(default="text", description="its pages as text, or in Chromium")
 
     rules: ClassVar[str]
     """What makes the site's `local_site.rules.Rules` from these settings: `module:object`."""

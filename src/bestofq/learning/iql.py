@@ -37,7 +37,7 @@ class IQLConfig(Noun):
     learner: str = Field(
         default="iql", description="iql, or one of your own: `my_package.my_module:learn`, see `training.train_own`"
     )
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, description="of first weights, batches and dropout")
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"

@@ -26,7 +26,7 @@ class WebShopSettings(LocalSiteSettings):
     )
     spacy: str | None = Field(
         default=None,
-        description="spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as published; "
+        description="spaCy pipeline that finds the nouns of product names for the reward, en_core_web_lg as published. "
         "Default: our own rule",
     )
 
