@@ -18,9 +18,10 @@ from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind
 from bestofq.core.tree import SearchTree
 from bestofq.learning.value import ValueModel
-from bestofq.recipes import agent_q
+from bestofq.recipes import policy_training
 from bestofq.recipes.best_of_q import train
 from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.tree_search import search_training
 from bestofq.store.store import Store
 
 VALUES_RUN = "values"
@@ -85,7 +86,7 @@ class Comparison:
         base, folder = seeded(self.context, seed), self.out / f"seed-{seed}"
         part = 2 * seed
         trees = await self._search(base, f"search {seed}", part=part)
-        rft = base.playing(agent_q.reinforce(base.models, trees, folder / "rft", self.context.console))
+        rft = base.playing(policy_training.reinforce(base.models, trees, folder / "rft", self.context.console))
         policy = base
         if self._from_rft:  # 6.2: the others begin from the RFT model
             policy, part = rft, part + 1
@@ -93,15 +94,17 @@ class Comparison:
         unfed = fed_by(policy, "none")
         alone = await self._search(unfed, f"search no feedback {seed}", part=part)
         learned = {
-            DPO: (policy, list(agent_q.trajectory_pairs(policy.models, trees)), "dpo"),
-            UNFED: (unfed, list(agent_q.step_pairs(unfed.models, alone)), "no-feedback"),
-            AGENT_Q: (policy, list(agent_q.step_pairs(policy.models, trees)), "agent-q"),
+            DPO: (policy, list(policy_training.trajectory_pairs(policy.models, trees)), "dpo"),
+            UNFED: (unfed, list(policy_training.step_pairs(unfed.models, alone)), "no-feedback"),
+            AGENT_Q: (policy, list(policy_training.step_pairs(policy.models, trees)), "agent-q"),
         }
         policies = {RFT: rft}
         for method, (begun, pairs, name) in learned.items():
-            agent_q.need_pairs(pairs, len(trees))
+            policy_training.need_pairs(pairs, len(trees))
             self.context.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
-            policies[method] = policy.playing(agent_q.tune(begun.models, pairs, folder / name, self.context.console))
+            policies[method] = policy.playing(
+                policy_training.tune(begun.models, pairs, folder / name, self.context.console)
+            )
         return policies
 
     @property
@@ -109,7 +112,7 @@ class Comparison:
         return self.context.settings.agent_q.reference == "rft"
 
     async def _search(self, policy: RunContext, run: str, *, part: int) -> list[SearchTree]:
-        return await agent_q.search_training(policy, run, part=part)
+        return await search_training(policy, run, part=part)
 
     async def _values(self, seed: int, policy: RunContext) -> ValueModel:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""

@@ -21,8 +21,8 @@ from bestofq.core.decision import Decision, State
 from bestofq.core.errors import ConfigError, ContextError
 from bestofq.core.observation import Element, Observation, Screenshot, Task
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.recipes.agent_q import search_tasks
 from bestofq.recipes.collect import begin
+from bestofq.recipes.tree_search import search_tasks
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer

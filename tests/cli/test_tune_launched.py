@@ -21,7 +21,7 @@ from bestofq.cli.commands import app
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.models.local import POCKET
-from bestofq.recipes.agent_q import source
+from bestofq.recipes.policy_training import source
 from bestofq.store.pairs import write_pairs
 
 FILES = Path(__file__).parents[2] / "examples" / "accelerate"

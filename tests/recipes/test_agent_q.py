@@ -24,19 +24,18 @@ from bestofq.core.preferences import PreferencePair
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
 from bestofq.recipes import agent_q as recipe
-from bestofq.recipes.agent_q import (
-    agent_q,
+from bestofq.recipes.agent_q import agent_q
+from bestofq.recipes.collect import Play, begin, collect
+from bestofq.recipes.policy_training import (
     need_pairs,
     reinforce,
-    search_tasks,
-    search_training,
     source,
     step_pairs,
     successful_turns,
     trajectory_pairs,
     tune,
 )
-from bestofq.recipes.collect import Play, begin, collect
+from bestofq.recipes.tree_search import search_tasks, search_training
 from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
 from bestofq.store.pairs import read_pairs, write_pairs

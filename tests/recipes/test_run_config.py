@@ -22,8 +22,8 @@ from bestofq.envs.webshop.reward import title_nouns
 from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.local import POCKET
-from bestofq.recipes.agent_q import searched_trees
 from bestofq.recipes.collect import Play, begin
+from bestofq.recipes.policy_training import searched_trees
 from bestofq.recipes.run_config import Searcher
 from bestofq.store.store import Store
 

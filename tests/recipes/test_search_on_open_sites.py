@@ -26,8 +26,8 @@ from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
-from bestofq.recipes.agent_q import search_tasks
 from bestofq.recipes.collect import begin
+from bestofq.recipes.tree_search import search_tasks
 from bestofq.search.config import SearchConfig
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedModel

@@ -10,10 +10,11 @@ import numpy as np
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Targeted
+from bestofq.core.counted import counted
 from bestofq.core.decision import Choice, Decision, Proposal, Scores, State
 from bestofq.core.errors import ModelError, ReplyError
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
-from bestofq.core.usage import Usage, counted, merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from bestofq.core.counted import counted
 from bestofq.core.errors import ContextError, ReplyError
 from bestofq.core.language import Generation, Message, Reply, Request
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
-from bestofq.core.usage import Role, Usage, counted, merge_usage
+from bestofq.core.usage import Role, Usage, merge_usage
 
 T = TypeVar("T")
 

@@ -17,8 +17,10 @@ from bestofq.core.extras import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.settings import BookingSettings
-from bestofq.recipes.agent_q import SEARCH_RUN, need_pairs, reinforce, search_training, step_pairs, tune
+from bestofq.recipes.agent_q import SEARCH_RUN
 from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
+from bestofq.recipes.tree_search import search_training
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.report import gather

@@ -16,6 +16,7 @@ from bestofq.core.tree import SearchTree, Way
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.collect import begin
+from bestofq.recipes.tree_search import search_tasks, training_tasks
 from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
 from bestofq.store.store import Store
 
@@ -30,7 +31,7 @@ def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Pat
     async def work() -> tuple[Models, list[SearchRow]]:
         recipe.check(models)
         async with open_suite(models) as suite:
-            await recipe.training_tasks(models.settings, suite, chosen.rounds)
+            await training_tasks(models.settings, suite, chosen.rounds)
             with Store.open(store) as opened:
                 policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
@@ -53,7 +54,7 @@ def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: 
             with Store.open(store) as opened:
                 context = RunContext(models, suite, opened, console)
                 await begin(context, run, split, values=values)
-                return await recipe.search_tasks(context, run, chosen, values)
+                return await search_tasks(context, run, chosen, values)
 
     settings = models.settings.agent_q
     trees = asyncio.run(work())

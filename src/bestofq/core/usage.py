@@ -1,12 +1,10 @@
 """What models have used (`Usage`), and its sum by role."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
 
-from bestofq.core.errors import BestOfQError
 from bestofq.core.noun import Noun
 
 Role = Literal["proposer", "localizer", "embedder", "critic", "judge"]
@@ -45,13 +43,3 @@ def _sum(a: Usage, b: Usage) -> Usage:
         seconds=a.seconds + b.seconds,
         usd=None if a.usd is None or b.usd is None else a.usd + b.usd,
     )
-
-
-@contextmanager
-def counted(usage: Iterable[Usage]) -> Iterator[None]:
-    """Adds `usage`, which may grow inside, to that of an error of ours that leaves: what was paid for is not lost."""
-    try:
-        yield
-    except BestOfQError as error:
-        error.usage = merge_usage((*usage, *error.usage))
-        raise

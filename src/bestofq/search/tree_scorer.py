@@ -4,10 +4,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 from bestofq.core.actions import identity
+from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Env, Judge, Proposer, Scorer
-from bestofq.core.usage import counted
 from bestofq.search.backtracking import EnvPool, Irreversible, same_page
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search

@@ -3,9 +3,10 @@ and Fig. 4)."""
 
 from collections.abc import Sequence
 
+from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.protocols import Picker
-from bestofq.core.usage import Usage, counted, merge_usage
+from bestofq.core.usage import Usage, merge_usage
 
 
 class FeedbackScorer:

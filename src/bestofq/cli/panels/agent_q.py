@@ -111,7 +111,7 @@ def pairs(
 ) -> None:
     """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
     from bestofq.cli.settings import models_of, store_of
-    from bestofq.recipes import agent_q as recipe
+    from bestofq.recipes import policy_training as recipe
     from bestofq.store.pairs import write_pairs
     from bestofq.store.store import Store
 
@@ -148,7 +148,7 @@ def tune(
     from bestofq.cli.settings import models_of, store_of
     from bestofq.core.errors import InputError
     from bestofq.learning.distributed import is_first_process
-    from bestofq.recipes import agent_q as recipe
+    from bestofq.recipes import policy_training as recipe
     from bestofq.store.pairs import read_pairs
     from bestofq.store.store import Store
 

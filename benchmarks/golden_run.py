@@ -1,0 +1,67 @@
+"""A golden run: what agents decide and what is learned, number by number. Two commits that differ in form only agree.
+
+    python benchmarks/golden_run.py runs/golden/before      # on one commit
+    python benchmarks/golden_run.py runs/golden/after       # on the other
+    diff -r runs/golden/before/facts runs/golden/after/facts
+
+60 shop tasks by five agents as text, 10 in Chromium, search trees for 5 bookings, a Q-function trained on what those
+agents did, and the report's tables. `facts` holds all of it but times and random ids; the weights are a hash.
+Some five minutes on two cores.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from bestofq.store.store import Store
+
+AGENTS = "prompting,random,picker,best-of-q,prior"
+REVIEWS = ("--set", "model.embed_context=review", "--set", "model.embed_pooling=last")
+COMMANDS = (
+    f"eval webshop --tasks 60 --runs 1 --agents {AGENTS} --run text --store OUT/shop",
+    "eval webshop --tasks 10 --runs 1 --agents best-of-q --run chromium --set suite.env=browser --store OUT/shop",
+    "train --run text --out OUT/q --store OUT/shop --set iql.steps=200 --set iql.network.hidden=[64]",
+    "search booking --tasks 5 --store OUT/booking --set model.path=pocket-agentq --set model.dialect=composite",
+    "report OUT/shop --run text --json OUT/facts/report.json --markdown OUT/facts/report",
+)
+TIMES = re.compile(r"second|started|time|_ms$|^costs$|^id$|commit|command|version", re.I)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="a folder that is not there yet")
+    out: Path = parser.parse_args().out
+    (out / "facts").mkdir(parents=True)
+    for command in COMMANDS:
+        words = command.replace("OUT", str(out)).split()
+        reviews = REVIEWS if words[0] in ("eval", "train") else ()
+        subprocess.run([sys.executable, "-m", "bestofq.cli.main", *words, *reviews], check=True)
+    weights = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (out / "q").glob("*.safetensors")]
+    facts: dict[str, Any] = {"q": weights}
+    for name in ("shop", "booking"):
+        with Store.open(out / name, read_only=True) as store:
+            for run in (record.name for record in store.runs()):
+                for agent in sorted({summary.agent for summary in store.summaries(run=run)}):
+                    played = {e.task.id: timeless(e.model_dump()) for e in store.episodes(run=run, agent=agent)}
+                    facts[f"{run} {agent}"] = dict(sorted(played.items()))
+                if trees := [timeless(tree.model_dump()) for tree in store.trees.all(run)]:
+                    facts[f"{run} trees"] = trees
+    for name, fact in facts.items():
+        said = json.dumps(fact, indent=1, default=str, ensure_ascii=False)
+        (out / "facts" / f"{name}.json").write_text(re.sub(r"127\.0\.0\.1:\d+", "site", said), "utf-8")
+
+
+def timeless(value: Any) -> Any:
+    """Without times, random ids and what a commit is called."""
+    if isinstance(value, dict):
+        return {name: timeless(one) for name, one in value.items() if not TIMES.search(str(name))}
+    return [timeless(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+if __name__ == "__main__":
+    main()
