@@ -1,8 +1,9 @@
 """What a program calls in one line: play a suite, search a task, tune a model, do one thing on any page."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.types import ASGIApp
@@ -35,6 +36,8 @@ from bestofq.search.tree import MutableTree
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
+T = TypeVar("T")
+
 
 def load_suite(name: str, **settings: object) -> Suite:
     """The suite of that name, or of `my_package.my_module:make_suite`, with settings as under `suite` in a file.
@@ -43,11 +46,7 @@ def load_suite(name: str, **settings: object) -> Suite:
     """
     if unread := [one for one in ("step_limit", "concurrency", "only", "train_tasks") if one in settings]:
         raise ConfigError(f"suite.{unread[0]} is read by the commands alone: leave it out of load_suite")
-    try:
-        return make_suite(TypeAdapter(AnySuiteSettings).validate_python({"name": name, **settings}))
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        raise ConfigError(f"suite {name}: {'.'.join(map(str, wrong['loc'][1:]))}: {wrong['msg']}") from error
+    return make_suite(_checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
 
 
 @asynccontextmanager
@@ -101,8 +100,10 @@ async def search_tree(
     **settings: object,
 ) -> SearchTree:
     """A task's search tree by MCTS (Agent Q, 5.1), kept in the store. `ranker` gives Q̂ (None: no feedback); `settings`
-    are `SearchConfig`'s, such as iterations and candidates. An earlier tree of the task is replaced."""
-    config = SearchConfig.model_validate({"depth": suite.step_limit, "sandboxed": suite.sandboxed, **settings})
+    are `SearchConfig`'s, such as iterations and candidates. An earlier tree of the task is replaced. ConfigError where
+    a setting is unknown or impossible."""
+    own = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
+    config = _checked(TypeAdapter(SearchConfig), {**own, **settings})
     await _begin(store, run, suite)
     async with suite.open() as make_env:
         envs = EnvPool(make_env, task, config)
@@ -121,9 +122,10 @@ async def search_tree(
 def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
     """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights.
 
-    `settings` are `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this.
+    `settings` are `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this. ConfigError
+    where a setting is unknown or impossible.
     """
-    found = []
+    config, found = _checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))
         answers = tuple(tuple(model.encode(reply)) for reply in replies)
@@ -134,9 +136,7 @@ def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **
         )
         found.append(PreferencePair(chosen=(better,), rejected=(worse,), margin=1.0, task=text, node=number))
     with group_left():
-        return train_on_preferences(
-            model.model, found, DPOConfig.model_validate(settings), lambda row: None, out=Path(out)
-        )
+        return train_on_preferences(model.model, found, config, lambda row: None, out=Path(out))
 
 
 async def visit(
@@ -164,6 +164,14 @@ async def visit(
             config={"agent": agent.name},
             options=EpisodeOptions(judge=UserJudge(open_verdict), on_decision=on_decision),
         )
+
+
+def _checked(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T:
+    try:
+        return kind.validate_python(settings)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ConfigError(f"{'.'.join(map(str, wrong['loc']))}={wrong['input']!r}: {wrong['msg']}") from error
 
 
 async def _begin(store: Store, run: str, suite: Suite) -> Provenance:

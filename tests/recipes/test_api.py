@@ -1,0 +1,104 @@
+"""What a program calls in one line, on real environments and a real store."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+
+import bestofq as bq
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.search.pairs import rollouts
+from bestofq.testing import ScriptedProposer, ScriptedScorer, serve_app
+
+
+def first_link(state: bq.State, n: int) -> Sequence[str]:
+    """Searches, then opens whatever the page lists."""
+    if not state.decisions:
+        return ['type [1] "red lamp"', "click [2]", "scroll down"][:n]
+    return [f"click [{element.mark}]" for element in state.observation.elements[::-1]][:n]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[bq.Store]:
+    with bq.Store.open(tmp_path) as opened:
+        yield opened
+
+
+async def test_played_tasks_are_kept_and_not_played_again(store: bq.Store) -> None:
+    suite, asked = bq.load_suite("webshop"), []
+
+    def replies(state: bq.State, n: int) -> Sequence[str]:
+        asked.append(state.task.id)
+        return first_link(state, n)
+
+    agent = bq.Agent(name="first", proposer=ScriptedProposer(replies))
+    found = await bq.play(agent, suite, store, tasks=3, repeats=2)
+    wanted = {(task.id, repeat) for repeat in range(2) for task in (await suite.tasks("dev"))[:3]}
+    assert {(one.key.task, one.key.repeat) for one in found} == wanted
+    assert all(one.status == "finished" and 1 <= one.steps <= suite.step_limit for one in found)
+    before = len(asked)
+    again = await bq.play(agent, suite, store, tasks=4, repeats=2)
+    assert {one.id for one in found} < {one.id for one in again}
+    assert set(asked[before:]) == {(await suite.tasks("dev"))[3].id}
+
+
+async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) -> None:
+    suite = bq.load_suite("webshop")
+    task = (await suite.tasks("dev"))[0]
+    proposer = ScriptedProposer(first_link)
+    ranker = ScriptedScorer(lambda _, candidates: [1 - i / len(candidates) for i in range(len(candidates))])
+    tree = await bq.search_tree(suite, task, proposer, store, ranker=ranker, iterations=4, candidates=2, depth=5)
+    assert store.trees.load("search", task.suite, task.id) == tree
+    assert (tree.visits[0], max(tree.depth) <= 5, len(list(rollouts(tree)))) == (4, True, 4)
+    assert tree.prior[1] == 1.0
+    smaller = await bq.search_tree(suite, task, proposer, store, iterations=1, candidates=2, depth=2)
+    assert store.trees.load("search", task.suite, task.id) == smaller
+    assert (smaller.visits[0], smaller.prior[1]) == (1, None)
+
+
+@pytest.mark.parametrize(("name", "value"), [("iterations", 0), ("rollouts", 3)])
+async def test_a_setting_that_search_has_not_is_named(name: str, value: int, store: bq.Store) -> None:
+    suite = bq.load_suite("webshop")
+    with pytest.raises(ConfigError, match=f"{name}={value}"):
+        await bq.search_tree(suite, (await suite.tasks("dev"))[0], ScriptedProposer([]), store, **{name: value})
+
+
+@pytest.mark.slow
+def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
+    model = bq.LocalModel.load(precision="float32")
+    prompt, better, worse = "user: I want a lamp\npage: lamp [2]\nnext:", "click [2]", "go back"
+
+    def margin(of: bq.LocalModel) -> float:
+        ids = tuple(tuple(of.encode(reply)) for reply in (better, worse))
+        chosen, rejected = reply_log_probs(of.model, [Branches(tuple(of.encode(prompt)), ids)], share=False).tolist()
+        return float(chosen - rejected)
+
+    before = margin(model)
+    folder = bq.tune(model, [(prompt, better, worse)], tmp_path / "model", lr=1e-4, epochs=3, batch_size=1)
+    model.tokenizer.save_pretrained(folder)
+    assert margin(bq.LocalModel.load(folder, precision="float32")) > before + 0.5
+    with pytest.raises(ConfigError, match="lr="):
+        bq.tune(model, [(prompt, better, worse)], tmp_path / "other", lr=-1.0)
+
+
+async def test_a_visit_does_one_thing_and_leaves_open_whether_it_was_right(store: bq.Store) -> None:
+    def page(_: Request) -> HTMLResponse:
+        return HTMLResponse("<title>Lamps</title><a href='/lamp'>Red lamp</a><p>12 dollars</p>")
+
+    agent = bq.Agent(name="reader", proposer=ScriptedProposer([['answer "12 dollars"']]))
+    seen: list[str] = []
+    async with serve_app(Starlette(routes=[Route("/", page)])) as url:
+        episode = await bq.visit(
+            "what does the lamp cost?", url, agent, store, on_decision=lambda _, d: seen.append(d.candidate.label)
+        )
+    assert (episode.verdict.outcome, len(episode.steps), seen) == ("unjudged", 1, ['answer "12 dollars"'])
+    assert episode.steps[0].observation.title == "Lamps"
+    stored = store.episode(episode.id)
+    assert (stored.verdict, stored.steps[0].decision) == (episode.verdict, episode.steps[0].decision)
+    with pytest.raises(InputError, match="ftp"):
+        await bq.visit("anything", "ftp://lamps", agent, store)
