@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bestofq.cli.options import BaseUrl, Budget, Config, Data, DryRun, Model, Set, SuiteName, Tasks, refuse_given
+from bestofq.cli.options import BaseUrl, Budget, Config, Data, DryRun, Given, Model, Set, SuiteName, Tasks, refuse_given
 
 WRITE = "With --write"
 
@@ -55,7 +55,8 @@ def tasks(
     if write is None:
         refuse_given("without --write", seed_domain=seed_domain, domain=domain, held_out=held_out, count=count)
         refuse_given("without --write", model=model, base_url=base_url, budget=budget, dry_run=dry_run)
-        list_tasks(config, set_, suite=suite, data=data, split=split, names=tasks, today=day_of(today))
+        which = Given(config=config, set_=set_, suite=suite, data=data)
+        list_tasks(which, split=split, names=tasks, today=day_of(today))
         return
     for option, value in (("--data", data), ("--seed-domain", seed_domain), ("--domain", domain), ("--model", model)):
         if not value:
@@ -87,4 +88,4 @@ def serve_model(
     from bestofq.cli.settings import models_of
     from bestofq.models.serving import model_app
 
-    uvicorn.run(model_app(models_of(config, set_, model=model).local), host="127.0.0.1", port=port)
+    uvicorn.run(model_app(models_of(Given(config=config, set_=set_, model=model)).local), host="127.0.0.1", port=port)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bestofq.cli.options import BaseUrl, Budget, Config, Model, N, Set, Stored, console
+from bestofq.cli.options import BaseUrl, Budget, Config, Given, Model, N, Set, Stored, console
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     from bestofq.cli.settings import models_of
 
     words = ("by=words", f"localizer={localizer}") if localizer else ()
-    models = models_of(config, set_, *words, model=model, base_url=base_url, budget=budget)
+    models = models_of(Given(config=config, set_=set_, model=model, base_url=base_url, budget=budget), *words)
     options = PageRun(
         goal=goal,
         url=url,
@@ -79,7 +79,7 @@ def demo(
     from bestofq.core.errors import ConfigError
 
     if agentq:
-        models = models_of(config, set_, *SETTINGS, model=model)
+        models = models_of(Given(config=config, set_=set_, model=model), *SETTINGS)
         asyncio.run(run_demo_agent_q(models, console, tasks=tasks, out=out or Path("runs/demo-agentq"), fresh=fresh))
     elif config or set_ or model:
         raise ConfigError("the demo of Best-of-Q has its own settings: --config, --set and --model go with --agentq")
