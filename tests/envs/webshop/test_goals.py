@@ -8,7 +8,7 @@ from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
 from bestofq.envs.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
 from bestofq.envs.webshop.products import Goal, Instruction, Option, Product
-from bestofq.envs.webshop.splits import goals_of, products_of
+from bestofq.envs.webshop.suite import goals_of, products_of
 
 
 def product(id: str, **fields: object) -> Product:

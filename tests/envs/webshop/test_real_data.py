@@ -15,8 +15,7 @@ from bestofq.envs.webshop.reward import RewardFunction
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.settings import SearchFields
 from bestofq.envs.webshop.source import load_catalogue
-from bestofq.envs.webshop.splits import goals_of
-from bestofq.envs.webshop.suite import real_suite
+from bestofq.envs.webshop.suite import goals_of, real_suite
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 
 ROOT = Path(__file__).parents[3]

@@ -1,7 +1,8 @@
 """What the tasks ask for: a restaurant, a city, a day, a time, a party, a guest, a preference (Agent Q, 6.1), combined
-from a seed."""
+from a seed; and what their user says when an agent asks."""
 
 import random
+import re
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 
@@ -12,6 +13,11 @@ from bestofq.core.noun import Noun
 from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, BookingConfig, Restaurant
 from bestofq.envs.booking.tables import Plan, Tables
 from bestofq.envs.booking.writing import clock, people, short_day
+
+_SEATING = re.compile(r"seat|sit\b|indoor|outdoor|inside|outside|terrace|booth|\bbar\b|prefer", re.IGNORECASE)
+_TIME = re.compile(r"time|when|date|day|earlier|later|taken|free|available", re.IGNORECASE)
+_GUEST = re.compile(r"name|phone|number|mail|detail|contact", re.IGNORECASE)
+_PARTY = re.compile(r"how many|people|party|guests", re.IGNORECASE)
 
 
 class Goal(Noun):
@@ -94,3 +100,16 @@ def _guest(rng: random.Random) -> tuple[str, str, str]:
     given, surname = rng.choice(WORDS["given"]), rng.choice(WORDS["surnames"])
     email = f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
     return f"{given} {surname}", f"555-01{rng.randint(0, 99):02d}", email
+
+
+def reply(goal: Goal, question: str) -> str:
+    """What the scripted user answers to an agent's question; the first kind of question that fits is answered."""
+    if _SEATING.search(question):
+        return f"{goal.seating}, please." if goal.seating else "Any seating is fine."
+    if _PARTY.search(question):
+        return f"For {people(goal.party)}."
+    if _GUEST.search(question):
+        return f"{goal.name}, {goal.phone}, {goal.email}."
+    if _TIME.search(question):
+        return f"{short_day(goal.day)} at {clock(goal.time)}, or the nearest free time."
+    return "I have told you all I know."

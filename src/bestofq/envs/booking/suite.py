@@ -13,14 +13,12 @@ from bestofq.core.errors import InputError
 from bestofq.core.irreversible import element_of
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Split, Task
-from bestofq.envs.booking.goals import Goal, make_goals
-from bestofq.envs.booking.pages import COMPLETE, DETAILS
+from bestofq.envs.booking.goals import Goal, make_goals, reply
+from bestofq.envs.booking.pages import COMPLETE, DETAILS, Server
 from bestofq.envs.booking.restaurants import BookingConfig, Directory, make_restaurants
-from bestofq.envs.booking.server import Server
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.booking.tables import Tables
-from bestofq.envs.booking.user import reply
-from bestofq.envs.booking.visits import Visit
+from bestofq.envs.booking.views import Visit
 from bestofq.envs.local_site.rules import Wording
 from bestofq.envs.splits import split_of
 

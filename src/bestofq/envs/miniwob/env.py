@@ -1,5 +1,8 @@
 """A MiniWoB++ task as an environment: its page in Chromium, its own script as the judge."""
 
+import json
+from importlib.resources import files
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from bestofq.browser.session import PageSource, Session
@@ -7,10 +10,20 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.miniwob.episode import Standing, read
 from bestofq.envs.web import WebEnv
 
 HOSTS = ("127.0.0.1",)
+_SCRIPT = files(__package__).joinpath("episode.js").read_text("utf-8").strip()
+
+
+class Standing(NamedTuple):
+    """How an episode stands."""
+
+    left: bool = False  # the page shown is not the task's
+    begun: bool = False  # just now: the document is new
+    goal: str = ""
+    done: bool = False
+    raw: float = 0.0  # -1 to 1, without the page's penalty for time
 
 
 class MiniWobEnv:
@@ -83,3 +96,30 @@ def instance_of(task: Task) -> tuple[str, int]:
     if not seed.isdecimal():
         raise InputError(f"Task {task.id} starts at {task.start_url!r}, which names no seed (…?seed=17).")
     return parts.path, int(seed)
+
+
+async def read(session: Session, path: str, seed: int) -> Standing:
+    """How the episode stands in the session's page; begins it with `seed` where the document is new.
+
+    Raises BrowserError when the page has no task ready within the browser's `navigation` seconds.
+    """
+    patience = round(session.config.navigation * 1000)
+    answer = await session.evaluate(f"{_SCRIPT}({json.dumps(path)}, {seed}, {patience})")
+    if answer["left"]:
+        return Standing(left=True)
+    return Standing(
+        begun=answer["begun"],
+        goal=_goal(answer["utterance"]),
+        done=answer["done"],
+        raw=float(answer["raw"]),
+    )
+
+
+def _goal(utterance: Any) -> str:
+    """An utterance as one line: its text where the page adds its fields, a flight's JSON in words."""
+    if isinstance(utterance, dict):
+        utterance = utterance["utterance"]
+    text = " ".join(str(utterance).split())
+    if text.startswith("{") and text.endswith("}"):
+        return "Book a flight. " + ", ".join(f"{key}: {value}" for key, value in json.loads(text).items())
+    return text

@@ -1,11 +1,13 @@
 """WebShop as a suite of tasks: which goals a split holds, in which shop they are shopped, what a purchase earns.
 
 Split by product, train, dev and test each have their own shop over their own products, so that no product of one is
-ever seen, bought or asked for in another. The published splits are by goal, in one shop for all (`splits.py`).
+ever seen, bought or asked for in another. That split does not change when products are added. The published splits are
+by place in the list of goals (WebShop's own, Agent Q's), in one shop for all: their parts share products. Say which one
+a figure was made with.
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,17 +17,24 @@ from bestofq.core.errors import InputError
 from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.envs.local_site.rules import Wording
+from bestofq.envs.splits import split_of
 from bestofq.envs.webshop.goals import human_goals, synthetic_goals
 from bestofq.envs.webshop.pages import BUY, Shop, Visit
-from bestofq.envs.webshop.products import Catalogue, Goal
+from bestofq.envs.webshop.products import Catalogue, Goal, Product
 from bestofq.envs.webshop.reward import RewardFunction, spacy_nouns, title_nouns
 from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.settings import SearchFields, Splits, WebShopSettings
 from bestofq.envs.webshop.source import is_full, load_catalogue, load_written
-from bestofq.envs.webshop.splits import goals_of, products_of
 from bestofq.envs.webshop.synthetic import SyntheticConfig, make_catalogue, make_goals
 
 STEP_LIMIT = 15
+AGENT_Q_TEST = 1_087  # of 12,087 human goals (Agent Q, section 4)
+PUBLISHED: Mapping[str, Mapping[Split, slice]] = {
+    "webshop": {"test": slice(500), "dev": slice(500, 1500), "train": slice(1500, None)},
+    "agent-q": {"test": slice(AGENT_Q_TEST), "dev": slice(0), "train": slice(AGENT_Q_TEST, None)},
+}
+"""By place in the list of goals. Which goals were Agent Q's test (section 4) the paper does not say; these are the
+first, as in WebShop's own split. It has no dev."""
 WORDING = Wording(
     no_way_back="There is no earlier page to go back to.",
     no_element="There is no element [{mark}] on this page; marks go from 1 to {count}.",
@@ -169,3 +178,15 @@ def shop(settings: WebShopSettings) -> WebShop:
 def _synthetic(seed: int, search_fields: SearchFields, spacy: str | None) -> WebShop:
     """It never changes and takes most of a second to make: all that use it share it."""
     return synthetic_suite(SyntheticConfig(seed=seed), search_fields=search_fields, spacy=spacy)
+
+
+def products_of(split: Split, products: Iterable[Product], *, seed: int) -> Catalogue:
+    """The products of one split, in their order."""
+    return Catalogue(product for product in products if split_of(product.id, seed) == split)
+
+
+def goals_of(split: Split, goals: Sequence[Goal], *, splits: Splits = "product", seed: int = 0) -> tuple[Goal, ...]:
+    """The goals of one split, in their order; `seed` is that of the split by product."""
+    if splits == "product":
+        return tuple(goal for goal in goals if split_of(goal.product_id, seed) == split)
+    return tuple(goals[PUBLISHED[splits][split]])
