@@ -17,7 +17,7 @@ from bestofq.build.context import chosen_tasks
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Given, console
 from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, split_of
-from bestofq.cli.spending import spending
+from bestofq.cli.writing import spending
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite

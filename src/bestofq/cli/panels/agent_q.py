@@ -3,21 +3,19 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from bestofq.cli.options import Given, Q, Split, Tasks, console, takes
 
-Run = Annotated[str, typer.Option(help="Name of the searches.")]
+Run = Annotated[str, Option(help="Name of the searches.")]
 
 
 @takes("suite", "model", "data", "config", "set_", "store", "dry_run")
 def agent_q(
     given: Given,
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")
-    ] = None,
+    rounds: Annotated[int | None, Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")] = None,
     tasks: Tasks = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the policies. Default: the store's.")] = None,
+    out: Annotated[Path | None, Option(help="Folder for the policies. Default: the store's.")] = None,
 ) -> None:
     """Agent Q's Algorithm 1: rounds of search, preference pairs, DPO. Resumable: run the same command again.
 
@@ -64,10 +62,10 @@ def search(
 @takes("suite", "model", "config", "set_", "store")
 def pairs(
     given: Given,
-    out: Annotated[Path, typer.Option(help="The Parquet file.")],
+    out: Annotated[Path, Option(help="The Parquet file.")],
     run: Run = "search",
     trajectories: Annotated[
-        bool, typer.Option("--trajectories", help="Whole successes against failures (Eq. 6), not single actions.")
+        bool, Option("--trajectories", help="Whole successes against failures (Eq. 6), not single actions.")
     ] = False,
 ) -> None:
     """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
@@ -89,10 +87,10 @@ def pairs(
 @takes("suite", "model", "config", "set_", "store", "dry_run")
 def tune(
     given: Given,
-    out: Annotated[Path, typer.Option(help="Folder for the tuned model.")],
-    pairs: Annotated[Path | None, typer.Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    out: Annotated[Path, Option(help="Folder for the tuned model.")],
+    pairs: Annotated[Path | None, Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
     replay: Annotated[
-        list[Path] | None, typer.Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
+        list[Path] | None, Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
     ] = None,
     run: Run = "search",
 ) -> None:

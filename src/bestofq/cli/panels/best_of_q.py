@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from bestofq.cli.options import DryRun, Given, N, Q, Split, Tasks, console, takes
 
@@ -11,10 +11,10 @@ from bestofq.cli.options import DryRun, Given, N, Q, Split, Tasks, console, take
 @takes()
 def collect(
     given: Given,
-    run: Annotated[str, typer.Option(help="Name of the run.")] = "seed",
-    agent: Annotated[str, typer.Option(help="explore, prompting, random, picker, best-of-q, prior, …")] = "explore",
+    run: Annotated[str, Option(help="Name of the run.")] = "seed",
+    agent: Annotated[str, Option(help="explore, prompting, random, picker, best-of-q, prior, …")] = "explore",
     tasks: Tasks = None,
-    repeats: Annotated[int | None, typer.Option(help="Passes over the tasks. Default: seed_runs.", min=1)] = None,
+    repeats: Annotated[int | None, Option(help="Passes over the tasks. Default: seed_runs.", min=1)] = None,
     q: Q = None,
 ) -> None:
     """Play the training tasks and keep the episodes. Resumable: run the same command again."""
@@ -35,9 +35,9 @@ def collect(
 @takes("suite", "model", "config", "set_", "store", "dry_run")
 def train(
     given: Given,
-    out: Annotated[Path, typer.Option(help="Folder for the Q-function.")],
-    run: Annotated[list[str] | None, typer.Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Replace another Q-function in --out.")] = False,
+    out: Annotated[Path, Option(help="Folder for the Q-function.")],
+    run: Annotated[list[str] | None, Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
+    again: Annotated[bool, Option("--again", help="Replace another Q-function in --out.")] = False,
 ) -> None:
     """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
 
@@ -66,7 +66,7 @@ def train(
 @takes()
 def improve(
     given: Given,
-    out: Annotated[Path | None, typer.Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
+    out: Annotated[Path | None, Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
     tasks: Tasks = None,
 ) -> None:
     """Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable."""
@@ -102,15 +102,15 @@ def evaluate(
     given: Given,
     agents: Annotated[
         str | None,
-        typer.Option(help="Comma-separated. Default: prompting,random,picker,best-of-q,prior as far as they can play."),
+        Option(help="Comma-separated. Default: prompting,random,picker,best-of-q,prior as far as they can play."),
     ] = None,
     q: Q = None,
     split: Split = "dev",
     tasks: Tasks = None,
-    runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
+    runs: Annotated[int, Option(min=1, help="Passes over the tasks.")] = 3,
     n: N = None,
-    run: Annotated[str, typer.Option(help="Name of the run.")] = "eval",
-    out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
+    run: Annotated[str, Option(help="Name of the run.")] = "eval",
+    out: Annotated[Path | None, Option(help="JSON file for the results.")] = None,
 ) -> None:
     """Measure agents: success ± standard error, steps for success and cost of each (Tables 2 and 5 to 8). Resumable.
 
@@ -127,11 +127,11 @@ def evaluate(
 
 
 def ablation(
-    file: Annotated[Path, typer.Argument(help="TOML file: what the arms have in common and where they differ.")],
-    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
+    file: Annotated[Path, Argument(help="TOML file: what the arms have in common and where they differ.")],
+    out: Annotated[Path, Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
         "runs/ablations"
     ),
-    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
+    results: Annotated[Path | None, Option(help="Folder of the results. Default: the file's own.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Learn and play with settings that differ in one thing, and compare. Resumable."""
