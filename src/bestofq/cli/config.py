@@ -52,7 +52,6 @@ def merged(*trees: Mapping[str, Any]) -> Tree:
 
 
 def setting_names(cls: type[BaseModel]) -> list[str]:
-    """Every name `--set` takes, in the order of the fields."""
     return list(dict.fromkeys(name for name, _, _ in setting_fields(cls)))
 
 

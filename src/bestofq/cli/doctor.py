@@ -37,7 +37,6 @@ class Finding:
 
     @property
     def sign(self) -> str:
-        """Rich markup."""
         if self.ok:
             return "[green]ok[/]"
         return "[red]missing[/]" if self.required else "[yellow]optional[/]"

@@ -27,8 +27,6 @@ from bestofq.store.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What is measured."""
-
     agents: str | None  # comma-separated; None: all that can play
     q: Path | None
     run: str

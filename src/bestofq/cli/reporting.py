@@ -26,8 +26,6 @@ from bestofq.viewer.export import export
 
 
 class Written(NamedTuple):
-    """Folders for the tables, by the format."""
-
     csv: Path | None
     json: Path | None
     latex: Path | None

@@ -46,8 +46,6 @@ def play_and_show(models: Models, store: Path, run: str, play: Play) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PageRun:
-    """What is wanted of a page, and who does it."""
-
     goal: str
     url: str
     hosts: list[str] | None  # allowed besides the page's own; None: every host

@@ -28,7 +28,6 @@ class StepView:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """While the episode runs."""
         if not self._console.is_terminal:
             yield
             return
@@ -38,7 +37,6 @@ class StepView:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """While somebody types."""
         if self._status is not None:
             self._status.stop()
         yield
@@ -56,7 +54,6 @@ class StepView:
         self._console.print(Text.assemble(*clean), soft_wrap=not self._console.is_terminal, highlight=False)
 
     def decided(self, state: State, decision: Decision) -> None:
-        """Before the action is carried out."""
         seen = state.observation
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.happened(seen)
@@ -78,7 +75,6 @@ class StepView:
         self._wait(decision.candidate.label)
 
     def stepped(self, step: Step) -> None:
-        """After the action."""
         self._usage = merge_usage((*self._usage, *step.decision.usage))
         now = self._clock()
         self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))

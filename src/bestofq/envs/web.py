@@ -50,7 +50,6 @@ class WebEnv:
 
     @property
     def session(self) -> Session:
-        """The browser session underneath."""
         return self._session
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
@@ -97,7 +96,6 @@ class WebEnv:
         return await self._look(place.observation.error, place.observation.notices)
 
     async def close(self) -> None:
-        """Gives the page back."""
         self._task = self._observation = None
         await self._session.close()
 
@@ -122,7 +120,6 @@ class WebEnv:
 
 
 def _said(action: Action, observation: Observation) -> str:
-    """The action in words, a point as the element under it."""
     under = element_of(action, observation) if isinstance(action, Targeted) else None
     if under is not None:
         action = action.model_copy(update={"point": None, "mark": under.mark})

@@ -50,7 +50,6 @@ class Server:
         return from_url(url, self.directory, self.tables) if visit.reservation is None else Done()
 
     def get(self, visit: Visit, url: str) -> tuple[Visit, Page]:
-        """The page at an address, and the visit after it was shown."""
         view = self.view(visit, url)
         if view is None:
             return visit, NOT_FOUND

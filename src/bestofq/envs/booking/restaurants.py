@@ -20,8 +20,6 @@ LARGEST_PARTY = 8
 
 
 class BookingConfig(Noun):
-    """What the site and its tasks are made from."""
-
     seed: int = 2026
     restaurants: int = Field(default=192, ge=60, le=800)
     tasks_per_restaurant: int = Field(default=8, ge=1)

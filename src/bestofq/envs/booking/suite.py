@@ -36,7 +36,6 @@ class Criteria(Noun):
 
     @property
     def reward(self) -> float:
-        """1 if all hold, else 0."""
         return float(self.date_and_time and self.party_size and self.user_information and self.completed)
 
 
@@ -82,14 +81,12 @@ class Booking:
         return self._goals[task_id]
 
     def server(self, split: Split) -> Server:
-        """The site of a split, over its own restaurants."""
         if split not in self._servers:
             mine = (r for r in self.restaurants if split_of(r.id, self.config.seed) == split)
             self._servers[split] = Server(Directory(mine), self.tables)
         return self._servers[split]
 
     def visit(self, task: Task) -> Visit:
-        """The record of a new visit for a task."""
         return Visit(city=self.goal(task.id).start_city)
 
     def ended(self, visit: Visit) -> bool:
@@ -138,7 +135,6 @@ class Booking:
 
 
 def booking(settings: BookingSettings) -> Booking:
-    """The suite's rules that the settings name."""
     return Booking(BookingConfig(seed=settings.seed))
 
 

@@ -46,7 +46,6 @@ class Site(Generic[VisitT, ViewT]):
         return root
 
     def visit(self, root: str) -> VisitT:
-        """The record of a visit as it is now."""
         return self._visits[_token(root)][1]
 
     def put(self, root: str, task: Task, visit: VisitT) -> None:

@@ -45,7 +45,6 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
         return self._site.rules.server(self._playing().split).view(self.visit, self._url)
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
-        """Open a new visit at the start page."""
         self._leave()
         self._task, self._root = task, self._site.open_visit(task)
         visiting = task.model_copy(update={"start_url": f"{self._root}/", "allowed_hosts": ("127.0.0.1",)})

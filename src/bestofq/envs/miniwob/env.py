@@ -17,8 +17,6 @@ _SCRIPT = files(__package__).joinpath("episode.js").read_text("utf-8").strip()
 
 
 class Standing(NamedTuple):
-    """How an episode stands."""
-
     left: bool = False  # the page shown is not the task's
     begun: bool = False  # just now: the document is new
     goal: str = ""

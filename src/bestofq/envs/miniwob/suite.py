@@ -193,5 +193,4 @@ def _near(pattern: str, names: Sequence[str]) -> str:
 
 
 def page_path(name: str) -> str:
-    """The path of a task's page behind the site's root."""
     return f"/{name.replace('.', '/')}/wrapper.html" if name.startswith("flight.") else f"/miniwob/{name}.html"

@@ -181,7 +181,6 @@ def _synthetic(seed: int, search_fields: SearchFields, spacy: str | None) -> Web
 
 
 def products_of(split: Split, products: Iterable[Product], *, seed: int) -> Catalogue:
-    """The products of one split, in their order."""
     return Catalogue(product for product in products if split_of(product.id, seed) == split)
 
 

@@ -17,8 +17,6 @@ from bestofq.envs.webshop.products import Catalogue, Goal, Option, Product
 
 
 class SyntheticConfig(Noun):
-    """What the shop is made from."""
-
     seed: int = 2026
     products_per_category: int = Field(default=150, ge=1, description="there are 22 categories")
     goals_per_product: int = Field(default=3, ge=1)
