@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -17,6 +16,7 @@ from bestofq.browser.chromium import ENVIRONMENT, find_chromium
 from bestofq.build.agents import SHIPPED_Q
 from bestofq.cli.doctor import DEADLINE, Finding, looked
 from bestofq.core.errors import CheckpointError
+from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.learning.checkpoint import load_networks, read_card
 from bestofq.learning.distributed import choose_device, fast_bfloat16
@@ -57,18 +57,11 @@ async def _render() -> str:
     async def page(_: Request) -> HTMLResponse:
         return HTMLResponse("<title>doctor</title><button>all is well</button>")
 
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=[Route("/", page)]), port=0, log_level="critical"))
-    async with asyncio.timeout(DEADLINE):
-        listening = server.config.bind_socket()
-        serving = asyncio.create_task(server.serve([listening]))
-        try:
-            async with Browser.launch() as browser:
-                session = browser.page()
-                await session.reset(f"http://127.0.0.1:{listening.getsockname()[1]}/")
-                return (await session.snapshot()).text
-        finally:
-            server.should_exit = True
-            await serving
+    site = Starlette(routes=[Route("/", page)])
+    async with asyncio.timeout(DEADLINE), serve_app(site) as root, Browser.launch() as browser:
+        session = browser.page()
+        await session.reset(f"{root}/")
+        return (await session.snapshot()).text
 
 
 def _model(folder: Path) -> str:

@@ -49,9 +49,6 @@ Budget = Annotated[
     float | None,
     typer.Option("--budget", min=0, help="USD at most for the endpoints' replies; the same command continues."),
 ]
-Csv = Annotated[Path | None, typer.Option(help="Folder for the tables as CSV, unrounded.")]
-Json = Annotated[Path | None, typer.Option(help="Folder for the tables as JSON, unrounded.")]
-Latex = Annotated[Path | None, typer.Option(help="Folder for the tables as LaTeX (booktabs).")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,20 +6,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from bestofq.cli.options import (
-    RUNS,
-    BaseUrl,
-    Budget,
-    Csv,
-    DryRun,
-    Json,
-    Latex,
-    Set,
-    SplitName,
-    Stored,
-    console,
-    refuse_given,
-)
+from bestofq.cli.options import RUNS, BaseUrl, Budget, DryRun, Set, SplitName, Stored, console, refuse_given
 
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
 PriceOption = partial(Option, rich_help_panel="Costs and judges")
@@ -64,9 +51,9 @@ def report(
     html: Annotated[
         Path | None, Option(help="Folder for the pages, which open from disk. Default: report in the store.")
     ] = None,
-    csv: Csv = None,
-    json: Json = None,
-    latex: Latex = None,
+    csv: Annotated[Path | None, Option(help="Folder for the tables as CSV, unrounded.")] = None,
+    json: Annotated[Path | None, Option(help="Folder for the tables as JSON, unrounded.")] = None,
+    latex: Annotated[Path | None, Option(help="Folder for the tables as LaTeX (booktabs).")] = None,
     markdown: Annotated[Path | None, Option(help="Folder for the tables as Markdown.")] = None,
     table: Annotated[
         list[str] | None, Option(help="Print it: agents, domains, reliability, … or all. Repeatable.")
