@@ -48,7 +48,9 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         rng = random.Random(f"goal-{config.seed}-{goal_id}")
         plan = _plan(restaurant, tables, config, rng)
         others = [city for city in WORDS["cities"] if city != restaurant.city]
-        name, phone, email = _guest(rng)
+        given, surname = rng.choice(WORDS["given"]), rng.choice(WORDS["surnames"])
+        name, email = f"{given} {surname}", f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
+        phone = f"555-01{rng.randint(0, 99):02d}"  # of the numbers that are kept for fiction
         seating = rng.choice(restaurant.seatings) if len(restaurant.seatings) > 1 else None
         stated = seating is not None and rng.random() < config.stated
         instruction = rng.choice(WORDS["phrasings"]).format(
@@ -93,13 +95,6 @@ def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: ra
     if fallback is None:
         raise ConfigError(f"no table is ever free at {restaurant.name}: taken={config.taken} leaves none, lower it")
     return fallback
-
-
-def _guest(rng: random.Random) -> tuple[str, str, str]:
-    """Name, phone number, e-mail address; the number is one of those kept for fiction."""
-    given, surname = rng.choice(WORDS["given"]), rng.choice(WORDS["surnames"])
-    email = f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
-    return f"{given} {surname}", f"555-01{rng.randint(0, 99):02d}", email
 
 
 def reply(goal: Goal, question: str) -> str:

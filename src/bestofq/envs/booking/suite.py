@@ -55,11 +55,11 @@ class Booking:
     @cached_property
     def restaurants(self) -> Directory:
         """Of all splits."""
-        return Directory(make_restaurants(self.config))
+        return Directory((r.id, r) for r in make_restaurants(self.config))
 
     @cached_property
     def _goals(self) -> dict[str, Goal]:
-        return {goal.id: goal for r in self.restaurants for goal in make_goals(r, self.tables, self.config)}
+        return {goal.id: goal for r in self.restaurants.values() for goal in make_goals(r, self.tables, self.config)}
 
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
         """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample.
@@ -82,7 +82,7 @@ class Booking:
 
     def server(self, split: Split) -> Server:
         if split not in self._servers:
-            mine = (r for r in self.restaurants if split_of(r.id, self.config.seed) == split)
+            mine = ((r.id, r) for r in self.restaurants.values() if split_of(r.id, self.config.seed) == split)
             self._servers[split] = Server(Directory(mine), self.tables)
         return self._servers[split]
 
