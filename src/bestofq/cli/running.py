@@ -13,10 +13,9 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.confirm import Terminal
 from bestofq.cli.options import console
 from bestofq.cli.settings import kind_of, warned, with_values
-from bestofq.cli.step_view import StepView
+from bestofq.cli.step_view import StepView, Terminal
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError

@@ -1,8 +1,14 @@
-"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice."""
+"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice.
 
+What its user is asked on the way. Without one nobody is asked: the answer is no, or none.
+"""
+
+import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.status import Status
@@ -109,6 +115,59 @@ class StepView:
     def _wait(self, text: str) -> None:
         if self._status is not None:
             self._status.update(Text(f"{shown(text)} …", overflow="ellipsis", no_wrap=True))
+
+
+@dataclass
+class Terminal:
+    """The questions of one episode. `yes`: what seems irreversible is allowed without asking."""
+
+    view: StepView
+    interactive: bool
+    yes: bool = False
+    refused: int = field(default=0, init=False)
+
+    async def approve(self, question: str) -> bool:
+        """`envs.web.Approve`."""
+        if not self.yes and self.interactive:
+            said = (await self._ask(f"{question} Allow it? [y]es, [N]o, yes to [a]ll: ")).lower()
+            self.yes = said in {"a", "all"}
+            if self.yes or said in {"y", "yes"}:
+                return True
+        if self.yes:
+            self.view.say((f"    {question} Allowed.", "yellow"))
+            return True
+        self.refused += 1
+        if not self.interactive:
+            self.view.say((f"    {question} Refused: nobody is here to ask; --yes allows it.", "yellow"))
+        return False
+
+    async def reply(self, question: str) -> str:
+        """`envs.web.User`: what the agent asks."""
+        return await self._ask(f"The agent asks: {question}\n> ")
+
+    async def judge(self, _: Episode) -> bool | None:
+        """Whether the agent did what was wanted; None: left open."""
+        if not self.interactive:
+            return None
+        said = (await self._ask("Did it do what you wanted? [y]es, [n]o, Enter to leave it open: ")).lower()
+        return {"y": True, "yes": True, "n": False, "no": False}.get(said)
+
+    async def _ask(self, question: str) -> str:
+        with self.view.paused():
+            self.view.ask(question)
+            return (await _line()).strip()
+
+
+async def _line() -> str:
+    """A line of standard input; waiting for it can be cancelled, unlike a thread that reads."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(sys.stdin, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
 
 
 def shown(text: str) -> str:
