@@ -38,13 +38,7 @@ def agent_q(
 
 
 @takes()
-def search(
-    given: Given,
-    run: Run = "search",
-    split: Split = "train",
-    tasks: Tasks = None,
-    q: Q = None,
-) -> None:
+def search(given: Given, run: Run = "search", split: Split = "train", tasks: Tasks = None, q: Q = None) -> None:
     """Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
     from bestofq.cli.planning import plan_searches
     from bestofq.cli.searching import SEARCHED, search_and_show

@@ -37,8 +37,8 @@ class MiniWobEnv:
     """
 
     def __init__(self, root: str, browser: PageSource, *, screenshots: bool = False) -> None:
-        self._root = root
-        self._web = WebEnv(browser, screenshots=screenshots, prepare=self._prepare, evaluate=self._evaluate)
+        prepare, evaluate = self._prepare, self._evaluate
+        self._web = WebEnv(browser, screenshots=screenshots, root=root, prepare=prepare, evaluate=evaluate)
         self._task: Task | None = None
         self._instance = ("", 0)
         self._standing = Standing()
@@ -56,8 +56,8 @@ class MiniWobEnv:
         than `Task.goal` says (another version of the pages), BrowserError when it does not load.
         """
         self._task, self._instance, self._standing, self._ended = task, instance_of(task), Standing(), False
-        visiting = task.model_copy(update={"start_url": self._root + task.start_url, "allowed_hosts": HOSTS})
-        return self._relative(await self._web.reset(visiting, seed=seed))
+        visiting = task.model_copy(update={"start_url": self._web.root + task.start_url, "allowed_hosts": HOSTS})
+        return await self._web.reset(visiting, seed=seed)
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. BrowserError before the first reset, after the end, and when the browser fails."""
@@ -65,7 +65,7 @@ class MiniWobEnv:
             raise BrowserError("The episode has ended; reset the environment first.")
         result = await self._web.step(action)
         self._ended = result.terminated
-        return result.model_copy(update={"observation": self._relative(result.observation)})
+        return result
 
     async def close(self) -> None:
         await self._web.close()
@@ -81,10 +81,6 @@ class MiniWobEnv:
     async def _evaluate(self, task: Task, action: Action, seen: Observation) -> tuple[float, bool]:
         self._standing = standing = await read(self._web.session, *self._instance)
         return float(standing.raw > 0), standing.done or standing.left
-
-    def _relative(self, observation: Observation) -> Observation:
-        """With the URL behind the site's root, whose port differs from run to run."""
-        return observation.model_copy(update={"url": observation.url.removeprefix(self._root)})
 
 
 def instance_of(task: Task) -> tuple[str, int]:
@@ -106,10 +102,7 @@ async def read(session: Session, path: str, seed: int) -> Standing:
     if answer["left"]:
         return Standing(left=True)
     return Standing(
-        begun=answer["begun"],
-        goal=_goal(answer["utterance"]),
-        done=answer["done"],
-        raw=float(answer["raw"]),
+        begun=answer["begun"], goal=_goal(answer["utterance"]), done=answer["done"], raw=float(answer["raw"])
     )
 
 

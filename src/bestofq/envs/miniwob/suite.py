@@ -27,11 +27,7 @@ SUITE = "miniwob"
 STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
 VIEWPORT = BrowserConfig(width=640, height=720)  # a task is 160 x 210 CSS pixels, a flight site 540 x 667
 
-SEEDS: Mapping[Split, range] = {
-    "test": range(10_000),
-    "dev": range(10_000, 20_000),
-    "train": range(20_000, 1_000_000),
-}
+SEEDS: Mapping[Split, range] = {"test": range(10_000), "dev": range(10_000, 20_000), "train": range(20_000, 1_000_000)}
 """The seeds of each split, apart. Problems can repeat none the less: click-test has but one, click-tab three. What a
 model trained here has never seen are the tasks in `settings.HELD_OUT`."""
 
@@ -92,7 +88,17 @@ class MiniWob:
         finally:
             for worker in workers:
                 worker.cancel()
-        return [self._task(name, seed, split) for seed, name in wanted]
+        return [
+            Task(
+                id=f"{name}/{seed}",
+                suite=SUITE,
+                goal=self._goals[name, seed],
+                start_url=f"{page_path(name)}?seed={seed}",
+                seed=seed,
+                split=split,
+            )
+            for seed, name in wanted
+        ]
 
     async def _ask(self, browser: Browser, instances: Iterator[tuple[str, int]]) -> None:
         session = browser.page()
@@ -106,16 +112,6 @@ class MiniWob:
                 self._goals[name, seed] = (await read(session, path, seed)).goal
         finally:
             await session.close()
-
-    def _task(self, name: str, seed: int, split: Split) -> Task:
-        return Task(
-            id=f"{name}/{seed}",
-            suite=SUITE,
-            goal=self._goals[name, seed],
-            start_url=f"{page_path(name)}?seed={seed}",
-            seed=seed,
-            split=split,
-        )
 
 
 class MiniWobSuite:

@@ -8,18 +8,7 @@ from dataclasses import dataclass, replace
 from bestofq.envs.local_site.page import Button, Field, Form, Line, Link, Page
 from bestofq.envs.webshop.products import Catalogue, Product
 from bestofq.envs.webshop.search import SearchIndex
-from bestofq.envs.webshop.views import (
-    SECTIONS,
-    Bought,
-    Detail,
-    Item,
-    Results,
-    Start,
-    View,
-    choose,
-    from_url,
-    to_url,
-)
+from bestofq.envs.webshop.views import SECTIONS, Bought, Detail, Item, Results, Start, View, choose, from_url, to_url
 
 PAGE_SIZE = 10
 TITLE = "WebShop"
