@@ -86,12 +86,12 @@ def main() -> None:
     upstream: Any = import_module("web_agent_site.engine.goal")
     upstream.nlp = lru_cache(maxsize=None)(upstream.nlp)
     catalogue, published = load_catalogue(given.data, seed=0), records(given.data)
-    goals, products = synthetic_goals(catalogue, seed=0), list(catalogue)
+    goals, products = synthetic_goals(catalogue.values(), seed=0), list(catalogue.values())
     alike = defaultdict(list)
     for product in products:
         alike[product.query].append(product)
     rules = {"title_nouns": title_nouns, "spacy": spacy_nouns(given.spacy)}
-    ours = {name: RewardFunction(catalogue, nouns) for name, nouns in rules.items()}
+    ours = {name: RewardFunction(products, nouns) for name, nouns in rules.items()}
     same = {name: defaultdict(int) for name in ours}
     rng = random.Random(0)
     for _ in range(given.cases):

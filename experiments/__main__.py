@@ -10,7 +10,7 @@ from rich.console import Console
 from bestofq.cli.ablation import OUT, run_ablation
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import RUNS, Config, Data, Set, Stored
+from bestofq.cli.options import RUNS, Config, Data, Given, Set, Stored
 from bestofq.cli.settings import models_of
 from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
@@ -60,7 +60,7 @@ def best_of_q(
     data: Data = None,
 ) -> None:
     """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
-    models = models_of(config, set_, data=data)
+    models = models_of(Given(config=config, set_=set_, data=data))
     asyncio.run(run_best_of_q(models, console, out=out, results=results, tasks=tasks, runs=runs))
 
 
@@ -76,7 +76,7 @@ def agent_q(
     data: Data = None,
 ) -> None:
     """Agent Q's comparison on held-out test tasks: RFT, DPO, search, and the policies that search trees teach."""
-    chosen, seeds = models_of(config, set_, data=data), range(first, first + models)
+    chosen, seeds = models_of(Given(config=config, set_=set_, data=data)), range(first, first + models)
     asyncio.run(run_agent_q(chosen, console, out=out, results=results, tasks=tasks, seeds=seeds))
 
 
@@ -93,7 +93,7 @@ def rank(
     data: Data = None,
 ) -> None:
     """Count right actions proposed and taken, against an oracle, per kind of page or task (Fig. 3, exactly)."""
-    models = models_of(config, set_, data=data)
+    models = models_of(Given(config=config, set_=set_, data=data))
     print_ranking(models, console, store=store, selection=Selection(runs=[run], agents=agent), html=html)
 
 

@@ -10,8 +10,7 @@ from bestofq.core.actions import Action, AskUser, Click, Submit, Write
 from bestofq.core.observation import Observation
 from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.suite import Booking
-from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, View, Visited
-from bestofq.envs.booking.visits import Visit
+from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, View, Visit, Visited
 from bestofq.envs.booking.writing import clock, long_day, people, short_day
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv

@@ -23,6 +23,7 @@ from bestofq.envs.booking.restaurants import BookingConfig
 from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import BUY, Shop, buy_name
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, View, choose
@@ -69,7 +70,7 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
     if config.data is None:
         suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
     else:
-        suites = [real_suite(config.data, seed=config.data_seed)]
+        suites = [real_suite(WebShopSettings(data=config.data, seed=config.data_seed))]
     composite = round(config.composite.share * count)
     while len(examples) < count:
         suite = rng.choice(suites)

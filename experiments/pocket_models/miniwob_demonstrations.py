@@ -29,10 +29,8 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import BrowserError, InfraError, InputError, ReplyError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Element, Task
-from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv
-from bestofq.envs.miniwob.episode import read
-from bestofq.envs.miniwob.pages import page_path
-from bestofq.envs.miniwob.suite import SEEDS, SUITE, VIEWPORT, MiniWob
+from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv, read
+from bestofq.envs.miniwob.suite import SEEDS, SUITE, VIEWPORT, MiniWob, page_path
 from experiments.oracles.miniwob.solvers import SOLVERS, Advice, Unsolved, advise
 from experiments.oracles.miniwob.view import FIELDS
 from experiments.pocket_models.examples import Example, Turn, after, candidate, picking, proposing, reviewing

@@ -99,6 +99,11 @@ def test_a_setting_of_several_kinds_is_named_as_it_is_set() -> None:
         load_config(BestOfQSettings, None, ["iql.network.hidden=big"])
 
 
+def test_a_setting_in_a_table_of_several_kinds_says_what_it_takes() -> None:
+    with pytest.raises(ConfigError, match=r"setting suite\.env is 'paper': input should be 'text' or 'browser'"):
+        load_config(BestOfQSettings, None, ["suite.env=paper"])
+
+
 def test_a_name_like_no_other_lists_them_all() -> None:
     with pytest.raises(ConfigError, match=r"no setting zzzz; there are name, runs, .*training\.project"):
         load_config(Recipe, None, ["zzzz=1"])

@@ -66,7 +66,7 @@ async def test_the_oracle_leaves_a_product_that_cannot_win(suite: WebShop) -> No
     shop = suite.shop(task.split)
     env = TextEnv(suite)
     await env.reset(task, seed=0)
-    other = next(p for p in shop.catalogue if p.query != oracle.type)
+    other = next(p for p in shop.catalogue.values() if p.query != oracle.type)
     result = await env.step(Goto(url=f"/item/{other.id}?q=x&page=1"))
     advice = oracle.advise(shop, env.view, result.observation)
     assert isinstance(env.view, Item)
@@ -131,7 +131,7 @@ async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
     checks, verdict = said[BUY].split(": ")
     assert set(checks.split(", ")) == met | {f"{name} {value} fits", f"{other_name} {other} fits"}
     assert verdict == "right"
-    said = await reviews(next(p for p in shop.catalogue if p.query != oracle.type), ())
+    said = await reviews(next(p for p in shop.catalogue.values() if p.query != oracle.type), ())
     assert said[BUY].endswith(": wrong")
     assert f"{oracle.type} not" in said[BUY]
 

@@ -58,5 +58,4 @@ def allows(hosts: Sequence[str], url: str) -> bool:
 
 
 def refusal(url: str, hosts: Sequence[str]) -> str:
-    """The sentence for a refused address."""
     return f"{urlsplit(url).netloc or url} is not among the task's allowed hosts ({', '.join(hosts)})."

@@ -150,7 +150,6 @@ class Session:
                 await perform(self.tab, action)
 
     async def _goto(self, url: str) -> None:
-        """Loads a page in the current tab."""
         if not allows(self.hosts, url):
             raise Impossible(refusal(url, self.hosts))
         loading = self.tab.page.goto(url, wait_until="commit", timeout=self.config.navigation * 1000)

@@ -218,7 +218,6 @@ class Tab:
         self._requested[self._frame] = asyncio.get_running_loop().time()
 
     def arrived(self) -> None:
-        """The tab asked for is here."""
         self._opened_at = None
 
     def wake(self) -> None:

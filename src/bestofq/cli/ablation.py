@@ -17,7 +17,6 @@ OUT = Path("runs/ablations")
 
 
 def plan_ablation(file: Path) -> None:
-    """Print what an ablation would learn and play."""
     ablation, configs = read_ablation(file)
     console.print(f"{ablation.title}: about {ablation.minutes} minutes on two cores")
     for config in configs:

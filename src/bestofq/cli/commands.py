@@ -10,6 +10,7 @@ from bestofq.cli.options import console
 from bestofq.cli.panels import agent_q, best_of_q, data, look, maintain, start
 
 Command = tuple[str, Callable[..., Any], str]
+_BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
 
 PANELS: dict[str, tuple[Command, ...]] = {
     "Start": (
@@ -29,23 +30,10 @@ PANELS: dict[str, tuple[Command, ...]] = {
         ("ablation", best_of_q.ablation, "bestofq ablation my-question/study.toml"),
     ),
     "Agent Q": (
-        (
-            "agent-q",
-            agent_q.agent_q,
-            "bestofq agent-q booking --model pocket-agentq --set model.dialect=composite --rounds 2",
-        ),
-        ("search", agent_q.search, "bestofq search booking --model pocket-agentq --set model.dialect=composite"),
-        (
-            "pairs",
-            agent_q.pairs,
-            "bestofq pairs booking --model pocket-agentq --set model.dialect=composite --out pairs.parquet",
-        ),
-        (
-            "tune",
-            agent_q.tune,
-            "bestofq tune booking --model pocket-agentq --set model.dialect=composite --pairs pairs.parquet "
-            "--out policy-1",
-        ),
+        ("agent-q", agent_q.agent_q, f"bestofq agent-q {_BOOKING} --rounds 2"),
+        ("search", agent_q.search, f"bestofq search {_BOOKING}"),
+        ("pairs", agent_q.pairs, f"bestofq pairs {_BOOKING} --out pairs.parquet"),
+        ("tune", agent_q.tune, f"bestofq tune {_BOOKING} --pairs pairs.parquet --out policy-1"),
     ),
     "Look": (
         ("view", look.view, "bestofq view runs/demo --open"),

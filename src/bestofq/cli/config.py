@@ -52,7 +52,6 @@ def merged(*trees: Mapping[str, Any]) -> Tree:
 
 
 def setting_names(cls: type[BaseModel]) -> list[str]:
-    """Every name `--set` takes, in the order of the fields."""
     return list(dict.fromkeys(name for name, _, _ in setting_fields(cls)))
 
 
@@ -152,7 +151,7 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     parts = name.split(".")
     above = (".".join(parts[:end]) for end in range(1, len(parts)))
     name = next((one for one in above if one in settings), name)  # without the kinds of value that it may have
-    messages = [one["msg"] for one in error.errors() if ".".join(map(str, one["loc"])).startswith(name)]
+    messages = [one["msg"] for one in error.errors() if _named(cls, one["loc"])[0].startswith(name)]
     said = ", or ".join(message[0].lower() + message[1:] for message in messages)
     return f"The setting {name} is {found['input']!r}: {said}."
 

@@ -33,13 +33,8 @@ from bestofq.viewer.export import export
 
 MODEL = "pocket-agentq"  # ships; writes Agent Q's format, and books a table right now and then
 SETTINGS = (
-    *(
-        f"model.path={MODEL}",
-        "model.dialect=composite",
-        "model.samples_per_candidate=2",
-        "model.temperature=1.0",
-        "suite.name=booking",
-    ),
+    *(f"model.path={MODEL}", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
+    "suite.name=booking",
     *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
     *("agent_q.inference.iterations=8", "agent_q.inference.candidates=4", "agent_q.inference.stop_at_success=true"),
     *("agent_q.search.rollout=greedy", "agent_q.inference.rollout=greedy"),
@@ -75,11 +70,15 @@ async def run_demo_agent_q(
         console.print(Rule(f"{next(numbers)}. {text}"))
 
     async def play(chosen: Play) -> None:
-        await _play(seen, text, store, chosen, console)
+        """One pass over held-out tasks in Chromium; what searches does so on the site as text."""
+        async with open_suite(seen) as suite, open_suite(text) as simulator:
+            await collect(RunContext(seen, suite, store, console), chosen.name, chosen, simulator=simulator)
 
     with Store.open(out) as store:
         heading("Zero-shot: the model as it is, held-out tasks, real Chromium")
-        console.print(f"{_about(models)} {tasks} {split} tasks.")
+        size = sum(p.numel() for p in models.local.model.parameters())
+        what = f"{models.local.name}: {size:,} parameters, Agent Q's composite actions."
+        console.print(f"{what} {tasks} {split} tasks.")
         await play(Play("prompting", split=split, limit=tasks, name=BEFORE))
         console.print(success_table(agent_results(store, Selection(runs=[BEFORE]))))
 
@@ -131,17 +130,6 @@ async def _search(policy: Models, store: Store, run: str, console: Console, *, p
     row = search_row(run, trees, alpha=chosen.alpha, threshold=chosen.threshold)
     console.print(search_table([row]))
     return trees
-
-
-async def _play(seen: Models, text: Models, store: Store, play: Play, console: Console) -> None:
-    """One pass over held-out tasks in Chromium, by an agent that searches the site as text if it searches."""
-    async with open_suite(seen) as suite, open_suite(text) as simulator:
-        await collect(RunContext(seen, suite, store, console), play.name, play, simulator=simulator)
-
-
-def _about(models: Models) -> str:
-    count = sum(p.numel() for p in models.local.model.parameters())
-    return f"{models.local.name}: {count:,} parameters, Agent Q's composite actions."
 
 
 def _clearest(trees: Sequence[SearchTree], alpha: float, threshold: float) -> Iterable[str]:

@@ -4,8 +4,9 @@ import importlib
 import re
 import shutil
 import socket
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -14,7 +15,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from bestofq.core.errors import BestOfQError
+
 PYTHON = (3, 11)
+DEADLINE = 60.0  # seconds Chromium may take to start and show a page
 DISK = 2.0  # GB; the demo's store, pictures and checkpoints take a part of one
 
 
@@ -33,10 +37,17 @@ class Finding:
 
     @property
     def sign(self) -> str:
-        """Rich markup."""
         if self.ok:
             return "[green]ok[/]"
         return "[red]missing[/]" if self.required else "[yellow]optional[/]"
+
+
+def looked(what: str, look: Callable[[], str], fix: str, *, required: bool = True) -> Finding:
+    """What `look` found, or why it found nothing and the fix."""
+    try:
+        return Finding(what=what, found=look(), required=required)
+    except (BestOfQError, OSError, subprocess.SubprocessError) as error:
+        return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix, required=required)
 
 
 def doctor(console: Console, *, webshop: Path | None = None, folder: Path = Path()) -> int:

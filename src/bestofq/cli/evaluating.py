@@ -12,7 +12,7 @@ from bestofq.build.settings import AgentKind
 from bestofq.cli.options import console
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.settings import kind_of, warned, with_values
-from bestofq.cli.writing import write_json
+from bestofq.cli.writing import write_out
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.benchmark import AGENTS, compare
@@ -27,8 +27,6 @@ from bestofq.store.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What is measured."""
-
     agents: str | None  # comma-separated; None: all that can play
     q: Path | None
     run: str
@@ -104,6 +102,4 @@ def _show(context: RunContext, suite: str, options: Evaluation, kinds: Sequence[
             "costs": costs.model_dump(mode="json"),
             **({} if domains is None else {"domains": domains.model_dump(mode="json")}),
         }
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(out, result)
-        console.print(f"written: {out}")
+        write_out(out, result)

@@ -13,7 +13,6 @@ from bestofq.core.errors import BestOfQError
 
 
 def run() -> NoReturn:
-    """The console script."""
     exit_with(app)
 
 

@@ -1,7 +1,11 @@
 """The options that several commands share: each has one name and one meaning. Loads no model, browser or database."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -45,9 +49,39 @@ Budget = Annotated[
     float | None,
     typer.Option("--budget", min=0, help="USD at most for the endpoints' replies; the same command continues."),
 ]
-Csv = Annotated[Path | None, typer.Option(help="Folder for the tables as CSV, unrounded.")]
-Json = Annotated[Path | None, typer.Option(help="Folder for the tables as JSON, unrounded.")]
-Latex = Annotated[Path | None, typer.Option(help="Folder for the tables as LaTeX (booktabs).")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """The options of all commands that make models from settings."""
+
+    suite: SuiteName = None
+    model: Model = None
+    base_url: BaseUrl = None
+    data: Data = None
+    config: Config = None
+    set_: Set = None
+    store: Folder = None
+    budget: Budget = None
+    dry_run: DryRun = False
+
+
+def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command these fields of `Given`, by default all, as its last options; its first parameter holds them."""
+    shared = {name: one for name, one in signature(Given).parameters.items() if name in names or not names}
+
+    def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**values: Any) -> None:
+            command(Given(**{name: values.pop(name) for name in shared}), **values)
+
+        _, *own = signature(command).parameters.values()
+        parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*own, *shared.values())]
+        run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return wrap
 
 
 def refuse_given(why: str, **options: object) -> None:

@@ -83,7 +83,6 @@ def _tasks(models: Models, split: Split, limit: int) -> Sequence[Task]:
 
 @contextmanager
 def _stored(store: Path) -> Iterator[Store | None]:
-    """What is stored already; None where nothing is."""
     if not (store / "store.sqlite").exists():
         yield None
         return

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from bestofq.cli.options import console
+from bestofq.cli.writing import write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
 from bestofq.reports.agreement import judge_error
 from bestofq.reports.by_setting import by_setting, grid_table, setting_table
 from bestofq.reports.curve import dev_base, dev_curve
-from bestofq.reports.diagnosis import DEFAULTS, Options
+from bestofq.reports.diagnosis import Options
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.judged import JudgeError
 from bestofq.reports.report import gather
@@ -25,8 +26,6 @@ from bestofq.viewer.export import export
 
 
 class Written(NamedTuple):
-    """Folders for the tables, by the format."""
-
     csv: Path | None
     json: Path | None
     latex: Path | None
@@ -66,27 +65,6 @@ def report_store(
     written.write(found.tables)
 
 
-def options_of(
-    *,
-    discount: float | None,
-    prices: Sequence[str],
-    shown: Sequence[str],
-    alpha: float | None,
-    threshold: float | None,
-    judge: tuple[str | None, str | None, Path],
-) -> Options:
-    """What the tables depend on besides the selection. `judge`: its name, the run in which its error was measured, and
-    the store of that run."""
-    return Options(
-        prices=dict(map(_price, prices)) or None,
-        discount=discount,
-        error=_judge_error(*judge),
-        shown=shown,
-        alpha=DEFAULTS.alpha if alpha is None else alpha,
-        threshold=DEFAULTS.threshold if threshold is None else threshold,
-    )
-
-
 def compare_stores(
     stores: Sequence[Path],
     by: Sequence[str] | None,
@@ -117,13 +95,12 @@ def compare_stores(
             title=tables[0].title,
             references=list(map(_reference, references)),
         )
-        svg.parent.mkdir(parents=True, exist_ok=True)
-        svg.write_text(drawn, "utf-8")
-        console.print(f"written: {svg}")
+        write_out(svg, drawn)
     written.write(tables)
 
 
-def _judge_error(judge: str | None, run: str | None, store: Path) -> JudgeError | None:
+def judge_error_of(judge: str | None, run: str | None, store: Path) -> JudgeError | None:
+    """The error of a judge, as measured in a run of that store."""
     if judge is None:
         return None
     if run is None:
@@ -132,17 +109,20 @@ def _judge_error(judge: str | None, run: str | None, store: Path) -> JudgeError 
         return judge_error(opened, run, judge)
 
 
-def _price(given: str) -> tuple[Role, tuple[float, float]]:
-    name, _, amounts = given.partition("=")
-    roles: tuple[Role, ...] = get_args(Role)
-    for role in roles:
-        if role == name:
-            try:
-                usd_in, usd_out = map(float, amounts.split(","))
-            except ValueError:
-                break
-            return role, (usd_in, usd_out)
-    raise InputError(f"--price {shlex.quote(given)} is not ROLE=IN,OUT with a role of {', '.join(roles)}")
+def prices_of(given: Sequence[str]) -> dict[Role, tuple[float, float]] | None:
+    """ROLE=IN,OUT each, in USD per million tokens; None where none is given."""
+    prices = {}
+    roles: dict[str, Role] = {role: role for role in get_args(Role)}
+    for one in given:
+        name, _, amounts = one.partition("=")
+        try:
+            usd_in, usd_out = map(float, amounts.split(","))
+            prices[roles[name]] = usd_in, usd_out
+        except (ValueError, KeyError):
+            raise InputError(
+                f"--price {shlex.quote(one)} is not ROLE=IN,OUT with a role of {', '.join(roles)}"
+            ) from None
+    return prices or None
 
 
 def _reference(given: str) -> tuple[str, float]:

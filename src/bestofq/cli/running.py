@@ -13,10 +13,9 @@ from bestofq.browser.config import BrowserConfig
 from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.confirm import Terminal
 from bestofq.cli.options import console
 from bestofq.cli.settings import kind_of, warned, with_values
-from bestofq.cli.step_view import StepView
+from bestofq.cli.step_view import StepView, Terminal
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
@@ -46,8 +45,6 @@ def play_and_show(models: Models, store: Path, run: str, play: Play) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PageRun:
-    """What is wanted of a page, and who does it."""
-
     goal: str
     url: str
     hosts: list[str] | None  # allowed besides the page's own; None: every host
@@ -74,38 +71,28 @@ def run_on_page(models: Models, options: PageRun, store: Path) -> bool:
     view = StepView(console)
     terminal = Terminal(view=view, interactive=options.interactive, yes=options.yes)
 
+    config = {**policy_config(models.settings), "q": str(options.q), "screenshots": options.screenshots}
+    playing = EpisodeOptions(
+        judge=UserJudge(terminal.judge),
+        provenance=Provenance(version=__version__, prompt_hash=models.prompts),
+        seed=models.settings.seed,
+        step_limit=options.steps,
+        on_decision=view.decided,
+        on_step=view.stepped,
+    )
+
     async def work() -> Episode:
         with Store.open(store) as opened:
             try:
                 async with Browser.launch(BrowserConfig(headless=not options.headed)) as browser:
-                    env = WebEnv(
-                        browser,
-                        screenshots=options.screenshots,
-                        user=terminal.reply if terminal.interactive else None,
-                        approve=terminal.approve,
-                    )
+                    user = terminal.reply if terminal.interactive else None
+                    env = WebEnv(browser, screenshots=options.screenshots, user=user, approve=terminal.approve)
                     with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):
-                        episode = await visit(
-                            env,
-                            chosen,
-                            task,
-                            store=opened,
-                            config={
-                                **policy_config(models.settings),
-                                "q": str(options.q),
-                                "screenshots": options.screenshots,
-                            },
-                            options=EpisodeOptions(
-                                judge=UserJudge(terminal.judge),
-                                provenance=Provenance(version=__version__, prompt_hash=models.prompts),
-                                seed=models.settings.seed,
-                                step_limit=options.steps,
-                                on_decision=view.decided,
-                                on_step=view.stepped,
-                            ),
-                        )
+                        episode = await visit(env, chosen, task, store=opened, config=config, options=playing)
                     view.ended(episode)
-                    _hint(view, env.session.refused)
+                    if refused := sorted(env.session.refused):
+                        hint = ("\nThe page asked for other hosts in vain; allow them by --hosts ", "yellow")
+                        view.say(hint, ",".join(refused[:8]), ", or --any-host")
                     return episode
             finally:
                 await models.close()
@@ -133,27 +120,19 @@ def _is_pocket(models: Models) -> bool:
     return models.settings.chat is None and models.settings.model.path in SHIPPED
 
 
-def _hint(view: StepView, refused: set[str]) -> None:
-    if refused:
-        some = ",".join(sorted(refused)[:8])
-        view.say(
-            ("\nThe page asked for other hosts in vain; allow them by --hosts ", "yellow"), some, ", or --any-host"
-        )
-
-
 def _answered(view: StepView, episode: Episode, store: Path) -> bool:
     """The end in words; whether the agent answered."""
     last = episode.steps[-1].decision.candidate.action if episode.steps else None
     answer = last if isinstance(last, Answer) and episode.steps[-1].terminated else None
     verdict = episode.verdict
     view.say("")
-    view.say(("answer: ", "bold green"), answer.text) if answer else view.say(
-        ("no answer: ", "bold red"), verdict.reason
-    )
-    if answer is None and episode.final is not None:
-        view.happened(episode.final)
     if answer is not None:
+        view.say(("answer: ", "bold green"), answer.text)
         view.say(("verdict: ", "bold"), verdict.reason or verdict.outcome)
+    else:
+        view.say(("no answer: ", "bold red"), verdict.reason)
+        if episode.final is not None:
+            view.happened(episode.final)
     view.say((f"{len(episode.steps)} steps, {view.cost}", "dim"))
     for line in view.by_role:
         view.say((line, "dim"))

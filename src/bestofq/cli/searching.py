@@ -10,7 +10,7 @@ from rich.console import Console
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.options import console
-from bestofq.cli.spending import spending_by_role
+from bestofq.cli.writing import spending_by_role
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way
 from bestofq.learning.value import ValueModel

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import date
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 import typer
 from rich.markup import escape
@@ -12,7 +12,7 @@ from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.models import Models, check_embedder
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
-from bestofq.cli.options import console
+from bestofq.cli.options import Given, console
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Suite, Warns
@@ -25,31 +25,21 @@ from bestofq.models.prices import Budget
 from bestofq.store.store import Store
 
 EVERY = 1_000_000  # tasks
+Known = TypeVar("Known")
 
 
-def models_of(
-    config: Path | None,
-    settings: list[str] | None,
-    *more: str,
-    suite: str | None = None,
-    data: Path | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    budget: float | None = None,
-) -> Models:
-    """The models of the settings given; `more` are the command's own, and `settings` have the last word.
+def models_of(given: Given, *more: str) -> Models:
+    """The models of the settings given; `more` are the command's own, and `--set` has the last word.
 
     ConfigError when an endpoint is given without a model's name.
     """
-    given = [] if suite is None else [f"suite.name={suite}"]
-    given += [] if data is None else [f"suite.data={data}"]
-    if base_url is not None:
-        if model is None:
-            raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
-        given += [f"chat.base_url={base_url}", f"chat.model={model}"]
-    elif model is not None:
-        given += [f"model.path={model}"]
-    return Models(load_config(BestOfQSettings, config, [*more, *given, *(settings or ())]), budget_of(budget))
+    named = {"suite.name": given.suite, "suite.data": given.data, "chat.base_url": given.base_url}
+    named["model.path" if given.base_url is None else "chat.model"] = given.model
+    if given.base_url is not None and given.model is None:
+        raise ConfigError(f"--base-url {given.base_url} needs --model, the name by which the endpoint knows its model")
+    settings = [f"{name}={value}" for name, value in named.items() if value is not None]
+    config = load_config(BestOfQSettings, given.config, [*more, *settings, *(given.set_ or ())])
+    return Models(config, budget_of(given.budget))
 
 
 def budget_of(budget: float | None) -> Budget:
@@ -64,9 +54,9 @@ def chat_config(model: str, base_url: str | None, settings: list[str] | None) ->
     )
 
 
-def store_of(store: Path | None, settings: BestOfQSettings) -> Path:
+def store_of(given: Given, models: Models) -> Path:
     """The folder of the episodes: as given, else one for each suite."""
-    return store or Path("runs") / settings.suite.name.rpartition(":")[2]
+    return given.store or Path("runs") / models.settings.suite.name.rpartition(":")[2]
 
 
 def existing(store: Path) -> Store:
@@ -104,20 +94,19 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
 
 def kind_of(name: str) -> AgentKind:
     """The agent of that name. ConfigError when there is none."""
-    kinds: tuple[AgentKind, ...] = get_args(AgentKind)
-    for kind in kinds:
-        if name == kind:
-            return kind
-    raise ConfigError(f"there is no agent {name!r}: it is one of {', '.join(kinds)}")
+    return _one_of("agent", name, get_args(AgentKind))
 
 
 def split_of(name: str) -> Split:
     """The split of that name. ConfigError when there is none."""
-    splits: tuple[Split, ...] = get_args(Split)
-    for split in splits:
-        if name == split:
-            return split
-    raise ConfigError(f"there is no split {name!r}: it is one of {', '.join(splits)}")
+    return _one_of("split", name, get_args(Split))
+
+
+def _one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:
+    for one in known:
+        if name == one:
+            return one
+    raise ConfigError(f"there is no {what} {name!r}: it is one of {', '.join(map(str, known))}")
 
 
 def named_only(tasks: str | None) -> list[str]:

@@ -1,14 +1,20 @@
-"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice."""
+"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice.
 
+What its user is asked on the way. Without one nobody is asked: the answer is no, or none.
+"""
+
+import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.cli.spending import spending_by_role
+from bestofq.cli.writing import spending_by_role
 from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
@@ -28,7 +34,6 @@ class StepView:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """While the episode runs."""
         if not self._console.is_terminal:
             yield
             return
@@ -38,7 +43,6 @@ class StepView:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """While somebody types."""
         if self._status is not None:
             self._status.stop()
         yield
@@ -56,7 +60,6 @@ class StepView:
         self._console.print(Text.assemble(*clean), soft_wrap=not self._console.is_terminal, highlight=False)
 
     def decided(self, state: State, decision: Decision) -> None:
-        """Before the action is carried out."""
         seen = state.observation
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.happened(seen)
@@ -78,7 +81,6 @@ class StepView:
         self._wait(decision.candidate.label)
 
     def stepped(self, step: Step) -> None:
-        """After the action."""
         self._usage = merge_usage((*self._usage, *step.decision.usage))
         now = self._clock()
         self.say((f"    {now - self._since:.1f} s; so far {self.cost}", "dim"))
@@ -113,6 +115,59 @@ class StepView:
     def _wait(self, text: str) -> None:
         if self._status is not None:
             self._status.update(Text(f"{shown(text)} …", overflow="ellipsis", no_wrap=True))
+
+
+@dataclass
+class Terminal:
+    """The questions of one episode. `yes`: what seems irreversible is allowed without asking."""
+
+    view: StepView
+    interactive: bool
+    yes: bool = False
+    refused: int = field(default=0, init=False)
+
+    async def approve(self, question: str) -> bool:
+        """`envs.web.Approve`."""
+        if not self.yes and self.interactive:
+            said = (await self._ask(f"{question} Allow it? [y]es, [N]o, yes to [a]ll: ")).lower()
+            self.yes = said in {"a", "all"}
+            if self.yes or said in {"y", "yes"}:
+                return True
+        if self.yes:
+            self.view.say((f"    {question} Allowed.", "yellow"))
+            return True
+        self.refused += 1
+        if not self.interactive:
+            self.view.say((f"    {question} Refused: nobody is here to ask; --yes allows it.", "yellow"))
+        return False
+
+    async def reply(self, question: str) -> str:
+        """`envs.web.User`: what the agent asks."""
+        return await self._ask(f"The agent asks: {question}\n> ")
+
+    async def judge(self, _: Episode) -> bool | None:
+        """Whether the agent did what was wanted; None: left open."""
+        if not self.interactive:
+            return None
+        said = (await self._ask("Did it do what you wanted? [y]es, [n]o, Enter to leave it open: ")).lower()
+        return {"y": True, "yes": True, "n": False, "no": False}.get(said)
+
+    async def _ask(self, question: str) -> str:
+        with self.view.paused():
+            self.view.ask(question)
+            return (await _line()).strip()
+
+
+async def _line() -> str:
+    """A line of standard input; waiting for it can be cancelled, unlike a thread that reads."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(sys.stdin, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
 
 
 def shown(text: str) -> str:

@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bestofq.build.context import chosen_tasks
 from bestofq.cli.config import load_config
-from bestofq.cli.options import console
+from bestofq.cli.options import Given, console
 from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, split_of
-from bestofq.cli.spending import spending
+from bestofq.cli.writing import spending
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
@@ -33,18 +33,9 @@ REFUSED: tuple[Why, ...] = get_args(Why)
 SHOWN = 5  # tasks of a split, unless --tasks says how many
 
 
-def list_tasks(
-    config: Path | None,
-    settings: list[str] | None,
-    *,
-    suite: str | None,
-    data: Path | None,
-    split: str | None,
-    names: str | None,
-    today: date,
-) -> None:
+def list_tasks(given: Given, *, split: str | None, names: str | None, today: date) -> None:
     """How many tasks each split and each domain has, the first of them, and those that name a date that is past."""
-    chosen = models_of(config, settings, *named_only(names), suite=suite, data=data).settings.suite
+    chosen = models_of(given, *named_only(names)).settings.suite
     made = make_suite(chosen)
     splits: Sequence[Split] = [split_of(split)] if split else get_args(Split)
     shown = SHOWN if names is None else limit_of(names, chosen)

@@ -1,17 +1,26 @@
-"""Results as a file, and room for them."""
+"""What commands put out: results as files and room for them; what a model used outside of any episode, in a line."""
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isinf, isnan
 from pathlib import Path
 
+from bestofq.cli.options import console
 from bestofq.core.errors import InputError
+from bestofq.core.usage import Usage, merge_usage
 
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:
     """Indented, with a line break at the end. JSON has no NaN and no infinity: null, and "Infinity" as in tables."""
     path.write_text(json.dumps(_known(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def write_out(path: Path, result: str | Mapping[str, object]) -> None:
+    """A text, or a result as JSON, in a folder that is made where there is none; and a line that says so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(result, "utf-8") if isinstance(result, str) else write_json(path, result)
+    console.print(f"written: {path}")
 
 
 def _known(value: object) -> object:
@@ -34,3 +43,17 @@ def make_room(out: Path) -> None:
         if not (out / "store.sqlite").exists() and any(out.iterdir()):
             raise InputError(f"{out} holds something that is no demo: give --out another folder")
         shutil.rmtree(out)
+
+
+def spending(who: str, usage: Iterable[Usage]) -> Iterator[str]:
+    """A sentence for each role; an unknown price is said to be unknown, replies that could not be used are counted."""
+    for used in merge_usage(usage):
+        price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
+        lost = f"; {used.unusable:,} of its {used.calls:,} replies named no candidate" if used.unusable else ""
+        yield f"{who} read {used.tokens_in:,} tokens and wrote {used.tokens_out:,} ({price}){lost}"
+
+
+def spending_by_role(usage: Iterable[Usage]) -> Iterator[str]:
+    """The same with each role by its name."""
+    for used in merge_usage(usage):
+        yield from spending(f"the {used.role}", [used])

@@ -13,8 +13,6 @@ EVAL_TASKS = 200
 
 
 class SuiteSettings(Noun):
-    """Which tasks, and how many of them."""
-
     name: str
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task ids; commas between them")
     train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="training tasks, at most")
@@ -46,7 +44,6 @@ class SuiteSettings(Noun):
         return {name: value for name, value in identity_of(self).items() if name not in self._selecting()}
 
     def selection(self) -> dict[str, JsonValue]:
-        """Which tasks are played."""
         return self.model_dump(mode="json", include=self._selecting())
 
     @classmethod

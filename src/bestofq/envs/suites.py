@@ -25,7 +25,6 @@ _OWN = "own"
 
 
 def _tag(settings: object) -> str:
-    """Which settings class a table under `suite` belongs to."""
     given = settings.get("name", "webshop") if isinstance(settings, Mapping) else getattr(settings, "name", "")
     return _OWN if ":" in str(given) else str(given)
 

@@ -34,23 +34,24 @@ class WebEnv:
         browser: PageSource,
         *,
         screenshots: bool,
+        root: str = "",
         prepare: Preparation | None = None,
         evaluate: Evaluator | None = None,
         user: User | None = None,
         approve: Approve | None = None,
     ) -> None:
         self._session: Session = browser.page()
+        self.root = root  # what the URLs of observations leave out: a local site's differs from visit to visit
+        self.observation: Observation | None = None  # the last
         self._screenshots = screenshots
         self._prepare = prepare
         self._evaluate = evaluate
         self._user = user
         self._approve = approve
         self._task: Task | None = None
-        self._observation: Observation | None = None
 
     @property
     def session(self) -> Session:
-        """The browser session underneath."""
         return self._session
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
@@ -61,7 +62,7 @@ class WebEnv:
 
     async def step(self, action: Action) -> StepResult:
         """Carries out one action. Raises BrowserError before the first reset and when the browser fails."""
-        if self._task is None or self._observation is None:
+        if self._task is None or self.observation is None:
             raise BrowserError("The environment has no episode; reset it first.")
         notices: tuple[str, ...] = ()
         error: str | None = None
@@ -73,7 +74,7 @@ class WebEnv:
                 error = None if reply is not None else "There is no user to ask."
                 notices = () if reply is None else (f"The user replied: {reply}",)
             case _:
-                error = await self._refused(action, self._observation) or await self._session.act(action)
+                error = await self._refused(action, self.observation) or await self._session.act(action)
         observation = await self._look(error, notices)
         reward: float | None = None
         terminated = isinstance(action, Answer)
@@ -87,9 +88,9 @@ class WebEnv:
 
         Raises BrowserError before the first reset.
         """
-        if self._observation is None:
+        if self.observation is None:
             raise BrowserError("The environment has no episode; reset it first.")
-        return await self._session.place(self._observation)
+        return await self._session.place(self.observation)
 
     async def restore_page(self, place: Place) -> Observation:
         """Shows a page of the episode again; its error and notices stand again too."""
@@ -97,8 +98,7 @@ class WebEnv:
         return await self._look(place.observation.error, place.observation.notices)
 
     async def close(self) -> None:
-        """Gives the page back."""
-        self._task = self._observation = None
+        self._task = self.observation = None
         await self._session.close()
 
     async def _refused(self, action: Action, observation: Observation) -> str | None:
@@ -106,7 +106,9 @@ class WebEnv:
         reason = None if self._approve is None else irreversible(action, observation)
         if self._approve is None or reason is None:
             return None
-        said = _said(action, observation)
+        under = element_of(action, observation) if isinstance(action, Targeted) else None
+        named = action if under is None else action.model_copy(update={"point": None, "mark": under.mark})
+        said = action_text(named, observation.elements)
         if await self._approve(f"The next action, {said}, seems to {reason}."):
             return None
         return f"The user did not allow {said}, which seems to {reason}. Find another way, or answer."
@@ -115,15 +117,6 @@ class WebEnv:
         if self._prepare is not None:
             await self._prepare(self._session)
         seen = await self._session.snapshot(screenshot=self._screenshots, error=error)
-        if notices:
-            seen = seen.model_copy(update={"notices": (*seen.notices, *notices)})
-        self._observation = seen
-        return seen
-
-
-def _said(action: Action, observation: Observation) -> str:
-    """The action in words, a point as the element under it."""
-    under = element_of(action, observation) if isinstance(action, Targeted) else None
-    if under is not None:
-        action = action.model_copy(update={"point": None, "mark": under.mark})
-    return action_text(action, observation.elements)
+        behind = {"url": seen.url.removeprefix(self.root), "notices": (*seen.notices, *notices)}
+        self.observation = seen.model_copy(update=behind)
+        return self.observation

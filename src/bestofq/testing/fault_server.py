@@ -12,51 +12,23 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Literal, Self
 
-Fault = Literal[
-    "429",  # too many requests, come back at once
-    "408",
-    "500",
-    "503",
-    "format",  # structured output is refused, whatever is asked
-    "400",  # a setting the model does not know
-    "401",
-    "403",
-    "404",
-    "quota",  # 429, the key has no money left
-    "reset",  # the connection is cut without a word
-    "silence",  # the connection stays open, nothing comes
-    "drip",  # a space now and then, for ever
-    "garbage",  # bytes that are no HTTP
-    "page",  # 200, with a proxy's HTML
-    "half",  # 200, the body stops short of its length
-    "cut",  # 200, the body's JSON stops short
-    "shape",  # 200, JSON that is no completion, each time of another shape
-    "deep",  # 200, ten thousand brackets
-    "truncated",  # the reply is cut at max_tokens
-    "empty",  # 200, no content
-    "refusal",
-    "overflow",  # the context is too short for the request
-    "413",  # the same, said by a proxy
-    "nonsense",  # a reply that is not what was asked for
-    "uncounted",  # a reply without its usage
-    "miscounted",  # a reply whose usage is no number
-    "surrogate",  # half a character, which cannot be sent back
-    "braces",  # empty JSON
-    "vast",  # JSON within the reply that Python's reader does not bear
-]
+Status = Literal["429", "408", "500", "503", "format", "400", "401", "403", "404", "quota", "overflow", "413"]
+"""An error's status and sentence (`_SAID`). `format`: structured output is refused, whatever is asked. `quota`: a 429,
+the key has no money left. `overflow`: the context is too short for the request; `413` is the same, said by a proxy."""
+Broken = Literal["reset", "silence", "drip", "garbage", "page", "half", "cut", "shape", "deep"]
+"""No completion. `reset`: the connection is cut without a word. `silence`: it stays open, nothing comes. `drip`: a
+space now and then, for ever. `garbage`: bytes that are no HTTP. With status 200, `page`: a proxy's HTML; `half`: the
+body stops short of its length; `cut`: its JSON stops short; `shape`: JSON that is no completion, each time of another
+shape; `deep`: ten thousand brackets."""
+Odd = Literal["truncated", "empty", "refusal", "nonsense", "uncounted", "miscounted", "surrogate", "braces", "vast"]
+"""A completion of no use. `truncated`: the reply is cut at max_tokens. `nonsense`: it is not what was asked for.
+`uncounted`: it has no usage. `miscounted`: its usage is no number. `surrogate`: half a character, which cannot be sent
+back. `braces`: empty JSON. `vast`: JSON within the reply that Python's reader does not bear."""
+Fault = Status | Broken | Odd
 Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs"]
-_PHRASES = {
-    200: "OK",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    408: "Request Timeout",
-    413: "Content Too Large",
-    429: "Too Many Requests",
-}
 _SAID: Mapping[str, tuple[int, str]] = {
     "429": (429, "Rate limit reached"),
     "408": (408, "The request came too slowly"),
@@ -162,15 +134,17 @@ class FaultServer:
         self, request: Mapping[str, Any], writer: asyncio.StreamWriter, echo: str, *, too_long: bool
     ) -> bool:
         wanted = request.get("response_format", {}).get("type")
-        if wanted in self.refuses:
+        refused = [f"response_format {wanted} is not supported"] if wanted in self.refuses else []
+        refused += [said for name, said in _UNSUPPORTED.items() if name in request and name in self.refuses]
+        if refused:
             self.seen["format"] += 1
-            return await _send(writer, 400, _error(f"response_format {wanted} is not supported" + echo))
-        for setting, said in _UNSUPPORTED.items():
-            if setting in request and setting in self.refuses:
-                self.seen["format"] += 1
-                return await _send(writer, 400, _error(said + echo))
+            return await _send(writer, 400, _error(refused[0] + echo))
         fault = "overflow" if too_long else self._draw()
         self.seen[fault] += 1
+        if fault in _SAID:
+            status, message = _SAID[fault]
+            kind = "insufficient_quota" if fault == "quota" else "fault"
+            return await _send(writer, status, _error(message + echo, kind))
         match fault:
             case "reset":
                 writer.transport.abort()
@@ -190,64 +164,39 @@ class FaultServer:
                 return False
             case "page":
                 return await _send(writer, 200, f"<html>502 from a proxy{echo}</html>".encode(), kind="text/html")
-            case "half":
-                body = json.dumps(_completion(self.reply(request), "stop")).encode()
-                await _send(writer, 200, body[: len(body) // 2], length=len(body))
-                return False
-            case "cut":
-                body = json.dumps(_completion(self.reply(request), "stop")).encode()
-                return await _send(writer, 200, body[: len(body) // 2])
+            case "half" | "cut":
+                body = json.dumps(_completion(self.reply(request))).encode()
+                await _send(writer, 200, body[: len(body) // 2], length=len(body) if fault == "half" else None)
+                return fault == "cut"
             case "shape":
                 return await _send(writer, 200, _SHAPES[self.seen[fault] % len(_SHAPES)])
             case "deep":
                 return await _send(writer, 200, b"[" * 10_000)
-            case (
-                "ok"
-                | "truncated"
-                | "empty"
-                | "refusal"
-                | "nonsense"
-                | "uncounted"
-                | "miscounted"
-                | "braces"
-                | "vast"
-                | "surrogate"
-            ):
-                completion = self._completed(fault, request, echo)
-                return await _send(writer, 200, json.dumps(completion).encode(), echo=echo)
-        status, message = _SAID[fault]
-        return await _send(
-            writer, status, _error(message + echo, "insufficient_quota" if fault == "quota" else "fault")
-        )
+        completion = self._completed(fault, request, echo)
+        return await _send(writer, 200, json.dumps(completion).encode(), echo=echo)
 
     def _completed(self, fault: str, request: Mapping[str, Any], echo: str) -> dict[str, Any]:
-        match fault:
-            case "truncated":
-                text = self.reply(request)
-                return _completion(text[: len(text) // 2], "length")
-            case "empty":
-                return _completion("", "stop")
-            case "refusal":
-                return _completion(None, "stop", refusal="I cannot." + echo)
-            case "nonsense":
-                return _completion('{"candidates": 7}' + echo, "stop")
-            case "braces":
-                return _completion("{}" + echo, "stop")
-            case "vast":
-                return _completion(_VAST[self.seen[fault] % len(_VAST)], "stop")
-            case "surrogate":
-                return _completion("what? \ud800", "stop")
-            case "miscounted":
-                usage: dict[str, Any] = {"prompt_tokens": "many", "completion_tokens": "few", "total_tokens": []}
-                return {**_completion(self.reply(request), "stop"), "usage": usage}
-            case "uncounted":
-                completion = _completion(self.reply(request) + echo, "stop")
-                del completion["usage"]
-                return completion
-        text = self.reply(request) + echo
-        completion = _completion(text, "stop")
-        if self.log_prob is not None and request.get("logprobs"):
-            words = [{"token": word, "logprob": self.log_prob, "top_logprobs": []} for word in text.split()]
+        fixed = {
+            "empty": "",
+            "nonsense": '{"candidates": 7}' + echo,
+            "braces": "{}" + echo,
+            "vast": _VAST[self.seen[fault] % len(_VAST)],
+            "surrogate": "what? \ud800",
+        }
+        if fault in fixed:
+            return _completion(fixed[fault])
+        if fault == "refusal":
+            return _completion(None, refusal="I cannot." + echo)
+        text = self.reply(request)
+        if fault == "truncated":
+            return _completion(text[: len(text) // 2], "length")
+        completion = _completion(text + echo)
+        if fault == "miscounted":
+            completion["usage"] = {"prompt_tokens": "many", "completion_tokens": "few", "total_tokens": []}
+        elif fault == "uncounted":
+            del completion["usage"]
+        elif self.log_prob is not None and request.get("logprobs"):
+            words = [{"token": word, "logprob": self.log_prob, "top_logprobs": []} for word in (text + echo).split()]
             completion["choices"][0]["logprobs"] = {"content": words, "refusal": None}
         return completion
 
@@ -262,7 +211,7 @@ class FaultServer:
         return "ok"
 
 
-def _completion(text: str | None, finish: str, refusal: str | None = None) -> dict[str, Any]:
+def _completion(text: str | None, finish: str = "stop", refusal: str | None = None) -> dict[str, Any]:
     message = {"role": "assistant", "content": text, "refusal": refusal}
     return {
         "id": "chatcmpl-0",
@@ -288,7 +237,7 @@ async def _send(
     echo: str = "",
 ) -> bool:
     lines = [
-        f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}",
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         f"Content-Type: {kind}",
         f"Content-Length: {len(body) if length is None else length}",
         *(["Retry-After: 0"] if status == 429 else []),

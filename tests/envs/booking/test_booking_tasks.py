@@ -10,14 +10,12 @@ from pydantic import ValidationError
 from bestofq.core.actions import AskUser, Clear, Click, GoBack, Scroll, Submit, Write
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.booking.goals import Goal
+from bestofq.envs.booking.goals import Goal, reply
 from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.restaurants import BookingConfig, Restaurant, minutes
 from bestofq.envs.booking.suite import Booking
 from bestofq.envs.booking.tables import Plan, Table, Tables
-from bestofq.envs.booking.user import reply
-from bestofq.envs.booking.views import Chosen, from_url, to_url
-from bestofq.envs.booking.visits import Details, Reservation, Visit
+from bestofq.envs.booking.views import Chosen, Details, Reservation, Visit, from_url, to_url
 from bestofq.envs.local_site.text import TextEnv
 from experiments.oracles.booking import BookingOracle
 
@@ -42,7 +40,7 @@ def right(suite: Booking, task: Task) -> Visit:
 
 
 def test_splits_share_no_restaurant_and_hold_enough_tasks(suite: Booking) -> None:
-    places = {split: {r.id for r in suite.server(split).directory} for split in ("train", "dev", "test")}
+    places = {split: {*suite.server(split).directory} for split in ("train", "dev", "test")}
     assert len(set.union(*places.values())) == sum(map(len, places.values())) == suite.config.restaurants >= 60
     assert len(suite.tasks("train")) >= 600
     assert len(suite.tasks("test")) >= 200
@@ -73,7 +71,7 @@ def test_all_difficulties_occur(suite: Booking, goals: list[Goal]) -> None:
 
 
 def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: Booking) -> None:
-    restaurant = next(r for r in suite.restaurants if r.opens == time(12))
+    restaurant = next(r for r in suite.restaurants.values() if r.opens == time(12))
     seen = Counter[int]()
     for day in range(14, 31):
         for at in restaurant.times:
@@ -89,7 +87,7 @@ def test_the_nearest_free_time_is_right_and_of_two_equally_near_both_are(suite: 
 
 
 def test_larger_parties_find_fewer_tables(suite: Booking) -> None:
-    restaurant, day = next(iter(suite.restaurants)), suite.config.today
+    restaurant, day = next(iter(suite.restaurants.values())), suite.config.today
     free = [sum(suite.tables.is_free(restaurant, day, party, at) for at in restaurant.times) for party in range(1, 9)]
     assert free == sorted(free, reverse=True)
 
@@ -195,7 +193,7 @@ async def test_only_sending_the_details_is_irreversible(suite: Booking) -> None:
 
 def test_every_view_has_one_address(suite: Booking) -> None:
     server = suite.server("test")
-    for restaurant in server.directory:
+    for restaurant in server.directory.values():
         several = len(restaurant.seatings) > 1
         seating = restaurant.seatings[-1] if several else None
         plan = Plan(day=date(2024, 6, 3), party=3, time=time(19, 30))
@@ -209,7 +207,7 @@ def test_every_view_has_one_address(suite: Booking) -> None:
 
 def test_a_taken_table_cannot_be_had_by_its_address(suite: Booking) -> None:
     server = suite.server("test")
-    restaurant: Restaurant = next(iter(server.directory))
+    restaurant: Restaurant = next(iter(server.directory.values()))
     taken = next(at for at in restaurant.times if not server.tables.is_free(restaurant, suite.config.today, 2, at))
     url = f"/details/{restaurant.id}?date={suite.config.today}&party=2&time=1900&at={taken:%H%M}"
     if len(restaurant.seatings) > 1:

@@ -10,9 +10,8 @@ from bestofq.core.actions import Click, Goto, Refresh, Wait
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.pages import find_html, task_names
 from bestofq.envs.miniwob.settings import BEYOND_ACTIONS, HELD_OUT
-from bestofq.envs.miniwob.suite import SEEDS, MiniWob
+from bestofq.envs.miniwob.suite import SEEDS, MiniWob, find_html, task_names
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 AT_ONCE = 6

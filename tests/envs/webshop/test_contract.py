@@ -28,7 +28,7 @@ def suite() -> WebShop:
 def random_action(suite: WebShop, seen: Observation, rng: random.Random) -> Action:
     """Mostly clicks; now and then each other kind, a typed text without Enter included."""
     fields = [e.mark for e in seen.elements if e.role == "searchbox"]
-    words = rng.choice(list(suite.catalogue)).name.split()
+    words = rng.choice(list(suite.catalogue.values())).name.split()
     query = " ".join(rng.sample(words, 2))
     if fields and rng.random() < 0.75:
         return rng.choice(
@@ -128,7 +128,7 @@ async def test_a_visit_cannot_buy_twice_nor_reach_another(suite: WebShop) -> Non
         first, second = (site.open_visit(task) for task in suite.tasks("dev", 2))
         import httpx
 
-        product = next(iter(suite.products("dev")))
+        product = next(iter(suite.products("dev").values()))
         async with httpx.AsyncClient() as client:
             await client.post(f"{first}/item/{product.id}?q=x")
             record = site.visit(first).bought

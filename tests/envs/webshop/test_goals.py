@@ -8,7 +8,7 @@ from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
 from bestofq.envs.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
 from bestofq.envs.webshop.products import Goal, Instruction, Option, Product
-from bestofq.envs.webshop.splits import goals_of, products_of
+from bestofq.envs.webshop.suite import goals_of, products_of
 
 
 def product(id: str, **fields: object) -> Product:
@@ -93,7 +93,7 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 def test_no_product_and_so_no_goal_is_in_two_splits(seed: int) -> None:
     shop = [product(f"B{i:09d}", options=(COLOUR,)) for i in range(2000)]
     goals = synthetic_goals(shop, seed=seed)
-    products = {split: {p.id for p in products_of(split, shop, seed=seed)} for split in SPLITS}
+    products = {split: {*products_of(split, shop, seed=seed)} for split in SPLITS}
     wanted = {split: goals_of(split, goals, seed=seed) for split in SPLITS}
 
     assert sum(len(ids) for ids in products.values()) == len(set.union(*products.values())) == len(shop)
@@ -105,8 +105,8 @@ def test_no_product_and_so_no_goal_is_in_two_splits(seed: int) -> None:
 
 def test_a_products_split_depends_on_the_seed_and_on_no_other_product() -> None:
     shop = [product(f"B{i:09d}") for i in range(200)]
-    everything = {p.id for p in products_of("dev", shop, seed=1)}
-    assert {p.id for p in products_of("dev", shop[:50], seed=1)} == everything & {p.id for p in shop[:50]}
+    everything = {*products_of("dev", shop, seed=1)}
+    assert {*products_of("dev", shop[:50], seed=1)} == everything & {p.id for p in shop[:50]}
     assert [split_of(p.id, 1) for p in shop] != [split_of(p.id, 2) for p in shop]
 
 

@@ -9,6 +9,7 @@ import pytest
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.envs.webshop.products import Goal, Option, Product
 from bestofq.envs.webshop.reward import RewardFunction, RewardParts, spacy_nouns, title_nouns
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 
@@ -212,7 +213,7 @@ def test_without_spacy_the_setting_names_what_to_install(monkeypatch: pytest.Mon
     with pytest.raises(SetupError, match=r"bestofq\[webshop-exact\]"):
         spacy_nouns("en_core_web_lg")
     with pytest.raises(SetupError):  # before an episode begins
-        synthetic_suite(SyntheticConfig(products_per_category=1), spacy="en_core_web_lg")
+        synthetic_suite(SyntheticConfig(products_per_category=1), WebShopSettings(spacy="en_core_web_lg"))
 
 
 def test_a_spacy_pipeline_that_tags_nothing_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from bestofq.core.errors import DataError, InputError
 from bestofq.envs.webshop.products import Option
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webshop.source import load_catalogue
 from bestofq.envs.webshop.suite import real_suite
 
@@ -36,7 +37,7 @@ def write(folder: Path, *records: dict[str, object], annotations: object = None)
 
 
 def test_a_record_is_read_as_the_published_code_reads_it(tmp_path: Path) -> None:
-    [product] = load_catalogue(write(tmp_path, RECORD), seed=0)
+    [product] = load_catalogue(write(tmp_path, RECORD), seed=0).values()
     assert product.id == "B000000001"
     assert product.name == "Acme Linen Shirt"
     assert product.query == "dress shirts"
@@ -51,14 +52,14 @@ def test_a_record_is_read_as_the_published_code_reads_it(tmp_path: Path) -> None
 
 def test_a_value_keeps_the_white_space_that_the_reward_compares(tmp_path: Path) -> None:
     sizes = {"Size": [{"value": "10\xa0CM  wide"}, {"value": "12 cm"}]}
-    [product] = load_catalogue(write(tmp_path, RECORD | {"customization_options": sizes}), seed=0)
+    [product] = load_catalogue(write(tmp_path, RECORD | {"customization_options": sizes}), seed=0).values()
     assert product.options == (Option(name="size", values=("10 cm wide", "12 cm")),)
     assert product.published_values == (("10 cm wide", "10\xa0cm  wide"),)
 
 
 def test_what_a_record_lacks_has_webshops_defaults(tmp_path: Path) -> None:
     bare = RECORD | {"pricing": "", "full_description": None, "small_description": "Linen", "customization_options": ""}
-    [product] = load_catalogue(write(tmp_path, bare, annotations={"B000000001": {"attributes": []}}), seed=0)
+    [product] = load_catalogue(write(tmp_path, bare, annotations={"B000000001": {"attributes": []}}), seed=0).values()
     assert (product.price, product.description, product.bullets, product.options) == (100.0, "", ("Linen",), ())
     assert (product.instruction, product.instruction_attributes) == (None, ())
 
@@ -67,7 +68,7 @@ def test_a_range_of_prices_is_drawn_from_the_seed(tmp_path: Path) -> None:
     folder = write(
         tmp_path, RECORD | {"pricing": "$10.0$20.0"}, RECORD | {"asin": "B000000002", "pricing": "$10.0$20.0"}
     )
-    prices = [[product.price for product in load_catalogue(folder, seed=seed)] for seed in (0, 0, 1)]
+    prices = [[product.price for product in load_catalogue(folder, seed=seed).values()] for seed in (0, 0, 1)]
     assert prices[0] == prices[1]
     assert len({*prices[0], *prices[2]}) == 4
     assert all(10.0 <= price <= 20.0 for pair in prices for price in pair)
@@ -75,7 +76,9 @@ def test_a_range_of_prices_is_drawn_from_the_seed(tmp_path: Path) -> None:
 
 def test_repeated_and_overlong_ids_are_left_out(tmp_path: Path) -> None:
     records = [RECORD, RECORD | {"name": "Again"}, RECORD | {"asin": "nan"}, RECORD | {"asin": "B0000000011"}]
-    assert [product.name for product in load_catalogue(write(tmp_path, *records), seed=0)] == ["Acme Linen Shirt"]
+    assert [product.name for product in load_catalogue(write(tmp_path, *records), seed=0).values()] == [
+        "Acme Linen Shirt"
+    ]
 
 
 def test_a_missing_file_is_named_with_what_to_give(tmp_path: Path) -> None:
@@ -117,7 +120,7 @@ def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path
         "worker_id": "x",
     }
     (tmp_path / "items_human_ins.json").write_text(json.dumps({name: [wrote] for name in ids}))
-    suite = real_suite(tmp_path, seed=0)
+    suite = real_suite(WebShopSettings(data=tmp_path, seed=0))
     test, train = suite.tasks("test"), suite.tasks("train")
     assert (suite.name, len(test), len(train)) == ("webshop-human", 1_087, 3)
     assert not {task.id for task in test} & {task.id for task in train}
@@ -129,7 +132,7 @@ def test_the_full_files_give_what_people_wrote_and_agent_qs_split(tmp_path: Path
     assert suite.rewards(first, ids[0], {"color": "red"}).r_option == 0.0
     with pytest.raises(InputError, match=r"webshop-human split as agent-q has no dev tasks: set suite\.splits"):
         suite.tasks("dev")
-    assert len(real_suite(tmp_path, seed=0, splits="webshop").tasks("dev")) == 590
+    assert len(real_suite(WebShopSettings(data=tmp_path, seed=0, splits="webshop")).tasks("dev")) == 590
     (tmp_path / "items_human_ins.json").unlink()
     with pytest.raises(DataError, match=r"items_human_ins\.json \(No such file.*`-d all`"):
-        real_suite(tmp_path, seed=0)
+        real_suite(WebShopSettings(data=tmp_path, seed=0))

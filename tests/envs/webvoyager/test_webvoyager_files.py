@@ -10,9 +10,8 @@ from bestofq.browser.guard import Guard, allows
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.webvoyager.dates import dates, stale
-from bestofq.envs.webvoyager.hosts import COMPANIONS, allowed_hosts
 from bestofq.envs.webvoyager.source import Entry, load_entries
-from bestofq.envs.webvoyager.suite import WebVoyager
+from bestofq.envs.webvoyager.suite import COMPANIONS, WebVoyager, allowed_hosts
 
 LINE = {"web_name": "Soup Site", "id": "Soup Site--3", "ques": "Find a soup.", "web": "https://www.soup.example/"}
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")

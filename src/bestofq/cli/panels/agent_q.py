@@ -3,40 +3,19 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from bestofq.cli.options import (
-    BaseUrl,
-    Budget,
-    Config,
-    Data,
-    DryRun,
-    Folder,
-    Model,
-    Q,
-    Set,
-    Split,
-    SuiteName,
-    Tasks,
-    console,
-)
+from bestofq.cli.options import Given, Q, Split, Tasks, console, takes
 
-Run = Annotated[str, typer.Option(help="Name of the searches.")]
+Run = Annotated[str, Option(help="Name of the searches.")]
 
 
+@takes("suite", "model", "data", "config", "set_", "store", "dry_run")
 def agent_q(
-    suite: SuiteName = None,
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")
-    ] = None,
+    given: Given,
+    rounds: Annotated[int | None, Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")] = None,
     tasks: Tasks = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the policies. Default: the store's.")] = None,
-    model: Model = None,
-    data: Data = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
-    dry_run: DryRun = False,
+    out: Annotated[Path | None, Option(help="Folder for the policies. Default: the store's.")] = None,
 ) -> None:
     """Agent Q's Algorithm 1: rounds of search, preference pairs, DPO. Resumable: run the same command again.
 
@@ -50,64 +29,38 @@ def agent_q(
 
     more = [] if rounds is None else [f"agent_q.rounds={rounds}"]
     more += training_tasks(tasks, "agent_q.tasks")
-    models = models_of(config, set_, *more, suite=suite, data=data, model=model)
-    folder, chosen = store_of(store, models.settings), models.settings.agent_q
-    if dry_run:
+    models = models_of(given, *more)
+    folder, chosen = store_of(given, models), models.settings.agent_q
+    if given.dry_run:
         plan_searches(models, folder, [round_run(n) for n in range(1, chosen.rounds + 1)], "train", chosen.tasks)
     else:
         run_agent_q(models, folder, out or folder, console)
 
 
-def search(
-    suite: SuiteName = None,
-    run: Run = "search",
-    split: Split = "train",
-    tasks: Tasks = None,
-    q: Q = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
-    budget: Budget = None,
-    dry_run: DryRun = False,
-) -> None:
+@takes()
+def search(given: Given, run: Run = "search", split: Split = "train", tasks: Tasks = None, q: Q = None) -> None:
     """Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
     from bestofq.cli.planning import plan_searches
     from bestofq.cli.searching import SEARCHED, search_and_show
     from bestofq.cli.settings import models_of, named_only, store_of, with_values
 
     number = int(tasks) if tasks and tasks.isdecimal() else SEARCHED
-    given = models_of(
-        config,
-        set_,
-        *named_only(tasks),
-        suite=suite,
-        data=data,
-        model=model,
-        base_url=base_url,
-        budget=budget,
-    )
-    models, values = with_values(given, q, ["mcts"])
-    folder = store_of(store, models.settings)
-    if dry_run:
+    models, values = with_values(models_of(given, *named_only(tasks)), q, ["mcts"])
+    folder = store_of(given, models)
+    if given.dry_run:
         plan_searches(models, folder, [run], split, number)
     else:
         search_and_show(models, folder, run, split, number, values)
 
 
+@takes("suite", "model", "config", "set_", "store")
 def pairs(
-    out: Annotated[Path, typer.Option(help="The Parquet file.")],
-    suite: SuiteName = None,
+    given: Given,
+    out: Annotated[Path, Option(help="The Parquet file.")],
     run: Run = "search",
     trajectories: Annotated[
-        bool, typer.Option("--trajectories", help="Whole successes against failures (Eq. 6), not single actions.")
+        bool, Option("--trajectories", help="Whole successes against failures (Eq. 6), not single actions.")
     ] = False,
-    model: Model = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
 ) -> None:
     """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
     from bestofq.cli.settings import models_of, store_of
@@ -115,8 +68,8 @@ def pairs(
     from bestofq.store.pairs import write_pairs
     from bestofq.store.store import Store
 
-    models = models_of(config, set_, suite=suite, model=model)
-    with Store.open(store_of(store, models.settings), read_only=True) as opened:
+    models = models_of(given)
+    with Store.open(store_of(given, models), read_only=True) as opened:
         trees = recipe.searched_trees(models, opened, run)
     make = recipe.trajectory_pairs if trajectories else recipe.step_pairs
     found = list(make(models, trees))
@@ -125,19 +78,15 @@ def pairs(
     console.print(f"{len(found):,} pairs of {len({pair.task for pair in found})} tasks from {len(trees)} trees: {out}")
 
 
+@takes("suite", "model", "config", "set_", "store", "dry_run")
 def tune(
-    out: Annotated[Path, typer.Option(help="Folder for the tuned model.")],
-    suite: SuiteName = None,
-    pairs: Annotated[Path | None, typer.Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    given: Given,
+    out: Annotated[Path, Option(help="Folder for the tuned model.")],
+    pairs: Annotated[Path | None, Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
     replay: Annotated[
-        list[Path] | None, typer.Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
+        list[Path] | None, Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
     ] = None,
     run: Run = "search",
-    model: Model = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
-    dry_run: DryRun = False,
 ) -> None:
     """Tune the model that searched: by DPO on pairs, or without any by RFT on its successful rollouts. Resumable.
 
@@ -153,23 +102,23 @@ def tune(
     from bestofq.store.store import Store
 
     console = Console(quiet=not is_first_process())
-    models = models_of(config, set_, suite=suite, model=model)
+    models = models_of(given)
     if replay and pairs is None:
         raise InputError("--replay adds to the pairs that this model drew: give these by --pairs")
     if pairs is not None:
         source = recipe.source(models)
         earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
         found = [*earlier, *read_pairs(pairs, source=source)]
-        if dry_run:
+        if given.dry_run:
             console.print(
                 f"DPO would learn from {len(found):,} pairs, {len(earlier):,} of them of earlier rounds: {out}"
             )
             return
         folder = recipe.tune(models, found, out, console)
     else:
-        with Store.open(store_of(store, models.settings), read_only=True) as opened:
+        with Store.open(store_of(given, models), read_only=True) as opened:
             trees = recipe.searched_trees(models, opened, run)
-        if dry_run:
+        if given.dry_run:
             won = sum(1 for _ in recipe.successful_turns(models, trees))
             console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
             return

@@ -3,41 +3,19 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from bestofq.cli.options import (
-    BaseUrl,
-    Budget,
-    Config,
-    Data,
-    DryRun,
-    Folder,
-    Model,
-    N,
-    Q,
-    Set,
-    Split,
-    SuiteName,
-    Tasks,
-    console,
-)
+from bestofq.cli.options import DryRun, Given, N, Q, Split, Tasks, console, takes
 
 
+@takes()
 def collect(
-    suite: SuiteName = None,
-    run: Annotated[str, typer.Option(help="Name of the run.")] = "seed",
-    agent: Annotated[str, typer.Option(help="explore, prompting, random, picker, best-of-q, prior, …")] = "explore",
+    given: Given,
+    run: Annotated[str, Option(help="Name of the run.")] = "seed",
+    agent: Annotated[str, Option(help="explore, prompting, random, picker, best-of-q, prior, …")] = "explore",
     tasks: Tasks = None,
-    repeats: Annotated[int | None, typer.Option(help="Passes over the tasks. Default: seed_runs.", min=1)] = None,
+    repeats: Annotated[int | None, Option(help="Passes over the tasks. Default: seed_runs.", min=1)] = None,
     q: Q = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
-    budget: Budget = None,
-    dry_run: DryRun = False,
 ) -> None:
     """Play the training tasks and keep the episodes. Resumable: run the same command again."""
     from bestofq.cli.planning import plan_episodes
@@ -46,34 +24,20 @@ def collect(
     from bestofq.recipes.collect import Play
 
     kind = kind_of(agent)
-    given = models_of(
-        config,
-        set_,
-        *training_tasks(tasks),
-        suite=suite,
-        data=data,
-        model=model,
-        base_url=base_url,
-        budget=budget,
-    )
-    models, values = with_values(given, q, [kind])
+    models, values = with_values(models_of(given, *training_tasks(tasks)), q, [kind])
     play = Play(kind, repeats or models.settings.seed_runs, values)
-    if dry_run:
-        plan_episodes(models, store_of(store, models.settings), [(run, play)])
+    if given.dry_run:
+        plan_episodes(models, store_of(given, models), [(run, play)])
     else:
-        play_and_show(models, store_of(store, models.settings), run, play)
+        play_and_show(models, store_of(given, models), run, play)
 
 
+@takes("suite", "model", "config", "set_", "store", "dry_run")
 def train(
-    out: Annotated[Path, typer.Option(help="Folder for the Q-function.")],
-    suite: SuiteName = None,
-    run: Annotated[list[str] | None, typer.Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Replace another Q-function in --out.")] = False,
-    model: Model = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
-    dry_run: DryRun = False,
+    given: Given,
+    out: Annotated[Path, Option(help="Folder for the Q-function.")],
+    run: Annotated[list[str] | None, Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
+    again: Annotated[bool, Option("--again", help="Replace another Q-function in --out.")] = False,
 ) -> None:
     """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
 
@@ -86,9 +50,9 @@ def train(
     from bestofq.recipes import best_of_q as recipe
     from bestofq.recipes.q_training import TrainingSet, learn
 
-    models, runs = models_of(config, set_, suite=suite, model=model), run or ["seed"]
-    folder = store_of(store, models.settings)
-    if dry_run:
+    models, runs = models_of(given), run or ["seed"]
+    folder = store_of(given, models)
+    if given.dry_run:
         plan_training(models, folder, runs, out)
         return
 
@@ -99,18 +63,11 @@ def train(
     learn(read, models.settings.iql, out, console)
 
 
+@takes()
 def improve(
-    suite: SuiteName = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
+    given: Given,
+    out: Annotated[Path | None, Option(help="Folder for the Q-functions. Default: q in the store.")] = None,
     tasks: Tasks = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
-    budget: Budget = None,
-    dry_run: DryRun = False,
 ) -> None:
     """Run the whole recipe: collect, train, then cycles of play, add the episodes, train again. Resumable.
 
@@ -127,18 +84,9 @@ def improve(
     from bestofq.reports.rows import Selection
     from bestofq.store.store import Store
 
-    models = models_of(
-        config,
-        set_,
-        *training_tasks(tasks),
-        suite=suite,
-        data=data,
-        model=model,
-        base_url=base_url,
-        budget=budget,
-    )
-    folder = store_of(store, models.settings)
-    if dry_run:
+    models = models_of(given, *training_tasks(tasks))
+    folder = store_of(given, models)
+    if given.dry_run:
         plan_episodes(models, folder, recipe.plays(models.settings))
         return
 
@@ -156,27 +104,20 @@ def improve(
             recipe.join_training(models.settings, console)
 
 
+@takes()
 def evaluate(
-    suite: SuiteName = None,
+    given: Given,
     agents: Annotated[
         str | None,
-        typer.Option(help="Comma-separated. Default: prompting,random,picker,best-of-q,prior as far as they can play."),
+        Option(help="Comma-separated. Default: prompting,random,picker,best-of-q,prior as far as they can play."),
     ] = None,
     q: Q = None,
     split: Split = "dev",
     tasks: Tasks = None,
-    runs: Annotated[int, typer.Option(min=1, help="Passes over the tasks.")] = 3,
+    runs: Annotated[int, Option(min=1, help="Passes over the tasks.")] = 3,
     n: N = None,
-    run: Annotated[str, typer.Option(help="Name of the run.")] = "eval",
-    out: Annotated[Path | None, typer.Option(help="JSON file for the results.")] = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    data: Data = None,
-    config: Config = None,
-    set_: Set = None,
-    store: Folder = None,
-    budget: Budget = None,
-    dry_run: DryRun = False,
+    run: Annotated[str, Option(help="Name of the run.")] = "eval",
+    out: Annotated[Path | None, Option(help="JSON file for the results.")] = None,
 ) -> None:
     """Measure agents: success ± standard error, steps for success and cost of each (Tables 2 and 5 to 8). Resumable.
 
@@ -185,28 +126,19 @@ def evaluate(
     from bestofq.cli.evaluating import Evaluation, evaluate_agents
     from bestofq.cli.settings import limit_of, models_of, named_only, store_of
 
-    models = models_of(
-        config,
-        set_,
-        *named_only(tasks),
-        suite=suite,
-        data=data,
-        model=model,
-        base_url=base_url,
-        budget=budget,
-    )
+    models = models_of(given, *named_only(tasks))
     options = Evaluation(
         agents=agents, q=q, run=run, split=split, tasks=limit_of(tasks, models.settings.suite), passes=runs, n=n
     )
-    evaluate_agents(models, store_of(store, models.settings), options, out, dry_run=dry_run)
+    evaluate_agents(models, store_of(given, models), options, out, dry_run=given.dry_run)
 
 
 def ablation(
-    file: Annotated[Path, typer.Argument(help="TOML file: what the arms have in common and where they differ.")],
-    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
+    file: Annotated[Path, Argument(help="TOML file: what the arms have in common and where they differ.")],
+    out: Annotated[Path, Option(help="Folder of episodes and Q-functions; ablations may share it.")] = Path(
         "runs/ablations"
     ),
-    results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
+    results: Annotated[Path | None, Option(help="Folder of the results. Default: the file's own.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Learn and play with settings that differ in one thing, and compare. Resumable."""

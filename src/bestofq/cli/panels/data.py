@@ -1,43 +1,35 @@
 """Tasks, and a local model for others to call."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from bestofq.cli.options import BaseUrl, Budget, Config, Data, DryRun, Model, Set, SuiteName, Tasks, refuse_given
+from bestofq.cli.options import BaseUrl, Budget, Config, Data, DryRun, Given, Model, Set, SuiteName, Tasks, refuse_given
 
-WRITE = "With --write"
+WriteOption = partial(Option, rich_help_panel="With --write")
 
 
 def tasks(
     suite: SuiteName = None,
-    split: Annotated[str | None, typer.Option(help="train, dev or test. Default: each.")] = None,
+    split: Annotated[str | None, Option(help="train, dev or test. Default: each.")] = None,
     tasks: Tasks = None,
     data: Data = None,
     config: Config = None,
     set_: Set = None,
-    today: Annotated[str | None, typer.Option(help="YYYY-MM-DD, for dates in tasks. Default: today.")] = None,
+    today: Annotated[str | None, Option(help="YYYY-MM-DD, for dates in tasks. Default: today.")] = None,
     write: Annotated[
-        Path | None,
-        typer.Option(help="jsonl file that new tasks are added to: a model writes them.", rich_help_panel=WRITE),
+        Path | None, WriteOption(help="jsonl file that new tasks are added to: a model writes them.")
     ] = None,
     seed_domain: Annotated[
-        str | None,
-        typer.Option(help="Whose tasks of --data are the seeds, such as 'Google Flights'.", rich_help_panel=WRITE),
+        str | None, WriteOption(help="Whose tasks of --data are the seeds, such as 'Google Flights'.")
     ] = None,
-    domain: Annotated[
-        list[str] | None, typer.Option(help="NAME=URL where the new tasks are done. Repeatable.", rich_help_panel=WRITE)
-    ] = None,
+    domain: Annotated[list[str] | None, WriteOption(help="NAME=URL where the new tasks are done. Repeatable.")] = None,
     held_out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Another file than --data whose tasks no new one may resemble. Repeatable.", rich_help_panel=WRITE
-        ),
+        list[Path] | None, WriteOption(help="Another file than --data whose tasks no new one may resemble. Repeatable.")
     ] = None,
-    count: Annotated[
-        int | None, typer.Option(min=1, help="Tasks a domain. Default: 40, as in Table 9.", rich_help_panel=WRITE)
-    ] = None,
+    count: Annotated[int | None, WriteOption(min=1, help="Tasks a domain. Default: 40, as in Table 9.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
     budget: Budget = None,
@@ -55,7 +47,8 @@ def tasks(
     if write is None:
         refuse_given("without --write", seed_domain=seed_domain, domain=domain, held_out=held_out, count=count)
         refuse_given("without --write", model=model, base_url=base_url, budget=budget, dry_run=dry_run)
-        list_tasks(config, set_, suite=suite, data=data, split=split, names=tasks, today=day_of(today))
+        which = Given(config=config, set_=set_, suite=suite, data=data)
+        list_tasks(which, split=split, names=tasks, today=day_of(today))
         return
     for option, value in (("--data", data), ("--seed-domain", seed_domain), ("--domain", domain), ("--model", model)):
         if not value:
@@ -77,7 +70,7 @@ def tasks(
 
 def serve_model(
     model: Model = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the loopback interface.")] = 8000,
+    port: Annotated[int, Option(min=0, max=65535, help="Of the loopback interface.")] = 8000,
     config: Config = None,
     set_: Set = None,
 ) -> None:
@@ -87,4 +80,4 @@ def serve_model(
     from bestofq.cli.settings import models_of
     from bestofq.models.serving import model_app
 
-    uvicorn.run(model_app(models_of(config, set_, model=model).local), host="127.0.0.1", port=port)
+    uvicorn.run(model_app(models_of(Given(config=config, set_=set_, model=model)).local), host="127.0.0.1", port=port)

@@ -1,36 +1,25 @@
 """Stored runs: as pages, as tables and figures, as a judge sees them."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
-from bestofq.cli.options import (
-    RUNS,
-    BaseUrl,
-    Budget,
-    Csv,
-    DryRun,
-    Json,
-    Latex,
-    Set,
-    SplitName,
-    Stored,
-    console,
-    refuse_given,
-)
+from bestofq.cli.options import RUNS, BaseUrl, Budget, DryRun, Set, SplitName, Stored, console, refuse_given
 
-BY, PRICES, TREES, GOLDEN = "With --by or several stores", "Costs and judges", "Search trees", "With --golden"
+ByOption = partial(Option, rich_help_panel="With --by or several stores")
+PriceOption = partial(Option, rich_help_panel="Costs and judges")
+TreeOption = partial(Option, rich_help_panel="Search trees")
+GoldenOption = partial(Option, rich_help_panel="With --golden")
 
 
 def view(
-    where: Annotated[
-        Path | None, typer.Argument(metavar="STORE", help="Folder of the episodes. Default: --store.")
-    ] = None,
+    where: Annotated[Path | None, Argument(metavar="STORE", help="Folder of the episodes. Default: --store.")] = None,
     store: Stored = RUNS,
-    host: Annotated[str, typer.Option(help="Where to listen; any but loopback asks for a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8760,
-    open_: Annotated[bool, typer.Option("--open", help="Open it in this machine's browser.")] = False,
+    host: Annotated[str, Option(help="Where to listen; any but loopback asks for a token.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="0: any free one.")] = 8760,
+    open_: Annotated[bool, Option("--open", help="Open it in this machine's browser.")] = False,
 ) -> None:
     """Look at runs in the browser: tasks, episodes, steps, two agents side by side, search trees; live."""
     import webbrowser
@@ -56,73 +45,53 @@ def view(
 def report(
     stores: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="STORE...", help="Folders of episodes; several are compared. Default: --store."),
+        Argument(metavar="STORE...", help="Folders of episodes; several are compared. Default: --store."),
     ] = None,
     store: Stored = RUNS,
     html: Annotated[
-        Path | None, typer.Option(help="Folder for the pages, which open from disk. Default: report in the store.")
+        Path | None, Option(help="Folder for the pages, which open from disk. Default: report in the store.")
     ] = None,
-    csv: Csv = None,
-    json: Json = None,
-    latex: Latex = None,
-    markdown: Annotated[Path | None, typer.Option(help="Folder for the tables as Markdown.")] = None,
+    csv: Annotated[Path | None, Option(help="Folder for the tables as CSV, unrounded.")] = None,
+    json: Annotated[Path | None, Option(help="Folder for the tables as JSON, unrounded.")] = None,
+    latex: Annotated[Path | None, Option(help="Folder for the tables as LaTeX (booktabs).")] = None,
+    markdown: Annotated[Path | None, Option(help="Folder for the tables as Markdown.")] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="Print it: agents, domains, reliability, … or all. Repeatable.")
+        list[str] | None, Option(help="Print it: agents, domains, reliability, … or all. Repeatable.")
     ] = None,
-    run: Annotated[list[str] | None, typer.Option(help="Only this run. Repeatable.")] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Only this agent or row. Repeatable.")] = None,
-    split: Annotated[SplitName | None, typer.Option(help="Only this split.")] = None,
+    run: Annotated[list[str] | None, Option(help="Only this run. Repeatable.")] = None,
+    agent: Annotated[list[str] | None, Option(help="Only this agent or row. Repeatable.")] = None,
+    split: Annotated[SplitName | None, Option(help="Only this split.")] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            help="Agent or row, such as 'test, prompting', to compare with. Default: prompting, or the first."
-        ),
+        Option(help="Agent or row, such as 'test, prompting', to compare with. Default: prompting, or the first."),
     ] = None,
     episode: Annotated[
-        list[str] | None,
-        typer.Option(help="Id of one whose values to draw (Fig. 12). Default: two that differ clearly."),
+        list[str] | None, Option(help="Id of one whose values to draw (Fig. 12). Default: two that differ clearly.")
     ] = None,
-    title: Annotated[str, typer.Option(help="Of the pages.")] = "Best-of-Q",
+    title: Annotated[str, Option(help="Of the pages.")] = "Best-of-Q",
     by: Annotated[
         list[str] | None,
-        typer.Option(
+        ByOption(
             help="Rows by store, run, agent, suite, split, N, model (who proposes), or a setting such as epsilon. "
-            "Repeatable; two make a grid too, the first down, the second across.",
-            rich_help_panel=BY,
+            "Repeatable; two make a grid too, the first down, the second across."
         ),
     ] = None,
-    svg: Annotated[
-        Path | None, typer.Option(help="File for the bars (Agent Q, Figs. 3 and 6).", rich_help_panel=BY)
-    ] = None,
-    reference: Annotated[
-        list[str] | None, typer.Option(help="NAME=PERCENT, a line among the bars: human=50.", rich_help_panel=BY)
-    ] = None,
+    svg: Annotated[Path | None, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None,
+    reference: Annotated[list[str] | None, ByOption(help="NAME=PERCENT, a line among the bars: human=50.")] = None,
     discount: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known."),
+        float | None, Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known.")
     ] = None,
     price: Annotated[
-        list[str] | None,
-        typer.Option(help="ROLE=IN,OUT in USD per million tokens, where none is stored.", rich_help_panel=PRICES),
+        list[str] | None, PriceOption(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option(help="Correct success for this judge's measured error.", rich_help_panel=PRICES)
-    ] = None,
-    judge_run: Annotated[
-        str | None, typer.Option(help="Run in which it judged beside the environment.", rich_help_panel=PRICES)
-    ] = None,
-    judge_store: Annotated[
-        Path | None, typer.Option(help="Folder of that run. Default: the same.", rich_help_panel=PRICES)
-    ] = None,
+    judge: Annotated[str | None, PriceOption(help="Correct success for this judge's measured error.")] = None,
+    judge_run: Annotated[str | None, PriceOption(help="Run in which it judged beside the environment.")] = None,
+    judge_store: Annotated[Path | None, PriceOption(help="Folder of that run. Default: the same.")] = None,
     alpha: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).", rich_help_panel=TREES
-        ),
+        float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
     ] = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(min=0, help="Least difference in Q of a preference pair (Algorithm 1).", rich_help_panel=TREES),
+        float | None, TreeOption(min=0, help="Least difference in Q of a preference pair (Algorithm 1).")
     ] = None,
 ) -> None:
     """Tables and figures with intervals from stored runs: pages, CSV, JSON, LaTeX, or the terminal.
@@ -130,7 +99,8 @@ def report(
     The pages hold every table and figure, and episodes and search trees to step through. With --by, or of several
     stores, success by any setting: an ablation (Best-of-Q, Tables 3, 4, 10, 11 and 12).
     """
-    from bestofq.cli.reporting import Written, compare_stores, options_of, report_store
+    from bestofq.cli.reporting import Written, compare_stores, judge_error_of, prices_of, report_store
+    from bestofq.reports.diagnosis import DEFAULTS, Options
     from bestofq.reports.rows import Selection
 
     folders = stores or [store]
@@ -143,71 +113,58 @@ def report(
     if judge is None:
         refuse_given("without --judge", judge_run=judge_run, judge_store=judge_store)
     written = Written(csv=csv, json=json, latex=latex, markdown=markdown)
+    selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
     if compared:
-        selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
         compare_stores(folders, by, selection, svg=svg, references=reference or (), written=written)
         return
-    options = options_of(
+    options = Options(
+        prices=prices_of(price or ()),
         discount=discount,
-        prices=price or (),
+        error=judge_error_of(judge, judge_run, judge_store or folders[0]),
         shown=episode or (),
-        alpha=alpha,
-        threshold=threshold,
-        judge=(judge, judge_run, judge_store or folders[0]),
+        alpha=DEFAULTS.alpha if alpha is None else alpha,
+        threshold=DEFAULTS.threshold if threshold is None else threshold,
     )
-    selection = Selection(runs=run, agents=agent, split=split, baseline=baseline)
     report_store(folders[0], selection, options, html=html, printed=table or (), title=title, written=written)
 
 
 def judge(
-    run: Annotated[str, typer.Option(help="The run to judge.")],
-    model: Annotated[str, typer.Option("--model", help="The judge: the endpoint's name for it.")],
+    run: Annotated[str, Option(help="The run to judge.")],
+    model: Annotated[str, Option("--model", help="The judge: the endpoint's name for it.")],
     base_url: BaseUrl = None,
     store: Stored = RUNS,
-    agent: Annotated[str | None, typer.Option(help="Only this agent's episodes. With --golden: best-of-q.")] = None,
-    screenshots: Annotated[int | None, typer.Option(min=0, help="Shown, the last ones; 0: text only.")] = None,
+    agent: Annotated[str | None, Option(help="Only this agent's episodes. With --golden: best-of-q.")] = None,
+    screenshots: Annotated[int | None, Option(min=0, help="Shown, the last ones; 0: text only.")] = None,
     against_env: Annotated[
-        bool, typer.Option("--against-env", help="Beside the environment's verdicts, and how well they agree.")
+        bool, Option("--against-env", help="Beside the environment's verdicts, and how well they agree.")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Also what a judge has judged already.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many episodes at most.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Episodes judged at once.")] = 16,
+    again: Annotated[bool, Option("--again", help="Also what a judge has judged already.")] = False,
+    limit: Annotated[int | None, Option(min=1, help="So many episodes at most.")] = None,
+    concurrency: Annotated[int, Option(min=1, help="Episodes judged at once.")] = 16,
     set_: Set = None,
-    out: Annotated[Path | None, typer.Option(help="JSON file for the result.")] = None,
+    out: Annotated[Path | None, Option(help="JSON file for the result.")] = None,
     budget: Budget = None,
     dry_run: DryRun = False,
     golden: Annotated[
         bool,
-        typer.Option(
+        GoldenOption(
             "--golden",
             help="Compare failures with a golden episode of their task: was the right step not proposed, or not chosen "
             "(Fig. 3 and 10)?",
-            rich_help_panel=GOLDEN,
         ),
     ] = False,
-    golden_agent: Annotated[
-        str | None, typer.Option(help="Whose successes are golden. Default: anyone's.", rich_help_panel=GOLDEN)
-    ] = None,
-    golden_run: Annotated[
-        str | None, typer.Option(help="Run of golden episodes. Default: all.", rich_help_panel=GOLDEN)
-    ] = None,
-    golden_store: Annotated[
-        Path | None, typer.Option(help="Folder of golden episodes. Default: --store.", rich_help_panel=GOLDEN)
-    ] = None,
+    golden_agent: Annotated[str | None, GoldenOption(help="Whose successes are golden. Default: anyone's.")] = None,
+    golden_run: Annotated[str | None, GoldenOption(help="Run of golden episodes. Default: all.")] = None,
+    golden_store: Annotated[Path | None, GoldenOption(help="Folder of golden episodes. Default: --store.")] = None,
     golden_episode: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Id of a golden episode. Repeatable. Default: each task's shortest success.", rich_help_panel=GOLDEN
-        ),
+        GoldenOption(help="Id of a golden episode. Repeatable. Default: each task's shortest success."),
     ] = None,
-    all_: Annotated[
-        bool, typer.Option("--all", help="Successful episodes too, not failures alone.", rich_help_panel=GOLDEN)
-    ] = False,
-    svg: Annotated[Path | None, typer.Option(help="File for the picture (Fig. 3).", rich_help_panel=GOLDEN)] = None,
+    all_: Annotated[bool, GoldenOption("--all", help="Successful episodes too, not failures alone.")] = False,
+    svg: Annotated[Path | None, GoldenOption(help="File for the picture (Fig. 3).")] = None,
 ) -> None:
     """Let a model say how stored episodes ended, or at which step they went wrong. Resumable."""
-    from bestofq.cli.golden import judge_steps
-    from bestofq.cli.judging import Judging, judge_episodes
+    from bestofq.cli.judging import Judging, judge_episodes, judge_steps
     from bestofq.cli.settings import chat_config
     from bestofq.recipes.golden import Golden
 

@@ -1,44 +1,36 @@
 """What this machine has, and what can be set."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from bestofq.cli.options import BaseUrl, Config, Data, Set, console
 
-EMBEDDINGS = "With --base-url: compare an endpoint's embeddings with those of the same model here"
+_PANEL = "With --base-url: compare an endpoint's embeddings with those of the same model here"
+EndpointOption = partial(Option, rich_help_panel=_PANEL)
 
 
 def doctor(
     data: Data = None,
     base_url: BaseUrl = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="The endpoint's name for its model.", rich_help_panel=EMBEDDINGS)
-    ] = None,
+    model: Annotated[str | None, EndpointOption("--model", help="The endpoint's name for its model.")] = None,
     local: Annotated[
-        str | None,
-        typer.Option(help="The same model's directory or hub name. Default: --model.", rich_help_panel=EMBEDDINGS),
+        str | None, EndpointOption(help="The same model's directory or hub name. Default: --model.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option(help="File for the agreement: model.embed_agreement.", rich_help_panel=EMBEDDINGS)
-    ] = Path("agreement.json"),
-    pixels: Annotated[
-        int | None,
-        typer.Option(min=0, help="Largest picture area it sees; 0: texts only.", rich_help_panel=EMBEDDINGS),
-    ] = None,
-    pixels_least: Annotated[
-        int | None, typer.Option(min=0, help="Smallest picture area it sees.", rich_help_panel=EMBEDDINGS)
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where the model in this process runs.", rich_help_panel=EMBEDDINGS)
-    ] = "auto",
+    out: Annotated[Path, EndpointOption(help="File for the agreement: model.embed_agreement.")] = Path(
+        "agreement.json"
+    ),
+    pixels: Annotated[int | None, EndpointOption(min=0, help="Largest picture area it sees; 0: texts only.")] = None,
+    pixels_least: Annotated[int | None, EndpointOption(min=0, help="Smallest picture area it sees.")] = None,
+    device: Annotated[str, EndpointOption(help="Where the model in this process runs.")] = "auto",
 ) -> None:
     """Say what is there and what is missing, each with the command that fixes it; or check an embedding endpoint."""
     if base_url is None:
         from bestofq.cli.doctor import doctor as examine
 
-        raise typer.Exit(examine(console, webshop=data))
+        raise Exit(examine(console, webshop=data))
     from bestofq.cli.embedding import compare_embeddings
     from bestofq.core.errors import ConfigError
 
@@ -49,7 +41,7 @@ def doctor(
 
 def settings(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A setting, or a table of them such as iql or suite.")
+        str | None, Argument(metavar="NAME", help="A setting, or a table of them such as iql or suite.")
     ] = None,
     config: Config = None,
     set_: Set = None,

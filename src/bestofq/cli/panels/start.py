@@ -4,32 +4,29 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
-from bestofq.cli.options import BaseUrl, Budget, Config, Model, N, Set, Stored, console
+from bestofq.cli.options import BaseUrl, Budget, Config, Given, Model, N, Set, Stored, console
 
 
 def run(
-    goal: Annotated[str, typer.Argument(help="What you want done, in words.")],
-    url: Annotated[str, typer.Option(help="The page to begin on.")],
+    goal: Annotated[str, Argument(help="What you want done, in words.")],
+    url: Annotated[str, Option(help="The page to begin on.")],
     model: Model = None,
     base_url: BaseUrl = None,
-    agent: Annotated[
-        str | None, typer.Option(help="Kind of agent. Default: best-of-q with --q, else prompting.")
-    ] = None,
-    q: Annotated[Path | None, typer.Option(help="Folder of a Q-function for this model.")] = None,
+    agent: Annotated[str | None, Option(help="Kind of agent. Default: best-of-q with --q, else prompting.")] = None,
+    q: Annotated[Path | None, Option(help="Folder of a Q-function for this model.")] = None,
     n: N = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps at most.")] = 30,
+    steps: Annotated[int, Option(min=1, help="Steps at most.")] = 30,
     store: Stored = Path("runs/web"),
-    hosts: Annotated[str, typer.Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = "",
-    any_host: Annotated[bool, typer.Option("--any-host", help="Allow every host.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do what seems irreversible without asking.")] = False,
-    headed: Annotated[bool, typer.Option("--headed", help="Show the browser's window.")] = False,
+    hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = "",
+    any_host: Annotated[bool, Option("--any-host", help="Allow every host.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do what seems irreversible without asking.")] = False,
+    headed: Annotated[bool, Option("--headed", help="Show the browser's window.")] = False,
     localizer: Annotated[
-        str | None,
-        typer.Option(help="page, vision or page+vision: the model names elements in words, this finds them."),
+        str | None, Option(help="page, vision or page+vision: the model names elements in words, this finds them.")
     ] = None,
-    screenshots: Annotated[bool, typer.Option(help="Keep a picture of every step; chat models see it.")] = True,
+    screenshots: Annotated[bool, Option(help="Keep a picture of every step; chat models see it.")] = True,
     config: Config = None,
     set_: Set = None,
     budget: Budget = None,
@@ -39,7 +36,7 @@ def run(
     from bestofq.cli.settings import models_of
 
     words = ("by=words", f"localizer={localizer}") if localizer else ()
-    models = models_of(config, set_, *words, model=model, base_url=base_url, budget=budget)
+    models = models_of(Given(config=config, set_=set_, model=model, base_url=base_url, budget=budget), *words)
     options = PageRun(
         goal=goal,
         url=url,
@@ -53,18 +50,18 @@ def run(
         yes=yes,
         interactive=sys.stdin.isatty() and console.is_terminal,
     )
-    raise typer.Exit(0 if run_on_page(models, options, store) else 1)
+    raise Exit(0 if run_on_page(models, options, store) else 1)
 
 
 def demo(
-    tasks: Annotated[int, typer.Option(help="Held-out tasks per agent.", min=2)] = 24,
+    tasks: Annotated[int, Option(help="Held-out tasks per agent.", min=2)] = 24,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the episodes and the report. Default: runs/demo, with --agentq runs/demo-agentq."),
+        Option(help="Folder of the episodes and the report. Default: runs/demo, with --agentq runs/demo-agentq."),
     ] = None,
-    fresh: Annotated[bool, typer.Option(help="Remove an earlier demo in --out, or continue it.")] = True,
+    fresh: Annotated[bool, Option(help="Remove an earlier demo in --out, or continue it.")] = True,
     agentq: Annotated[
-        bool, typer.Option("--agentq", help="Agent Q instead: search, pairs, DPO, search again, on the booking site.")
+        bool, Option("--agentq", help="Agent Q instead: search, pairs, DPO, search again, on the booking site.")
     ] = False,
     config: Config = None,
     set_: Set = None,
@@ -79,7 +76,7 @@ def demo(
     from bestofq.core.errors import ConfigError
 
     if agentq:
-        models = models_of(config, set_, *SETTINGS, model=model)
+        models = models_of(Given(config=config, set_=set_, model=model), *SETTINGS)
         asyncio.run(run_demo_agent_q(models, console, tasks=tasks, out=out or Path("runs/demo-agentq"), fresh=fresh))
     elif config or set_ or model:
         raise ConfigError("the demo of Best-of-Q has its own settings: --config, --set and --model go with --agentq")

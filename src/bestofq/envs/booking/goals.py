@@ -1,7 +1,8 @@
 """What the tasks ask for: a restaurant, a city, a day, a time, a party, a guest, a preference (Agent Q, 6.1), combined
-from a seed."""
+from a seed; and what their user says when an agent asks."""
 
 import random
+import re
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 
@@ -12,6 +13,11 @@ from bestofq.core.noun import Noun
 from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, BookingConfig, Restaurant
 from bestofq.envs.booking.tables import Plan, Tables
 from bestofq.envs.booking.writing import clock, people, short_day
+
+_SEATING = re.compile(r"seat|sit\b|indoor|outdoor|inside|outside|terrace|booth|\bbar\b|prefer", re.IGNORECASE)
+_TIME = re.compile(r"time|when|date|day|earlier|later|taken|free|available", re.IGNORECASE)
+_GUEST = re.compile(r"name|phone|number|mail|detail|contact", re.IGNORECASE)
+_PARTY = re.compile(r"how many|people|party|guests", re.IGNORECASE)
 
 
 class Goal(Noun):
@@ -42,7 +48,9 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         rng = random.Random(f"goal-{config.seed}-{goal_id}")
         plan = _plan(restaurant, tables, config, rng)
         others = [city for city in WORDS["cities"] if city != restaurant.city]
-        name, phone, email = _guest(rng)
+        given, surname = rng.choice(WORDS["given"]), rng.choice(WORDS["surnames"])
+        name, email = f"{given} {surname}", f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
+        phone = f"555-01{rng.randint(0, 99):02d}"  # of the numbers that are kept for fiction
         seating = rng.choice(restaurant.seatings) if len(restaurant.seatings) > 1 else None
         stated = seating is not None and rng.random() < config.stated
         instruction = rng.choice(WORDS["phrasings"]).format(
@@ -89,8 +97,14 @@ def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: ra
     return fallback
 
 
-def _guest(rng: random.Random) -> tuple[str, str, str]:
-    """Name, phone number, e-mail address; the number is one of those kept for fiction."""
-    given, surname = rng.choice(WORDS["given"]), rng.choice(WORDS["surnames"])
-    email = f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
-    return f"{given} {surname}", f"555-01{rng.randint(0, 99):02d}", email
+def reply(goal: Goal, question: str) -> str:
+    """What the scripted user answers to an agent's question; the first kind of question that fits is answered."""
+    if _SEATING.search(question):
+        return f"{goal.seating}, please." if goal.seating else "Any seating is fine."
+    if _PARTY.search(question):
+        return f"For {people(goal.party)}."
+    if _GUEST.search(question):
+        return f"{goal.name}, {goal.phone}, {goal.email}."
+    if _TIME.search(question):
+        return f"{short_day(goal.day)} at {clock(goal.time)}, or the nearest free time."
+    return "I have told you all I know."

@@ -1,6 +1,7 @@
-"""The page of every view: short, since small language models read them."""
+"""What the site answers, in the browser and as text; its pages are short, since small language models read them."""
 
 import calendar
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
@@ -10,16 +11,19 @@ from bestofq.envs.booking.tables import Plan, Table, Tables
 from bestofq.envs.booking.views import (
     Chosen,
     Cities,
+    Details,
     Done,
     Home,
+    Reservation,
     Results,
     View,
+    Visit,
     Visited,
+    from_url,
     plan_query,
     to_url,
     usual_plan,
 )
-from bestofq.envs.booking.visits import Details, Reservation, Visit
 from bestofq.envs.booking.writing import clock, long_day, month_of, people, short_day
 from bestofq.envs.local_site.page import Button, Choice, Field, Form, Line, Link, Page
 
@@ -31,14 +35,40 @@ POPULAR = 3  # restaurants named on the start page
 NOT_FOUND = Page(TITLE, ((TITLE,), ("There is no such page on this site.",), (Link("Home", "/"),)), missing=True)
 
 
-class Pages:
-    """Writes the pages over one part of the restaurants."""
+class Server:
+    """`local_site.rules.Server`: answers requests of visits to one part of the restaurants; keeps nothing itself."""
 
     def __init__(self, directory: Directory, tables: Tables) -> None:
-        self._directory = directory
-        self._tables = tables
+        self.directory = directory
+        self.tables = tables
 
-    def page(self, view: View, visit: Visit) -> Page:
+    def address(self, url: str) -> str | None:
+        return url if url.startswith("/") else None
+
+    def view(self, visit: Visit, url: str) -> View | None:
+        """What stands at an address; after the reservation nothing but its confirmation."""
+        return from_url(url, self.directory, self.tables) if visit.reservation is None else Done()
+
+    def get(self, visit: Visit, url: str) -> tuple[Visit, Page]:
+        view = self.view(visit, url)
+        if view is None:
+            return visit, NOT_FOUND
+        if isinstance(view, Chosen) and view.page == "details":
+            visit = replace(visit, held=view.table)
+        return visit, self._page(view, visit)
+
+    def post(self, visit: Visit, url: str, sent: Mapping[str, str]) -> tuple[Visit, str]:
+        """Take a details form, sent from its page: reserve the table, or ask again. The visit, and where to go on."""
+        view = self.view(visit, url)
+        if not isinstance(view, Chosen) or view.page != "details":
+            return visit, url
+        keys = ("name", "phone", "email")
+        details = Details(**{key: " ".join(sent.get(key, "").split()) for key in keys})
+        if details.wanting:
+            return replace(visit, draft=details), url
+        return replace(visit, reservation=Reservation(table=view.table, details=details)), to_url(Done())
+
+    def _page(self, view: View, visit: Visit) -> Page:
         match view:
             case Home():
                 return self._home(view.city or visit.city)
@@ -60,7 +90,7 @@ class Pages:
                 return NOT_FOUND if visit.reservation is None else self._done(visit.reservation)
 
     def _home(self, city: str) -> Page:
-        popular = self._directory.search(city, "")[:POPULAR]
+        popular = self.directory.search(city, "")[:POPULAR]
         return Page(
             TITLE,
             (
@@ -73,7 +103,7 @@ class Pages:
         )
 
     def _results(self, view: Results) -> Page:
-        found = self._directory.search(view.city, view.query)
+        found = self.directory.search(view.city, view.query)
         what = f' for "{view.query}"' if view.query else ""
         return _page(
             "results",
@@ -84,11 +114,11 @@ class Pages:
         )
 
     def _entry(self, restaurant: Restaurant) -> Line:
-        to = Visited("restaurant", restaurant.id, usual_plan(self._tables))
+        to = Visited("restaurant", restaurant.id, usual_plan(self.tables))
         return _link(restaurant.name, to), _kind(restaurant)
 
     def _restaurant(self, view: Visited) -> Page:
-        restaurant, plan = self._directory[view.restaurant_id], view.plan
+        restaurant, plan = self.directory[view.restaurant_id], view.plan
         parties = tuple((f"{n}", people(n)) for n in range(1, LARGEST_PARTY + 1))
         times = tuple((f"{at:%H%M}", clock(at)) for at in restaurant.times)
         calendar_page = replace(view, page="calendar", month=plan.day.replace(day=1))
@@ -112,22 +142,22 @@ class Pages:
         )
 
     def _calendar(self, view: Visited) -> Page:
-        restaurant = self._directory[view.restaurant_id]
+        restaurant = self.directory[view.restaurant_id]
         month = view.month or view.plan.day.replace(day=1)
         back = Visited("restaurant", restaurant.id, view.plan)
         lines = [
             tuple(
                 _link(short_day(day), replace(back, plan=replace(view.plan, day=day)))
                 for day in week
-                if day.month == month.month and self._tables.first_day <= day <= self._tables.last_day
+                if day.month == month.month and self.tables.first_day <= day <= self.tables.last_day
             )
             for week in calendar.Calendar().monthdatescalendar(month.year, month.month)
         ]
         before, after = month - timedelta(days=1), (month + timedelta(days=31)).replace(day=1)
         turns = []
-        if before >= self._tables.first_day:
+        if before >= self.tables.first_day:
             turns.append(_link("Previous month", replace(view, month=before.replace(day=1))))
-        if after <= self._tables.last_day:
+        if after <= self.tables.last_day:
             turns.append(_link("Next month", replace(view, month=after)))
         return _page(
             "date",
@@ -138,8 +168,8 @@ class Pages:
         )
 
     def _times(self, view: Visited) -> Page:
-        restaurant, plan = self._directory[view.restaurant_id], view.plan
-        free = self._tables.free(restaurant, plan)
+        restaurant, plan = self.directory[view.restaurant_id], view.plan
+        free = self.tables.free(restaurant, plan)
         wanted = clock(plan.time)
         if not free:
             said = f"No table is free near {wanted}."
@@ -157,7 +187,7 @@ class Pages:
         )
 
     def _seating(self, view: Chosen) -> Page:
-        restaurant = self._directory[view.table.restaurant_id]
+        restaurant = self.directory[view.table.restaurant_id]
         seated = {seating: replace(view.table, seating=seating) for seating in restaurant.seatings}
         return _page(
             "seating",
@@ -169,7 +199,7 @@ class Pages:
         )
 
     def _details(self, view: Chosen, draft: Details | None) -> Page:
-        restaurant = self._directory[view.table.restaurant_id]
+        restaurant = self.directory[view.table.restaurant_id]
         said = [] if draft is None else [(f"Please correct: {', '.join(draft.wanting)}",)]
         sent = draft or Details()
         return _page(
@@ -192,7 +222,7 @@ class Pages:
         )
 
     def _done(self, made: Reservation) -> Page:
-        restaurant, details = self._directory[made.table.restaurant_id], made.details
+        restaurant, details = self.directory[made.table.restaurant_id], made.details
         return _page(
             "confirmed",
             ("Your reservation is confirmed.",),

@@ -9,7 +9,6 @@ from importlib.resources import files
 from pydantic import Field
 
 from bestofq.core.noun import Noun
-from bestofq.envs.by_id import ById
 
 WORDS = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 SEATINGS = ("Indoor", "Outdoor", "Bar", "Booth")
@@ -20,8 +19,6 @@ LARGEST_PARTY = 8
 
 
 class BookingConfig(Noun):
-    """What the site and its tasks are made from."""
-
     seed: int = 2026
     restaurants: int = Field(default=192, ge=60, le=800)
     tasks_per_restaurant: int = Field(default=8, ge=1)
@@ -85,16 +82,13 @@ def make_restaurants(config: BookingConfig) -> Iterator[Restaurant]:
         )
 
 
-class Directory(ById[Restaurant]):
+class Directory(dict[str, Restaurant]):
     """Restaurants by id, by city, by words of their name or cuisine."""
 
     def search(self, city: str, query: str) -> Sequence[Restaurant]:
         """The best RESULTS of a city: by how many words of the query they have, then by name; all for no query."""
         wanted = set(query.casefold().split())
-        found = [(len(wanted & _words_of(r)), r) for r in self if r.city == city]
-        found = [(shared, r) for shared, r in found if shared or not wanted]
-        return [r for _, r in sorted(found, key=lambda pair: (-pair[0], pair[1].name))[:RESULTS]]
-
-
-def _words_of(restaurant: Restaurant) -> set[str]:
-    return set(f"{restaurant.name} {restaurant.cuisine} {restaurant.area}".casefold().split())
+        words = {r.id: f"{r.name} {r.cuisine} {r.area}".casefold().split() for r in self.values() if r.city == city}
+        shared = {self[one]: len(wanted.intersection(its)) for one, its in words.items()}
+        found = [r for r, count in shared.items() if count or not wanted]
+        return sorted(found, key=lambda r: (-shared[r], r.name))[:RESULTS]

@@ -13,14 +13,12 @@ from bestofq.core.errors import InputError
 from bestofq.core.irreversible import element_of
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Split, Task
-from bestofq.envs.booking.goals import Goal, make_goals
-from bestofq.envs.booking.pages import COMPLETE, DETAILS
+from bestofq.envs.booking.goals import Goal, make_goals, reply
+from bestofq.envs.booking.pages import COMPLETE, DETAILS, Server
 from bestofq.envs.booking.restaurants import BookingConfig, Directory, make_restaurants
-from bestofq.envs.booking.server import Server
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.booking.tables import Tables
-from bestofq.envs.booking.user import reply
-from bestofq.envs.booking.visits import Visit
+from bestofq.envs.booking.views import Visit
 from bestofq.envs.local_site.rules import Wording
 from bestofq.envs.splits import split_of
 
@@ -38,7 +36,6 @@ class Criteria(Noun):
 
     @property
     def reward(self) -> float:
-        """1 if all hold, else 0."""
         return float(self.date_and_time and self.party_size and self.user_information and self.completed)
 
 
@@ -58,11 +55,11 @@ class Booking:
     @cached_property
     def restaurants(self) -> Directory:
         """Of all splits."""
-        return Directory(make_restaurants(self.config))
+        return Directory((r.id, r) for r in make_restaurants(self.config))
 
     @cached_property
     def _goals(self) -> dict[str, Goal]:
-        return {goal.id: goal for r in self.restaurants for goal in make_goals(r, self.tables, self.config)}
+        return {goal.id: goal for r in self.restaurants.values() for goal in make_goals(r, self.tables, self.config)}
 
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
         """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample.
@@ -84,14 +81,12 @@ class Booking:
         return self._goals[task_id]
 
     def server(self, split: Split) -> Server:
-        """The site of a split, over its own restaurants."""
         if split not in self._servers:
-            mine = (r for r in self.restaurants if split_of(r.id, self.config.seed) == split)
+            mine = ((r.id, r) for r in self.restaurants.values() if split_of(r.id, self.config.seed) == split)
             self._servers[split] = Server(Directory(mine), self.tables)
         return self._servers[split]
 
     def visit(self, task: Task) -> Visit:
-        """The record of a new visit for a task."""
         return Visit(city=self.goal(task.id).start_city)
 
     def ended(self, visit: Visit) -> bool:
@@ -140,7 +135,6 @@ class Booking:
 
 
 def booking(settings: BookingSettings) -> Booking:
-    """The suite's rules that the settings name."""
     return Booking(BookingConfig(seed=settings.seed))
 
 

@@ -12,8 +12,6 @@ PER_GUEST = 0.02  # a larger party finds fewer free times: this share more is ta
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What a visitor looks for at a restaurant."""
-
     day: date
     party: int
     time: time
@@ -31,8 +29,6 @@ class Table:
 
 
 class Tables:
-    """The free times of all restaurants."""
-
     def __init__(self, config: BookingConfig) -> None:
         self._config = config
 

@@ -1,4 +1,4 @@
-"""Where a visitor can be, as values and as addresses."""
+"""Where a visitor can be, as values and as addresses; and what the site knows of a visit."""
 
 from dataclasses import dataclass
 from datetime import date, time
@@ -148,3 +148,34 @@ def _time(text: str) -> time:
     if len(text) != 4 or not text.isdecimal():
         raise ValueError(text)
     return time(int(text[:2]), int(text[2:]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Details:
+    """What a guest has sent."""
+
+    name: str = ""
+    phone: str = ""
+    email: str = ""
+
+    @property
+    def wanting(self) -> tuple[str, ...]:
+        """The fields that the site does not accept so."""
+        wrong = {"Name": not self.name, "Phone": not self.phone, "Email": "@" not in self.email}
+        return tuple(field for field, is_wrong in wrong.items() if is_wrong)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reservation:
+    table: Table
+    details: Details
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Visit:
+    """The site's record of one episode: replaced after each request, so that an earlier one can be put back."""
+
+    city: str  # where it began
+    held: Table | None = None  # whose details form was shown last
+    draft: Details | None = None  # sent and not accepted
+    reservation: Reservation | None = None

@@ -1,6 +1,6 @@
 """A page as plain elements, and as the text a browser makes of them (`browser/snapshot.py`).
 
-`text.py` reads and acts on these elements; `html.py` writes them as HTML.
+`text.py` reads and acts on these elements; `page.jinja` writes them as HTML.
 """
 
 from collections.abc import Iterator

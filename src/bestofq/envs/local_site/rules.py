@@ -44,19 +44,10 @@ class Server(Protocol[VisitT, ViewT_co]):
 class Rules(Protocol[VisitT, ViewT_co]):
     """A site with its tasks: a server for each split, what ends an episode, what it earns."""
 
-    @property
-    def name(self) -> str:
-        """Of the suite of tasks."""
-
-    @property
-    def step_limit(self) -> int: ...
-
-    @property
-    def style(self) -> str:
-        """CSS of every page."""
-
-    @property
-    def wording(self) -> Wording: ...
+    name: str  # of the suite of tasks
+    step_limit: int
+    style: str  # CSS of every page
+    wording: Wording
 
     def tasks(self, split: Split) -> Sequence[Task]:
         """In an order in which the first are a fair sample. InputError where the split has none."""

@@ -7,20 +7,27 @@ worked out from the records, never from what a page says.
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from html import escape
+from importlib.resources import files
 from typing import Generic
 from urllib.parse import parse_qsl, urlsplit
 
+from jinja2 import Environment
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from bestofq.core.observation import Task
-from bestofq.envs.local_site.html import to_html
 from bestofq.envs.local_site.rules import Rules, ViewT, VisitT
 from bestofq.envs.serving import serve_app
 
 _FRESH = {"cache-control": "no-store"}  # going back shows the page as it is now
+_JINJA = Environment(autoescape=False)
+_JINJA.filters["e"] = escape
+_JINJA.globals["kind"] = lambda part: type(part).__name__
+_HTML = _JINJA.from_string(files(__package__).joinpath("page.jinja").read_text("utf-8"))
+"""A page as HTML that a browser reads as the very text `page.render` writes; `root` stands before its addresses."""
 
 
 class Site(Generic[VisitT, ViewT]):
@@ -39,7 +46,6 @@ class Site(Generic[VisitT, ViewT]):
         return root
 
     def visit(self, root: str) -> VisitT:
-        """The record of a visit as it is now."""
         return self._visits[_token(root)][1]
 
     def put(self, root: str, task: Task, visit: VisitT) -> None:
@@ -63,7 +69,9 @@ class Site(Generic[VisitT, ViewT]):
             return RedirectResponse(f"/v/{token}{url}", status_code=303)
         visit, page = server.get(visit, url)
         self._visits[token] = task, visit
-        html = to_html(page, f"/v/{token}", self.rules.style)
+        html = _HTML.render(
+            page=page, root=f"/v/{token}", style=self.rules.style, kind=lambda part: type(part).__name__
+        )
         return HTMLResponse(html, status_code=404 if page.missing else 200, headers=_FRESH)
 
 

@@ -59,12 +59,10 @@ class TextEnv(Generic[VisitT, ViewT]):
 
     @property
     def visit(self) -> VisitT:
-        """The site's record."""
         return self.place.visit
 
     @property
     def view(self) -> ViewT:
-        """What the current page shows."""
         return self._server.view(self.place.visit, self.place.pages[-1])
 
     @property
@@ -204,7 +202,6 @@ class TextEnv(Generic[VisitT, ViewT]):
         self._load(url, before=self.place.pages)  # what answers a sent form is a page of its own, even there
 
     def _fields(self, form: Form) -> dict[str, str]:
-        """What the form sends, in its order."""
         typed, fields = dict(self.place.typed), dict(form.hidden)
         for mark, (node, its) in enumerate(self.place.page.controls, start=1):
             if its == form and isinstance(node, Field | Choice):

@@ -29,39 +29,36 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
     def __init__(self, site: Site[VisitT, ViewT], browser: PageSource, *, screenshots: bool = False) -> None:
         self._site = site
         self._web = WebEnv(browser, screenshots=screenshots, user=self._reply)
-        self._root = ""
         self._task: Task | None = None
-        self._url = ""  # of the current page, behind the root
 
     @property
     def visit(self) -> VisitT:
         """The site's record. RuntimeError before the first reset."""
         self._playing()
-        return self._site.visit(self._root)
+        return self._site.visit(self._web.root)
 
     @property
     def view(self) -> ViewT:
         """What the current page shows. RuntimeError before the first reset."""
-        return self._site.rules.server(self._playing().split).view(self.visit, self._url)
+        seen = self._web.observation
+        return self._site.rules.server(self._playing().split).view(self.visit, "" if seen is None else seen.url)
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
-        """Open a new visit at the start page."""
         self._leave()
-        self._task, self._root = task, self._site.open_visit(task)
-        visiting = task.model_copy(update={"start_url": f"{self._root}/", "allowed_hosts": ("127.0.0.1",)})
-        return self._relative(await self._web.reset(visiting, seed=seed))
+        self._task, self._web.root = task, self._site.open_visit(task)
+        visiting = task.model_copy(update={"start_url": f"{self._web.root}/", "allowed_hosts": ("127.0.0.1",)})
+        return await self._web.reset(visiting, seed=seed)
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. What ends the visit ends the episode; the reward is what the site's record says."""
         task = self._playing()
         if isinstance(action, Goto) and action.url.startswith("/"):
             url = self._site.rules.server(task.split).address(action.url)
-            action = action if url is None else Goto(url=self._root + url)
+            action = action if url is None else Goto(url=self._web.root + url)
         result = await self._web.step(action)
         visit = self.visit
         return result.model_copy(
             update={
-                "observation": self._relative(result.observation),
                 "reward": self._site.rules.reward(task, visit),
                 "terminated": result.terminated or self._site.rules.ended(visit),
             }
@@ -69,7 +66,7 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
 
     async def save(self) -> Saved[VisitT]:
         task = self._playing()
-        return Saved(task=task, root=self._root, place=await self._web.save_page(), visit=self.visit)
+        return Saved(task=task, root=self._web.root, place=await self._web.save_page(), visit=self.visit)
 
     async def restore(self, saved: object) -> Observation:
         """Put the site's record back, then the page: in a visit of its own, whoever saved them. What the site then
@@ -78,10 +75,10 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
         if self._task is None:
             await self.reset(saved.task, seed=0)
         self._task = saved.task
-        self._site.put(self._root, saved.task, saved.visit)
-        seen = await self._web.restore_page(saved.place.moved(saved.root, self._root))
-        self._site.put(self._root, saved.task, saved.visit)
-        return self._relative(seen)
+        self._site.put(self._web.root, saved.task, saved.visit)
+        seen = await self._web.restore_page(saved.place.moved(saved.root, self._web.root))
+        self._site.put(self._web.root, saved.task, saved.visit)
+        return seen
 
     async def close(self) -> None:
         self._leave()
@@ -94,13 +91,8 @@ class LocalWebEnv(Generic[VisitT, ViewT]):
 
     def _leave(self) -> None:
         if self._task is not None:
-            self._site.close_visit(self._root)
-        self._task, self._root = None, ""
+            self._site.close_visit(self._web.root)
+        self._task = None
 
     async def _reply(self, question: str) -> str | None:
         return self._site.rules.reply(self._playing(), question)
-
-    def _relative(self, observation: Observation) -> Observation:
-        """With the URL behind the visit's root, which differs from visit to visit."""
-        self._url = observation.url.removeprefix(self._root)
-        return observation.model_copy(update={"url": self._url})

@@ -1,5 +1,8 @@
 """A MiniWoB++ task as an environment: its page in Chromium, its own script as the judge."""
 
+import json
+from importlib.resources import files
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from bestofq.browser.session import PageSource, Session
@@ -7,10 +10,18 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Observation, Task
-from bestofq.envs.miniwob.episode import Standing, read
 from bestofq.envs.web import WebEnv
 
 HOSTS = ("127.0.0.1",)
+_SCRIPT = files(__package__).joinpath("episode.js").read_text("utf-8").strip()
+
+
+class Standing(NamedTuple):
+    left: bool = False  # the page shown is not the task's
+    begun: bool = False  # just now: the document is new
+    goal: str = ""
+    done: bool = False
+    raw: float = 0.0  # -1 to 1, without the page's penalty for time
 
 
 class MiniWobEnv:
@@ -26,8 +37,8 @@ class MiniWobEnv:
     """
 
     def __init__(self, root: str, browser: PageSource, *, screenshots: bool = False) -> None:
-        self._root = root
-        self._web = WebEnv(browser, screenshots=screenshots, prepare=self._prepare, evaluate=self._evaluate)
+        prepare, evaluate = self._prepare, self._evaluate
+        self._web = WebEnv(browser, screenshots=screenshots, root=root, prepare=prepare, evaluate=evaluate)
         self._task: Task | None = None
         self._instance = ("", 0)
         self._standing = Standing()
@@ -45,8 +56,8 @@ class MiniWobEnv:
         than `Task.goal` says (another version of the pages), BrowserError when it does not load.
         """
         self._task, self._instance, self._standing, self._ended = task, instance_of(task), Standing(), False
-        visiting = task.model_copy(update={"start_url": self._root + task.start_url, "allowed_hosts": HOSTS})
-        return self._relative(await self._web.reset(visiting, seed=seed))
+        visiting = task.model_copy(update={"start_url": self._web.root + task.start_url, "allowed_hosts": HOSTS})
+        return await self._web.reset(visiting, seed=seed)
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. BrowserError before the first reset, after the end, and when the browser fails."""
@@ -54,7 +65,7 @@ class MiniWobEnv:
             raise BrowserError("The episode has ended; reset the environment first.")
         result = await self._web.step(action)
         self._ended = result.terminated
-        return result.model_copy(update={"observation": self._relative(result.observation)})
+        return result
 
     async def close(self) -> None:
         await self._web.close()
@@ -71,10 +82,6 @@ class MiniWobEnv:
         self._standing = standing = await read(self._web.session, *self._instance)
         return float(standing.raw > 0), standing.done or standing.left
 
-    def _relative(self, observation: Observation) -> Observation:
-        """With the URL behind the site's root, whose port differs from run to run."""
-        return observation.model_copy(update={"url": observation.url.removeprefix(self._root)})
-
 
 def instance_of(task: Task) -> tuple[str, int]:
     """The path of a task's page and the seed of its problem, from its start URL. Raises InputError."""
@@ -83,3 +90,27 @@ def instance_of(task: Task) -> tuple[str, int]:
     if not seed.isdecimal():
         raise InputError(f"Task {task.id} starts at {task.start_url!r}, which names no seed (…?seed=17).")
     return parts.path, int(seed)
+
+
+async def read(session: Session, path: str, seed: int) -> Standing:
+    """How the episode stands in the session's page; begins it with `seed` where the document is new.
+
+    Raises BrowserError when the page has no task ready within the browser's `navigation` seconds.
+    """
+    patience = round(session.config.navigation * 1000)
+    answer = await session.evaluate(f"{_SCRIPT}({json.dumps(path)}, {seed}, {patience})")
+    if answer["left"]:
+        return Standing(left=True)
+    return Standing(
+        begun=answer["begun"], goal=_goal(answer["utterance"]), done=answer["done"], raw=float(answer["raw"])
+    )
+
+
+def _goal(utterance: Any) -> str:
+    """An utterance as one line: its text where the page adds its fields, a flight's JSON in words."""
+    if isinstance(utterance, dict):
+        utterance = utterance["utterance"]
+    text = " ".join(str(utterance).split())
+    if text.startswith("{") and text.endswith("}"):
+        return "Book a flight. " + ", ".join(f"{key}: {value}" for key, value in json.loads(text).items())
+    return text

@@ -1,11 +1,14 @@
-"""MiniWoB++ as a suite of tasks: which instances a split holds, and what each of them asks."""
+"""MiniWoB++ as a suite of tasks: where its pages are, which instances a split holds, what each asks."""
 
 import asyncio
+import fnmatch
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
+from rapidfuzz import process
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
@@ -13,12 +16,10 @@ from starlette.staticfiles import StaticFiles
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.core.actions import Goto
-from bestofq.core.errors import BrowserError, InputError
+from bestofq.core.errors import BrowserError, InputError, SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory
-from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv
-from bestofq.envs.miniwob.episode import read
-from bestofq.envs.miniwob.pages import find_html, page_path, task_names
+from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv, read
 from bestofq.envs.miniwob.settings import APART, Families, MiniWobSettings
 from bestofq.envs.serving import serve_app
 
@@ -26,11 +27,7 @@ SUITE = "miniwob"
 STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
 VIEWPORT = BrowserConfig(width=640, height=720)  # a task is 160 x 210 CSS pixels, a flight site 540 x 667
 
-SEEDS: Mapping[Split, range] = {
-    "test": range(10_000),
-    "dev": range(10_000, 20_000),
-    "train": range(20_000, 1_000_000),
-}
+SEEDS: Mapping[Split, range] = {"test": range(10_000), "dev": range(10_000, 20_000), "train": range(20_000, 1_000_000)}
 """The seeds of each split, apart. Problems can repeat none the less: click-test has but one, click-tab three. What a
 model trained here has never seen are the tasks in `settings.HELD_OUT`."""
 
@@ -91,7 +88,17 @@ class MiniWob:
         finally:
             for worker in workers:
                 worker.cancel()
-        return [self._task(name, seed, split) for seed, name in wanted]
+        return [
+            Task(
+                id=f"{name}/{seed}",
+                suite=SUITE,
+                goal=self._goals[name, seed],
+                start_url=f"{page_path(name)}?seed={seed}",
+                seed=seed,
+                split=split,
+            )
+            for seed, name in wanted
+        ]
 
     async def _ask(self, browser: Browser, instances: Iterator[tuple[str, int]]) -> None:
         session = browser.page()
@@ -105,16 +112,6 @@ class MiniWob:
                 self._goals[name, seed] = (await read(session, path, seed)).goal
         finally:
             await session.close()
-
-    def _task(self, name: str, seed: int, split: Split) -> Task:
-        return Task(
-            id=f"{name}/{seed}",
-            suite=SUITE,
-            goal=self._goals[name, seed],
-            start_url=f"{page_path(name)}?seed={seed}",
-            seed=seed,
-            split=split,
-        )
 
 
 class MiniWobSuite:
@@ -150,3 +147,46 @@ class MiniWobSuite:
             raise RuntimeError("MiniWoB++'s tasks are read from its pages: open the suite first")
         (served, browser), chosen = self._opened, self._settings
         return await served.tasks(browser, split, chosen.only, per_task=chosen.per_task, families=chosen.families)
+
+
+def find_html(given: Path | None = None) -> Path:
+    """The folder of pages: the one given, else the `miniwob` package's own (never imported, only its files are read).
+
+    Raises InputError when the folder given holds no MiniWoB++, SetupError when the package is missing.
+    """
+    if given is not None:
+        if not (given / "core" / "core.js").is_file():
+            raise InputError(f"{given} holds no MiniWoB++ (no core/core.js); name the `html` folder of the package.")
+        return given
+    spec = find_spec("miniwob")
+    folders = [] if spec is None else [Path(place) / "html" for place in spec.submodule_search_locations or ()]
+    for folder in folders:
+        if (folder / "core" / "core.js").is_file():
+            return folder
+    raise SetupError("MiniWoB++'s pages are not installed; install them with `pip install 'bestofq[miniwob]'`.")
+
+
+def task_names(html: Path, pattern: str = "*") -> tuple[str, ...]:
+    """The tasks that match a glob, sorted: each page of `miniwob/`, each wrapped site of `flight/` as `flight.AA`.
+
+    `pattern` holds globs with commas between them. Some tasks the package does not register with Gymnasium (it ships
+    their pages none the less). Raises InputError for a glob that none matches.
+    """
+    names = [page.stem for page in (html / "miniwob").glob("*.html")]
+    names += [f"flight.{page.parent.name}" for page in (html / "flight").glob("*/wrapper.html")]
+    found: set[str] = set()
+    for glob in pattern.split(","):
+        alike = fnmatch.filter(names, glob.strip())
+        if not alike:
+            raise InputError(f"No MiniWoB++ task is called {glob.strip()!r}{_near(glob.strip(), names)}.")
+        found.update(alike)
+    return tuple(sorted(found))
+
+
+def _near(pattern: str, names: Sequence[str]) -> str:
+    near = [name for name, _, _ in process.extract(pattern, sorted(names), limit=3, score_cutoff=60)]
+    return f"; near it: {', '.join(near)}" if near else f"; there are {len(names)}, such as click-button or click-*"
+
+
+def page_path(name: str) -> str:
+    return f"/{name.replace('.', '/')}/wrapper.html" if name.startswith("flight.") else f"/miniwob/{name}.html"

@@ -8,18 +8,7 @@ from dataclasses import dataclass, replace
 from bestofq.envs.local_site.page import Button, Field, Form, Line, Link, Page
 from bestofq.envs.webshop.products import Catalogue, Product
 from bestofq.envs.webshop.search import SearchIndex
-from bestofq.envs.webshop.views import (
-    SECTIONS,
-    Bought,
-    Detail,
-    Item,
-    Results,
-    Start,
-    View,
-    choose,
-    from_url,
-    to_url,
-)
+from bestofq.envs.webshop.views import SECTIONS, Bought, Detail, Item, Results, Start, View, choose, from_url, to_url
 
 PAGE_SIZE = 10
 TITLE = "WebShop"
@@ -30,8 +19,6 @@ NOT_FOUND = Page(TITLE, ((TITLE,), ("There is no such page in this shop.",)), mi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Visit:
-    """The shop's record of one episode."""
-
     bought: Item | None = None
 
 
@@ -61,7 +48,6 @@ class Shop:
         return self._ranked[query]
 
     def shown(self, view: Results) -> Sequence[Product]:
-        """The products of one results page."""
         return self.results(view.query)[(view.page - 1) * PAGE_SIZE : view.page * PAGE_SIZE]
 
     def address(self, url: str) -> str | None:
@@ -155,7 +141,6 @@ def buy_name(product: Product, view: Item) -> str:
 
 
 def link_name(product: Product) -> str:
-    """What a results page calls a product."""
     return f"{price(product)} {product.name}"
 
 

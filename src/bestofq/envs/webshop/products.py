@@ -1,9 +1,10 @@
 """One record format for both sources of WebShop: the synthetic catalogue and the real files (Yao et al. 2022)."""
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from bestofq.core.noun import Noun
-from bestofq.envs.by_id import ById
 
 
 class Option(Noun):
@@ -52,4 +53,5 @@ class Goal(Noun):
     weight: float = Field(default=1.0, description="sampling weight")
 
 
-Catalogue = ById[Product]
+Catalogue = Mapping[str, Product]
+"""Products by their ids, in a fixed order."""

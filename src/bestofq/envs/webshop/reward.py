@@ -86,7 +86,7 @@ class RewardFunction:
     """The reward over a fixed set of products. Immutable, so threads may share it."""
 
     def __init__(self, products: Iterable[Product], nouns: Nouns | None = None) -> None:
-        """A `Catalogue`, or any products that goals and purchases will name. `nouns` None: `title_nouns`."""
+        """`products`: all that goals and purchases will name. `nouns` None: `title_nouns`."""
         self._facts = {product.id: _facts(product) for product in products}
         find = nouns or title_nouns
 
@@ -105,7 +105,7 @@ class RewardFunction:
             _matches_any(_plain(attribute), bought.attributes) or any(attribute in text for text in bought.texts)
             for attribute in goal.attributes
         )
-        chosen = [_chosen_text(bought.published.get(value, value)) for value in chosen_options.values()]
+        chosen = [_option_text("", bought.published.get(value, value)) for value in chosen_options.values()]
         asked_for = ((name, wanted.published.get(value, value)) for name, value in goal.options)
         options = sum(_matches_any(_option_text(name, value), chosen) for name, value in asked_for)
         cheap = bought.price <= goal.price_limit
@@ -187,12 +187,8 @@ def _plain(text: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _chosen_text(value: str) -> str:
-    return _plain(_colour_of(value))
-
-
-@lru_cache(maxsize=65536)
 def _option_text(name: str, value: str) -> str:
+    """A goal's option; without a name a chosen value, or what a person wrote."""
     if not name:
         return _plain(_colour_of(value))
     return _plain(value if value in _COLOURS else repr((name, value)))

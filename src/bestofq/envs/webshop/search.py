@@ -58,9 +58,7 @@ def _document(product: Product, fields: SearchFields) -> str:
     if fields == "upstream":
         names = [option.name for option in product.options]
         return " ".join((product.name, product.description, *product.bullets[:1], *names, *values))
-    return " ".join(
-        (product.name, product.query, *product.category, *product.bullets, product.description, *values),
-    )
+    return " ".join((product.name, product.query, *product.category, *product.bullets, product.description, *values))
 
 
 def _words(text: str) -> list[str]:

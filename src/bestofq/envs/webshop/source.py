@@ -86,7 +86,7 @@ def load_catalogue(folder: Path, *, seed: int) -> Catalogue:
         products[record.id] = _product(record, annotation, file, seed)
     if not products:
         raise DataError(f"{file} holds 0 products, at least 1 is needed: download the file again")
-    return Catalogue(products.values())
+    return products
 
 
 def is_full(folder: Path) -> bool:
@@ -171,12 +171,10 @@ def _options(record: _Record) -> dict[str, list[str]]:
     if not isinstance(record.customization_options, dict):
         return {}
     return {
-        name: [_published(entry) for entry in e] for name, e in record.customization_options.items() if e is not None
+        name: [entry.value.strip().replace("/", " | ").lower() for entry in entries]
+        for name, entries in record.customization_options.items()
+        if entries is not None
     }
-
-
-def _published(entry: _Value) -> str:
-    return entry.value.strip().replace("/", " | ").lower()
 
 
 def _clean(text: str) -> str:

@@ -17,8 +17,6 @@ from bestofq.envs.webshop.products import Catalogue, Goal, Option, Product
 
 
 class SyntheticConfig(Noun):
-    """What the shop is made from."""
-
     seed: int = 2026
     products_per_category: int = Field(default=150, ge=1, description="there are 22 categories")
     goals_per_product: int = Field(default=3, ge=1)
@@ -37,7 +35,7 @@ def make_catalogue(config: SyntheticConfig) -> Catalogue:
         for i in range(config.products_per_category)
     ]
     rng.shuffle(products)
-    return Catalogue(products)
+    return {product.id: product for product in products}
 
 
 def _product(product_id: str, category: Mapping[str, Any], config: SyntheticConfig, rng: random.Random) -> Product:
@@ -82,7 +80,7 @@ def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
     The limit is the larger of two of the first four multiples of 10 above the price, as WebShop draws it.
     """
     phrases = _WORDS["phrases"]
-    for product in catalogue:
+    for product in catalogue.values():
         rng = random.Random(f"goals-{config.seed}-{product.id}")
         for number in range(config.goals_per_product):
             options = tuple((o.name, rng.choice(o.values)) for o in product.options if rng.random() < 0.8)

@@ -29,9 +29,15 @@ class Entry(Noun, extra="ignore"):
 
 def load_entries(path: Path) -> list[Entry]:
     """The tasks of a file, in its order; blank lines are passed over. DataError with the line and what is wrong."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise DataError(f"cannot read {path} ({error.strerror}): give one of WebVoyager's files") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text: give one of WebVoyager's files") from error
     found: list[Entry] = []
     line_of: dict[str, int] = {}
-    for number, line in enumerate(_text(path).splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         entry = _entry(line, f"{path}, line {number}")
@@ -51,15 +57,6 @@ def is_address(text: str) -> bool:
         return address.scheme in ("http", "https") and address.hostname is not None
     except ValueError:
         return False
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise DataError(f"cannot read {path} ({error.strerror}): give one of WebVoyager's files") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text: give one of WebVoyager's files") from error
 
 
 def _entry(line: str, where: str) -> Entry:

@@ -1,13 +1,17 @@
 """WebVoyager as a suite of tasks: `WebEnv` plays them, a judge says how they ended."""
 
 import hashlib
+import re
+import tomllib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import date
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 from bestofq.browser.browser import Browser
 from bestofq.core.errors import ConfigError
@@ -16,13 +20,18 @@ from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.splits import split_of
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webvoyager.dates import stale
-from bestofq.envs.webvoyager.hosts import allowed_hosts
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.source import Entry, load_entries
 
 SUITE = "webvoyager"
 STEP_LIMIT = 30  # Best-of-Q, appendix K
 RUNS = 3  # Best-of-Q, 4.1
+COMPANIONS: Mapping[str, Sequence[str]] = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
+"""Names that a site's pictures and scripts come from, as publicly known, not checked against the live sites. The guard
+holds every connection, not only pages: where a page stays bare, give what is missing as an extra host."""
+SEARCH_ENGINES = frozenset({"Google Search", "Bing Search"})
+"""Domains whose tasks lead to any site of the web: they are held to no host."""
+_ADDRESS = re.compile(r"[\d.]+|.*:.*")  # IPv4 or IPv6
 
 
 class WebVoyager:
@@ -107,3 +116,20 @@ class WebVoyagerSuite:
         some = ", ".join(entry.task.id for entry in past[:5])
         lists = f"`bestofq tasks webvoyager --data {self._settings.data}` lists them"
         return [f"{len(past)} tasks name a date that is past, {some}, …: {lists}."] if past else []
+
+
+def allowed_hosts(domain: str, start_url: str, extra: Sequence[str] = ()) -> tuple[str, ...]:
+    """The start URL's host without `www.`, all below it, its companions, and `extra`; empty (any) for search engines.
+
+    There is no list of public suffixes here, and so nothing is taken off a host but `www.`: a task on
+    `dictionary.cambridge.org` may not reach the whole of `cambridge.org` unless a companion says so.
+    """
+    if domain in SEARCH_ENGINES:
+        return ()
+    host = urlsplit(start_url).hostname or ""
+    if _ADDRESS.fullmatch(host):
+        own: tuple[str, ...] = (f"[{host}]" if ":" in host else host,)
+    else:
+        host = host.removeprefix("www.")
+        own = (host, f"*.{host}", *COMPANIONS.get(host, ()))
+    return tuple(dict.fromkeys((*own, *extra)))
