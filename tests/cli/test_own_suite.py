@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
+from bestofq.core.errors import ConfigError
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
@@ -46,3 +47,31 @@ async def test_eval_plays_it_in_chromium_and_stores_it(tmp_path: Path, monkeypat
     name = "examples.own_suite:make_suite"
     kept = {"name": name, "colours": "red,blue", "screenshots": False, "step_limit": 5}
     assert run.config["suite"] == kept
+
+
+@pytest.mark.parametrize(("name", "said"), [("json:loads", "TypeError"), ("json:decoder", "decoder")])
+def test_what_makes_no_suite_is_one_sentence(name: str, said: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["collect", name, "--store", str(tmp_path / "s")])
+    assert isinstance(done.exception, ConfigError)
+    assert name in str(done.exception)
+    assert said in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tasks_of_a_suite_with_its_own_clock_are_not_stale() -> None:
+    done = CliRunner().invoke(app, ["tasks", "booking", "--split", "dev"])
+    assert done.exit_code == 0, done.output
+    assert "past" not in done.output
+
+
+@pytest.mark.slow
+def test_tasks_that_stand_in_pages_are_listed_and_planned(tmp_path: Path) -> None:
+    only = ("--set", "suite.only=click-button", "--set", "suite.per_task=2")
+    done = CliRunner().invoke(app, ["tasks", "miniwob", "--split", "dev", *only])
+    assert done.exit_code == 0, done.output
+    assert "dev: 2 tasks" in done.output
+    assert "Click on" in done.output
+    command = ("eval", "miniwob", "--dry-run", "--agents", "prompting", "--store", str(tmp_path / "s"))
+    planned = CliRunner().invoke(app, [*command, *only])
+    assert planned.exit_code == 0, planned.output
+    assert list(tmp_path.iterdir()) == []

@@ -54,7 +54,7 @@ def list_tasks(given: Given, *, split: str | None, names: str | None, today: dat
             console.print(f"  {escape(task.id)}: {escape(task.goal)}", highlight=False)
         if len(found) > shown:
             console.print(f"  … and {len(found) - shown:,} more: --tasks {len(found)} shows all")
-    past = stale(seen.values(), today)
+    past = [] if made.sandboxed else stale(seen.values(), today)  # a site of the suite's own has its own clock
     for entry in sorted(past, key=lambda entry: (domain_of(entry.task.id), entry.last)):
         console.print(escape(f"{entry.task.id} names a date that is past: {entry.words}"), style="yellow")
     if past:

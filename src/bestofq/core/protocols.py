@@ -172,8 +172,7 @@ class Suite(Protocol):
         ...
 
     async def tasks(self, split: Split) -> Sequence[Task]:
-        """The tasks of a split, in an order in which the first are a fair sample. Asked for while the suite is open:
-        some suites read them from their pages."""
+        """The tasks of a split, in an order in which the first are a fair sample. Whether the suite is open or not."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[EnvFactory]:

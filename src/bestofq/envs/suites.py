@@ -5,7 +5,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import Discriminator, Tag, ValidationError
 
-from bestofq.core.errors import ConfigError
+from bestofq.core.errors import BestOfQError, ConfigError
 from bestofq.core.loading import load_object
 from bestofq.core.protocols import Suite
 from bestofq.envs.booking.settings import BookingSettings
@@ -53,6 +53,10 @@ def make_suite(settings: SuiteSettings) -> Suite:
     except ValidationError as error:
         wrong = error.errors()[0]
         raise ConfigError(f"{name} refuses suite.{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
+    except BestOfQError:
+        raise
+    except Exception as error:  # whatever the user's own does
+        raise ConfigError(f"{name} made no suite: it raised {type(error).__name__}: {error}") from error
     if not isinstance(suite, Suite):
         raise ConfigError(
             f"{name} gave {suite!r}, which is no suite: it must have name, step_limit, sandboxed, needs_judge, judge, "

@@ -115,7 +115,7 @@ class MiniWob:
 
 
 class MiniWobSuite:
-    """`core.protocols.Suite` of the settings' tasks. They are read from their pages, so only while it is open."""
+    """`core.protocols.Suite` of the settings' tasks, which are read from their pages."""
 
     name = SUITE
     step_limit = STEP_LIMIT
@@ -142,9 +142,11 @@ class MiniWobSuite:
                 self._opened = None
 
     async def tasks(self, split: Split) -> Sequence[Task]:
-        """RuntimeError where the suite is not open; InputError where no task matches `only` and `families`."""
+        """Opened for that where it is not open. InputError where no task matches `only` and `families`, SetupError as
+        `open`."""
         if self._opened is None:
-            raise RuntimeError("MiniWoB++'s tasks are read from its pages: open the suite first")
+            async with self.open():
+                return await self.tasks(split)
         (served, browser), chosen = self._opened, self._settings
         return await served.tasks(browser, split, chosen.only, per_task=chosen.per_task, families=chosen.families)
 
