@@ -19,26 +19,14 @@ class ArmResult(Protocol):
 
     @property
     def name(self) -> str: ...
-
     @property
-    def learned(self) -> Sequence[EpisodeSummary]:
-        """The episodes that Q learned from."""
-        ...
-
+    def learned(self) -> Sequence[EpisodeSummary]: ...  # the episodes that Q learned from
     @property
-    def values(self) -> Sequence[str]:
-        """Names of its Q-functions. Empty: its agent has none."""
-        ...
-
+    def values(self) -> Sequence[str]: ...  # names of its Q-functions. Empty: its agent has none
     @property
-    def ranked(self) -> Sequence[Sequence[Rated]]:
-        """Dev steps, rated, with what Q would have chosen there."""
-        ...
-
+    def ranked(self) -> Sequence[Sequence[Rated]]: ...  # dev steps, rated, with what Q would have chosen there
     @property
-    def played(self) -> Sequence[Sequence[EpisodeSummary]]:
-        """Episodes on test tasks."""
-        ...
+    def played(self) -> Sequence[Sequence[EpisodeSummary]]: ...  # on test tasks
 
 
 class ArmRow(Noun):

@@ -19,7 +19,7 @@ from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
 from bestofq.reports.stats import Attempt, Interval
-from bestofq.reports.svg import Plot, axis, dot, line, nice_ticks, rate_ticks, shape, shortened, svg, text
+from bestofq.reports.svg import Plot, axis, nice_ticks, rate_ticks, shortened, svg, text
 from bestofq.reports.table import Column, Row, Table
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
@@ -167,15 +167,14 @@ def pareto_svg(costs: Costs) -> Markup:
     parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, unit)]
     for (row, _), (cost, _) in zip(decided, points, strict=True):
         if row.interval is not None:
-            x = plot.at_x(cost)
-            parts.append(line(x, plot.at_y(row.interval.low), x, plot.at_y(row.interval.high), "whisker faint"))
+            parts.append(plot.whisker(cost, row.interval.low, row.interval.high, "whisker faint"))
     front = pareto_front(points)
-    parts.append(shape("polyline", plot.points(points[i] for i in front), "base front"))
+    parts.append(plot.curve((points[i] for i in front), "base front"))
     for number, ((row, _), (cost, rate)) in enumerate(zip(decided, points, strict=True)):
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
         x, y = plot.at_x(cost), plot.at_y(rate)
         title = f"{name}: {100 * rate:.1f} % at {_amount(cost, priced)} {unit}"
-        parts.append(dot(x, y, "s1" if number in front else "s0", title, radius=4.5))
+        parts.append(plot.dot(cost, rate, "s1" if number in front else "s0", title, radius=4.5))
         shift, style = (-9, "end name") if x > plot.width * 0.7 else (9, "name")
         parts.append(text(x + shift, y + 4, shortened(name, 30), style))
     return svg(parts, plot.height, "Success against the cost of a task")

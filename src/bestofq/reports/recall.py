@@ -18,7 +18,7 @@ from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Origin, Table, columns, rows_of
 
 
 class RatedStep(Noun):
@@ -158,15 +158,9 @@ def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: s
             *("regret of the first %", "regret by chance %", "saved by ranking %"),
             signed=["saved by ranking"],
         ),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(row.agent, row.of, row.steps, row.recall, row.missed, row.chosen, row.contested),
-                    *(row.regret, row.regret_first, row.regret_chance, row.saved),
-                ),
-                origin=made.get(row.agent),
-            )
-            for row in rows
+        rows=rows_of(
+            *(rows, made, "agent", "of", "steps", "recall", "missed", "chosen", "contested", "regret"),
+            *("regret_first", "regret_chance", "saved"),
         ),
         notes=(
             f"Rated by {rater}. Recall: a good action was among the candidates. 95 % bootstrap over tasks.",

@@ -64,7 +64,7 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     tables = [success_table(results, made)]
     tables += [domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []
     figures = [
-        Figure(name="success", caption="Success of each agent", svg=success_bars_svg(results)),
+        Figure(name="success", caption="Success of each agent", svg=success_bars_svg(results.rows, results.baseline)),
         Figure(name="pareto", caption="Success against cost (Fig. 2)", svg=pareto_svg(costs)),
     ]
     if options.curve:

@@ -12,7 +12,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
 from bestofq.reports.stats import Measure, Tally, tallied
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Column, Origin, Table, columns, rows_of
 
 ALL = "all"
 Prices = Mapping[Role, tuple[float, float]]
@@ -138,16 +138,9 @@ def spending_table(rows: Iterable[Spending], made: Mapping[str, Origin]) -> Tabl
         title="Tokens, seconds and USD by role",
         columns=(
             *columns("agent", "role"),
-            *(
-                column
-                for head, n in zip(HEADS.values(), 2 * (0, 2, 5), strict=True)
-                for column in columns(head, digits=n)
-            ),
+            *(Column(name=head, digits=n) for head, n in zip(HEADS.values(), 2 * (0, 2, 5), strict=True)),
         ),
-        rows=tuple(
-            Row(cells=(row.agent, row.role, *(getattr(row, name) for name in HEADS)), origin=made.get(row.agent))
-            for row in rows
-        ),
+        rows=rows_of(rows, made, "agent", "role", *HEADS),
         notes=(
             "Of finished episodes; a success carries what the failures cost. 95 % bootstrap over tasks.",
             "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",

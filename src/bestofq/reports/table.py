@@ -7,9 +7,11 @@ nothing is cut.
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isinf
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 from pydantic import ConfigDict
@@ -77,6 +79,12 @@ class Row(Noun):
     percent: bool = False
     signed: bool = False
     origin: Origin | None = None
+
+
+def rows_of(items: Iterable[Any], made: Mapping[str, Origin], *fields: str) -> tuple[Row, ...]:
+    """A row an item, its cells the item's `fields` (dotted: those of fields), its origin that of its agent."""
+    cells = attrgetter(*fields)
+    return tuple(Row(cells=cells(item), origin=made.get(item.agent)) for item in items)
 
 
 class Table(Noun):
