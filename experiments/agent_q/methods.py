@@ -138,15 +138,7 @@ def method_results(
         raise DataError(f"no episode of {baseline!r}, to which the others are compared")
     against = _attempts(found[baseline])
     return Methods(
-        rows=tuple(
-            _row(
-                name,
-                rows,
-                None if name == baseline else against,
-                resamples,
-            )
-            for name, rows in found.items()
-        ),
+        rows=tuple(_row(name, rows, None if name == baseline else against, resamples) for name, rows in found.items()),
         baseline=baseline,
         at_once=at_once,
     )

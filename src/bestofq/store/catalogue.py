@@ -4,20 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    Select,
-    and_,
-    case,
-    func,
-    literal,
-    or_,
-    select,
-    tuple_,
-    union_all,
-)
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, literal, or_, select, tuple_, union_all
 
 from bestofq.core.decision import DECIDED, Provenance
 from bestofq.core.observation import Observation, Task
@@ -71,9 +58,9 @@ class Catalogue:
         query = select(
             *keys,
             func.count().label("episodes"),
-            _share(EPISODES.c.status == "running").label("running"),
-            _share(and_(finished, or_(*map(came_to, DECIDED)))).label("decided"),
-            _share(and_(finished, came_to("success"))).label("successes"),
+            _number(EPISODES.c.status == "running").label("running"),
+            _number(and_(finished, or_(*map(came_to, DECIDED)))).label("decided"),
+            _number(and_(finished, came_to("success"))).label("successes"),
             func.min(EPISODES.c.started_at).label("started_at"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
@@ -153,10 +140,7 @@ class Catalogue:
             for summary in rows.summaries_of(connection, list(ids)):
                 episodes.setdefault(summary.key[:2], []).append(summary)
         return [
-            (
-                TaskSummary(task=tasks[row.task_key], episodes=row.episodes),
-                episodes.get((row.suite, row.task), []),
-            )
+            (TaskSummary(task=tasks[row.task_key], episodes=row.episodes), episodes.get((row.suite, row.task), []))
             for row in some
         ]
 
@@ -196,8 +180,8 @@ class Catalogue:
             return connection.scalar(query)
 
 
-def _share(clause: ColumnElement[bool]) -> ColumnElement[int]:
-    return func.coalesce(func.sum(case((clause, 1), else_=0)), 0)
+def _number(clause: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.count().filter(clause)
 
 
 def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
@@ -205,7 +189,7 @@ def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
     columns = (*keys, func.count().label("episodes"), func.min(EPISODES.c.task_key).label("task_key"))
     query = select(*columns).where(*wanted.clauses).group_by(*keys)
     if differing:
-        successes, decided = _share(came_to("success")), _share(or_(*map(came_to, DECIDED)))
+        successes, decided = _number(came_to("success")), _number(or_(*map(came_to, DECIDED)))
         query = query.having(and_(successes > 0, successes < decided))
     return query
 
