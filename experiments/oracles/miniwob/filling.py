@@ -3,7 +3,8 @@
 import re
 from datetime import datetime
 
-from experiments.oracles.miniwob.view import Advice, Unsolved, View, click, fill, matched, nth, ordinal, write
+from experiments.oracles import Advice
+from experiments.oracles.miniwob.view import Unsolved, View, click, fill, matched, nth, ordinal, write
 
 
 def quoted_text(view: View) -> Advice:

@@ -6,7 +6,7 @@ is not known makes each sum it is part of unknown: the known part is shown as `â
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
 from markupsafe import Markup
@@ -119,25 +119,21 @@ def cost_table(found: Costs) -> Table:
         name="costs",
         title="Costs",
         columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names),
-        rows=tuple(row for cost in found.rows for row in _cost_rows(cost, several_runs=found.several_runs)),
+        rows=tuple(
+            Row(
+                cells=(
+                    *((cost.run,) if found.several_runs else ()),
+                    *(cost.agent, role, spent.tokens_in, spent.tokens_out, spent.calls, spent.seconds),
+                    *(spent.dollars(1), spent.tokens / cost.tasks),
+                    spent.tokens / cost.successes if cost.successes else None,
+                    *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
+                )
+            )
+            for cost in found.rows
+            for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [("all", cost.total)]))
+        ),
         notes=found.notes,
     )
-
-
-def _cost_rows(cost: AgentCost, *, several_runs: bool) -> Iterator[Row]:
-    named: list[tuple[str, Spent]] = list(cost.roles.items())
-    if len(named) != 1:
-        named.append(("all", cost.total))
-    for role, spent in named:
-        yield Row(
-            cells=(
-                *((cost.run,) if several_runs else ()),
-                *(cost.agent, role, spent.tokens_in, spent.tokens_out, spent.calls, spent.seconds, spent.dollars(1)),
-                spent.tokens / cost.tasks,
-                spent.tokens / cost.successes if cost.successes else None,
-                *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
-            )
-        )
 
 
 def price_table(prices: Prices) -> Table:

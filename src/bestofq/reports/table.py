@@ -130,7 +130,8 @@ class Table(Noun):
         heads = Markup("").join(map(Markup('<th scope="col"{}>{}</th>').format, classes, self.heads))
         rows = []
         for row, texts in zip(self.rows, self.texts(), strict=True):
-            styles = [_html_class(cell) or style for cell, style in zip(row.cells, classes, strict=True)]
+            clear = [cell.mean > 0 if isinstance(cell, Difference) and cell.clear else None for cell in row.cells]
+            styles = [s if c is None else _CLEAR[c] for c, s in zip(clear, classes, strict=True)]
             cells = Markup("").join(map(Markup("<td{}>{}</td>").format, styles[1:], texts[1:]))
             rows.append(Markup('<tr><th scope="row">{}</th>{}</tr>\n').format(texts[0], cells))
         return Markup('<table class="results">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>').format(
@@ -185,6 +186,7 @@ class Table(Noun):
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
+_CLEAR = {True: Markup(' class="up"'), False: Markup(' class="down"')}
 _WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "tex": Table.to_latex, "md": Table.to_markdown}
 
 
@@ -248,12 +250,6 @@ def _drawn(table: Table, texts: Sequence[tuple[str, ...]], columns: Sequence[int
     for row in texts:
         drawn.add_row(*(Text(row[i]) for i in columns))
     return drawn
-
-
-def _html_class(cell: Cell) -> Markup:
-    if not (isinstance(cell, Difference) and cell.clear):
-        return Markup("")
-    return Markup(' class="up"' if cell.mean > 0 else ' class="down"')
 
 
 def _pipes(cells: Sequence[str]) -> str:

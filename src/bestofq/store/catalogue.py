@@ -11,7 +11,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.store import rows
 from bestofq.store.codec import unpack
 from bestofq.store.filter import EpisodeFilter, came_to
-from bestofq.store.records import AgentSummary, EpisodeSummary, StepSummary, TaskSummary
+from bestofq.store.records import AgentSummary, EpisodeSummary, StepSummary
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, TREES
 
 
@@ -123,7 +123,7 @@ class Catalogue:
 
     def tasks(
         self, wanted: EpisodeFilter, *, differing: bool = False, offset: int = 0, limit: int = 25
-    ) -> list[tuple[TaskSummary, list[EpisodeSummary]]]:
+    ) -> list[tuple[Task, list[EpisodeSummary]]]:
         """A part of the tasks of these episodes, by suite and id, each with its episodes by run, agent and repeat.
 
         `differing` leaves out the tasks on which all of these episodes with a telling outcome succeeded, and those on
@@ -139,10 +139,7 @@ class Catalogue:
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
             for summary in rows.summaries_of(connection, list(ids)):
                 episodes.setdefault(summary.key[:2], []).append(summary)
-        return [
-            (TaskSummary(task=tasks[row.task_key], episodes=row.episodes), episodes.get((row.suite, row.task), []))
-            for row in some
-        ]
+        return [(tasks[row.task_key], episodes.get((row.suite, row.task), [])) for row in some]
 
     def head(self, episode: str) -> Head | None:
         """What there is to say of an episode before its steps; None where there is none of this id."""
@@ -186,8 +183,7 @@ def _number(clause: ColumnElement[bool]) -> ColumnElement[int]:
 
 def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
     keys = (EPISODES.c.suite, EPISODES.c.task)
-    columns = (*keys, func.count().label("episodes"), func.min(EPISODES.c.task_key).label("task_key"))
-    query = select(*columns).where(*wanted.clauses).group_by(*keys)
+    query = select(*keys, func.min(EPISODES.c.task_key).label("task_key")).where(*wanted.clauses).group_by(*keys)
     if differing:
         successes, decided = _number(came_to("success")), _number(or_(*map(came_to, DECIDED)))
         query = query.having(and_(successes > 0, successes < decided))

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from bestofq.core.decision import DECIDED, Decision, Outcome, Provenance
-from bestofq.core.observation import Task
 from bestofq.core.usage import Usage
 from bestofq.store.schema import Status
 
@@ -42,14 +41,6 @@ class AgentSummary:
     successes: int
     started_at: str  # the first of them; ISO 8601, UTC
     last_at: str  # when one began or ended last
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskSummary:
-    """A task, with how many of the episodes asked for are its own."""
-
-    task: Task
-    episodes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -158,9 +158,9 @@ def _task(request: Request) -> Response:
     found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
-    [(summary, episodes)] = found
+    [(asked, episodes)] = found
     trees = store.trees.summaries(run=run, suite=suite, task=task)
-    return page(request, "task.jinja", {"task": summary.task, "episodes": episodes, "trees": trees, "run": run})
+    return page(request, "task.jinja", {"task": asked, "episodes": episodes, "trees": trees, "run": run})
 
 
 def _episode(request: Request) -> Response:
