@@ -73,12 +73,10 @@ class BookingOracle:
                     return Advice(f"need {day}, another month", click_on(observation, turn), "another month")
                 return Advice(f"the date is {day}", click_on(observation, day), "date set")
             case "times":
-                if (plan.day, plan.party) != (goal.day, goal.party):
-                    thought = f"this is not {day} for {party}"
-                    return Advice(thought, click_on(observation, "Change search"), "back to the search")
-                best = next((t for t in self.times if _has(observation, clock(t))), None)
+                other = (plan.day, plan.party) != (goal.day, goal.party)
+                best = None if other else next((t for t in self.times if _has(observation, clock(t))), None)
                 if best is None:
-                    thought = f"these times are not near {at}"
+                    thought = f"this is not {day} for {party}" if other else f"these times are not near {at}"
                     return Advice(thought, click_on(observation, "Change search"), "back to the search")
                 free = best == goal.time
                 thought = f"{at} is free" if free else f"{at} is taken, {clock(best)} is nearest"

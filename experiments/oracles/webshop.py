@@ -34,24 +34,19 @@ class Oracle:
         self.query = wanted.instruction or wanted.query
         self.type = wanted.query
         self._suite = suite
-        self._winners: dict[str, Winner] = {}
-        self._losers: set[str] = set()
+        self._winners: dict[str, Winner | None] = {}
 
     def winner(self, product: Product) -> Winner | None:
         """How to earn 1 with this product, or None. Worked out when first asked."""
-        if product.id in self._winners:
-            return self._winners[product.id]
-        if product.id in self._losers or product.query != self.type:
+        if product.query != self.type:
             return None
-        offered = {option.name: option.values for option in product.options}
-        options = tuple((n, v) for n, v in self.goal.options if v in offered.get(n, ()))
-        if self._suite.rewards(self.goal, product.id, dict(options)).total < 1:
-            self._losers.add(product.id)
-            return None
-        name = product.name.lower()
-        found = Winner(product, options, sum(a in name for a in self.goal.attributes))
-        self._winners[product.id] = found
-        return found
+        if product.id not in self._winners:
+            offered = {option.name: option.values for option in product.options}
+            options = tuple((n, v) for n, v in self.goal.options if v in offered.get(n, ()))
+            earns = self._suite.rewards(self.goal, product.id, dict(options)).total >= 1
+            visible = sum(attribute in product.name.lower() for attribute in self.goal.attributes)
+            self._winners[product.id] = Winner(product, options, visible) if earns else None
+        return self._winners[product.id]
 
     def advise(self, shop: Shop, view: View | None, observation: Observation) -> Advice:
         """What to do at `view`; ValueError after the end."""

@@ -47,10 +47,9 @@ class Origin(Noun):
 
     def cells(self) -> tuple[str, ...]:
         """One text per column of `ORIGIN_COLUMNS`."""
-        several = (self.runs, self.commits, self.models, self.seeds)
-        found = ("; ".join(map(str, values)) for values in several)
-        n = "" if self.n is None else str(self.n)
-        return (*found, str(self.repeats), n, "; ".join(self.checkpoints), "; ".join(self.commands))
+        numbers = (self.repeats,), () if self.n is None else (self.n,)
+        several = (self.runs, self.commits, self.models, self.seeds, *numbers, self.checkpoints, self.commands)
+        return tuple("; ".join(map(str, values)) for values in several)
 
 
 ORIGIN_COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "Q-function", "command")

@@ -61,7 +61,6 @@ class Catalogue:
             _number(EPISODES.c.status == "running").label("running"),
             _number(and_(finished, or_(*map(came_to, DECIDED)))).label("decided"),
             _number(and_(finished, came_to("success"))).label("successes"),
-            func.min(EPISODES.c.started_at).label("started_at"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
         if run is not None:

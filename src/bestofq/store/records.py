@@ -39,8 +39,7 @@ class AgentSummary:
     running: int
     decided: int  # finished with an outcome of `DECIDED`
     successes: int
-    started_at: str  # the first of them; ISO 8601, UTC
-    last_at: str  # when one began or ended last
+    last_at: str  # when one began or ended last; ISO 8601, UTC
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

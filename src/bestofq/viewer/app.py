@@ -19,6 +19,7 @@ from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.spending import spent_by_role
 from bestofq.reports.stats import grouped
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
@@ -27,7 +28,6 @@ from bestofq.viewer.episodes import episode_view, side_by_side
 from bestofq.viewer.filters import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
-from bestofq.viewer.steps import spent_by_role
 from bestofq.viewer.trees import branches
 
 EPISODES = 50  # a page
