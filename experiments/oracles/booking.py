@@ -13,7 +13,7 @@ from bestofq.envs.booking.visits import Visit
 from bestofq.envs.booking.writing import clock, long_day, people, short_day
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
-from experiments.oracles import Advice, click_on, mark_of
+from experiments.oracles.advice import Advice, click_on, mark_of
 
 Playing = TextEnv[Visit, View | None] | LocalWebEnv[Visit, View | None]
 QUESTION = "Which seating do you prefer?"

@@ -13,7 +13,7 @@ from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Shop
 from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import Bought, Detail, Item, Results, Start, View
-from experiments.oracles import Advice, click_on, mark_of
+from experiments.oracles.advice import Advice, click_on, mark_of
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from bestofq.envs.webshop.pages import Shop
 from bestofq.envs.webshop.products import Goal
 from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import Detail, Item, Results, Start, View
-from experiments.oracles import Advice
+from experiments.oracles.advice import Advice
 from experiments.oracles.booking import BookingOracle
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.examples import Example, Turn, after, picking

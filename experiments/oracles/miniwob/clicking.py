@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from bestofq.core.actions import Wait
 from bestofq.core.observation import Element
-from experiments.oracles import Advice
+from experiments.oracles.advice import Advice
 from experiments.oracles.miniwob.view import LINKS, Unsolved, View, click, matched, nth, ordinal, write
 
 

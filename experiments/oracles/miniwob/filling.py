@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 
-from experiments.oracles import Advice
+from experiments.oracles.advice import Advice
 from experiments.oracles.miniwob.view import Unsolved, View, click, fill, matched, nth, ordinal, write
 
 

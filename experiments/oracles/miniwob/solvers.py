@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from bestofq.core.decision import State
-from experiments.oracles import Advice
+from experiments.oracles.advice import Advice
 from experiments.oracles.miniwob import clicking, filling
 from experiments.oracles.miniwob.view import Unsolved, View
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from bestofq.core.actions import Click, Write
 from bestofq.core.decision import State
 from bestofq.core.observation import Element
-from experiments.oracles import Advice
+from experiments.oracles.advice import Advice
 
 FIELDS = ("textbox", "searchbox", "spinbutton", "combobox", "listbox")
 LINKS = ("link", "clickable")
