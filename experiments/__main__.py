@@ -36,9 +36,7 @@ EPISODES = Path("runs/experiment")
 
 @app.command()
 def pocket(
-    out: Annotated[Path, typer.Option(help="Folder for the checkpoint.")],
-    config: Config = None,
-    set_: Set = None,
+    out: Annotated[Path, typer.Option(help="Folder for the checkpoint.")], config: Config = None, set_: Set = None
 ) -> None:
     """Make the pocket model from nothing: demonstrations, tokenizer, training."""
     # takes a second that others need not wait

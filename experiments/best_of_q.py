@@ -82,7 +82,7 @@ def _write(models: Models, store: Store, out: Path, results: Path, console: Cons
     results.mkdir(parents=True, exist_ok=True)
     write_json(results / "result.json", result)
     (results / "table.md").write_text(tables, "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(of_test), "utf-8")
+    (results / "success.svg").write_text(success_bars_svg(of_test.rows, of_test.baseline), "utf-8")
     (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=level), "utf-8")
     options = Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None)
     written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")

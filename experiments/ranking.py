@@ -5,7 +5,7 @@ For each stored step: was a right action among the candidates, and was it taken?
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from bestofq.reports.origin import origins
 from bestofq.reports.recall import rated_counts, recall, recall_table
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.table import Row, Table, columns
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
@@ -152,23 +152,11 @@ def print_ranking(models: Models, console: Console, *, store: Path, selection: S
 
 def ranking_table(title: str, rows: Mapping[str, Ranking]) -> Table:
     """A row a kind of page or task."""
-    shares = ("right proposed", "right chosen", "first right", "chance")
-    contested = tuple(f"contested: {name}" for name in ("steps", "right chosen", "first right", "chance"))
+    shares = ("right chosen %", "first right %", "chance %")
+    contested = ("contested: steps", *(f"contested: {name}" for name in shares))
     return Table(
         name="ranking",
         title=title,
-        columns=(
-            *(Column(name=name) for name in ("page", "steps")),
-            *(Column(name=name, percent=True) for name in shares),
-            *(Column(name=name, percent=name != "contested: steps") for name in contested),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(kind, row.steps, row.proposed, row.chosen, row.first, row.chance),
-                    *(row.contested, row.contested_chosen, row.contested_first, row.contested_chance),
-                )
-            )
-            for kind, row in rows.items()
-        ),
+        columns=columns("page", "steps", "right proposed %", *shares, *contested),
+        rows=tuple(Row(cells=(kind, *astuple(row))) for kind, row in rows.items()),
     )

@@ -52,7 +52,7 @@ def results_page(experiments: Path, out: Path) -> str:
         "what they show, what failed included. The commands here are today's; each `result.json` keeps the one that "
         "made it, which an older version may have called by another name.",
         "",
-        *(f"- [{title}](#{_anchor(title)}){_state(folder)}" for folder, title in titles),
+        *(_line(folder, title) for folder, title in titles),
         "",
     ]
     return "\n".join([*lines, *(_section(folder, title, out.parent) for folder, title in titles)]).rstrip() + "\n"
@@ -91,8 +91,10 @@ def _title(folder: Path) -> str:
     return first.removeprefix("# ").strip()
 
 
-def _state(folder: Path) -> str:
-    return "" if (folder / "result.json").exists() else ": no result yet"
+def _line(folder: Path, title: str) -> str:
+    """A link to the study's section, whose anchor is as GitHub makes it."""
+    anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    return f"- [{title}](#{anchor}){'' if (folder / 'result.json').exists() else ': no result yet'}"
 
 
 def _first_paragraph(text: str) -> str:
@@ -108,11 +110,8 @@ def _first_table(text: str) -> str:
 
 def _sections(text: str) -> list[tuple[str, str]]:
     found = re.split(r"^## (.+)$", text, flags=re.M)[1:]
-    return [(head.strip(), _pictureless(body)) for head, body in zip(found[::2], found[1::2], strict=True)]
-
-
-def _pictureless(text: str) -> str:
-    return re.sub(r"^!\[.*\]\(.*\)$\n?", "", text, flags=re.M).strip()
+    bodies = (re.sub(r"^!\[.*\]\(.*\)$\n?", "", body, flags=re.M).strip() for body in found[1::2])
+    return list(zip(map(str.strip, found[::2]), bodies, strict=True))
 
 
 def _files(folder: Path) -> str:
@@ -130,8 +129,3 @@ def _moved(text: str, folder: Path, page: Path) -> str:
         return f"]({link if whole else posixpath.normpath(posixpath.join(way, link))}"
 
     return re.sub(r"\]\(([^)\s]+)", moved, text)
-
-
-def _anchor(title: str) -> str:
-    """As GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")

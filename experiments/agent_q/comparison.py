@@ -16,7 +16,6 @@ from rich.console import Console
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind
-from bestofq.core.tree import SearchTree
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.best_of_q import train
@@ -85,14 +84,14 @@ class Comparison:
         """The policies of one training seed, each of training tasks that no other seed sees."""
         base, folder = seeded(self.context, seed), self.out / f"seed-{seed}"
         part = 2 * seed
-        trees = await self._search(base, f"search {seed}", part=part)
+        trees = await search_training(base, f"search {seed}", part=part)
         rft = base.playing(policy_training.reinforce(base.models, trees, folder / "rft", self.context.console))
         policy = base
         if self._from_rft:  # 6.2: the others begin from the RFT model
             policy, part = rft, part + 1
-            trees = await self._search(policy, f"search rft {seed}", part=part)
+            trees = await search_training(policy, f"search rft {seed}", part=part)
         unfed = fed_by(policy, "none")
-        alone = await self._search(unfed, f"search no feedback {seed}", part=part)
+        alone = await search_training(unfed, f"search no feedback {seed}", part=part)
         learned = {
             DPO: (policy, list(policy_training.trajectory_pairs(policy.models, trees)), "dpo"),
             UNFED: (unfed, list(policy_training.step_pairs(unfed.models, alone)), "no-feedback"),
@@ -102,17 +101,13 @@ class Comparison:
         for method, (begun, pairs, name) in learned.items():
             policy_training.need_pairs(pairs, len(trees))
             self.context.console.print(f"{method}, seed {seed}: {len(pairs):,} pairs of {len(trees)} trees")
-            policies[method] = policy.playing(
-                policy_training.tune(begun.models, pairs, folder / name, self.context.console)
-            )
+            tuned = policy_training.tune(begun.models, pairs, folder / name, self.context.console)
+            policies[method] = policy.playing(tuned)
         return policies
 
     @property
     def _from_rft(self) -> bool:
         return self.context.settings.agent_q.reference == "rft"
-
-    async def _search(self, policy: RunContext, run: str, *, part: int) -> list[SearchTree]:
-        return await search_training(policy, run, part=part)
 
     async def _values(self, seed: int, policy: RunContext) -> ValueModel:
         """Best-of-Q's Q and V on the policy's own exploring episodes of training tasks."""

@@ -14,8 +14,8 @@ from bestofq.core.noun import Noun
 from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
-from bestofq.reports.svg import Plot, axis, dot, line, svg, text
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.svg import Plot, axis, rate_ticks, svg, text
+from bestofq.reports.table import Row, Table, columns
 from bestofq.store.store import Store
 from experiments.agent_q import over_models
 
@@ -131,22 +131,12 @@ def method_results(
     episodes: Sequence[MethodEpisode], *, baseline: str, at_once: int, resamples: int = stats.RESAMPLES
 ) -> Methods:
     """A row for each method, the episodes of all its models taken together. DataError where the baseline has none."""
-    found: dict[str, list[MethodEpisode]] = {}
-    for episode in episodes:
-        found.setdefault(episode.method, []).append(episode)
+    found = stats.grouped(episodes, lambda episode: episode.method)
     if baseline not in found:
         raise DataError(f"no episode of {baseline!r}, to which the others are compared")
     against = _attempts(found[baseline])
     return Methods(
-        rows=tuple(
-            _row(
-                name,
-                rows,
-                None if name == baseline else against,
-                resamples,
-            )
-            for name, rows in found.items()
-        ),
+        rows=tuple(_row(name, rows, None if name == baseline else against, resamples) for name, rows in found.items()),
         baseline=baseline,
         at_once=at_once,
     )
@@ -154,19 +144,14 @@ def method_results(
 
 def method_table(found: Methods) -> Table:
     """A row a method."""
-    digits = {"tokens written": 0, "seconds": 0}
+    against = f"against {found.baseline}"
     return Table(
         name="methods",
         title="Methods (Agent Q, Figs. 3 and 6)",
         columns=(
-            Column(name="method"),
-            Column(name="success", percent=True),
-            Column(name=f"against {found.baseline}", percent=True, signed=True),
-            *(Column(name=name) for name in ("models", "tasks")),
-            *(
-                Column(name=name, digits=digits.get(name, 1))
-                for name in ("steps", "model calls", "of these to rank", "tokens written", "seconds")
-            ),
+            *columns("method", "success %", f"{against} %", "models", "tasks", signed=[against]),
+            *columns("steps", "model calls", "of these to rank"),
+            *columns("tokens written", "seconds", digits=0),
         ),
         rows=tuple(
             Row(
@@ -224,55 +209,51 @@ def _row(
 
 
 _FIELDS = tuple(name for name in MethodEpisode.model_fields if name != "calls")
+_CALLS: Mapping[str, Role] = {f"calls_{role}": role for role in get_args(Role)}
 
 
 def write_method_episodes(path: Path, episodes: Iterable[MethodEpisode]) -> None:
     """A CSV file, one line an episode; `calls_…` are model calls by role."""
-    roles: tuple[Role, ...] = get_args(Role)
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*_FIELDS, *(f"calls_{role}" for role in roles)])
+        writer = csv.DictWriter(file, [*_FIELDS, *_CALLS], lineterminator="\n")
+        writer.writeheader()
         for episode in episodes:
-            fields = episode.model_dump()
-            writer.writerow([*(fields[name] for name in _FIELDS), *(episode.calls.get(role, 0) for role in roles)])
+            calls = {column: episode.calls.get(role, 0) for column, role in _CALLS.items()}
+            writer.writerow(episode.model_dump(exclude={"calls"}) | calls)
 
 
 def read_method_episodes(path: Path) -> list[MethodEpisode]:
     """Inverse of `write_method_episodes`; none where there is no file. DataError where it is not one of these."""
     if not path.exists():
         return []
-    roles: tuple[Role, ...] = get_args(Role)
+
+    def episode(row: Mapping[str, str]) -> MethodEpisode:
+        calls = {role: count for column, role in _CALLS.items() if (count := int(row[column]))}
+        return MethodEpisode.model_validate({**{name: row[name] for name in _FIELDS}, "calls": calls})
+
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return [
-                MethodEpisode.model_validate(
-                    {
-                        **{name: row[name] for name in _FIELDS},
-                        "calls": {role: count for role in roles if (count := int(row[f"calls_{role}"]))},
-                    }
-                )
-                for row in csv.DictReader(file)
-            ]
+            return [episode(row) for row in csv.DictReader(file)]
     except (KeyError, ValueError) as error:
         raise DataError(f"{path} holds no episodes of methods: {str(error).partition(chr(10))[0]}") from error
 
 
 def calls_svg(table: Methods) -> Markup:
     """Success against model calls an episode, on a logarithmic axis, with whiskers as in brackets in the table."""
-    floor, ceiling, gap = axis([row.interval.high for row in table.rows])
+    ruled = axis([row.interval.high for row in table.rows])
     calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]
-    plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=(floor, ceiling), height=340, top=14)
-    rates = [floor + tick * gap for tick in range(round((ceiling - floor) / gap) + 1)]
-    parts = plot.rows((rate, f"{100 * rate:.0f} %") for rate in rates)
+    plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=ruled[:2], height=340, top=14)
+    parts = plot.rows(rate_ticks(ruled))
     counts = [n * 10**power for power in range(4) for n in (1, 2, 5)]
     ticks = [(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]]
     parts += plot.columns(ticks, "model calls per episode")
     taken: list[tuple[float, float]] = []
     for row, count in sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean):
-        at, up = plot.at_x(log10(count)), plot.at_y(row.success.mean)
-        parts.append(line(at, plot.at_y(row.interval.low), at, plot.at_y(row.interval.high), "whisker"))
-        parts.append(dot(at, up, "s0" if row.agent == table.baseline else "s1", f"{row.agent}: {count:.0f} calls"))
-        label = float(up + 4)
+        at = plot.at_x(log10(count))
+        style, title = "s0" if row.agent == table.baseline else "s1", f"{row.agent}: {count:.0f} calls"
+        parts.append(plot.whisker(log10(count), row.interval.low, row.interval.high))
+        parts.append(plot.dot(log10(count), row.success.mean, style, title))
+        label = float(plot.at_y(row.success.mean) + 4)
         while any(abs(label - other) < 14 and abs(at - there) < 170 for there, other in taken):
             label += 3
         taken.append((at, label))

@@ -23,10 +23,7 @@ def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESA
     if len(_models(attempts)) < 2:
         return stats.success_interval(attempts, resamples=resamples, seed=seed)
     (drawn,) = _drawn([attempts], list(rates), resamples, seed)
-    found = stats.percentiles(drawn)
-    return (
-        stats.clopper_pearson_interval(float(np.mean([*rates.values()])), len(rates)) if stats.alike(found) else found
-    )
+    return stats.bounded(drawn, float(np.mean([*rates.values()])), len(rates))
 
 
 def mean(
@@ -67,9 +64,7 @@ def paired_difference(
         return None
     mean = float(np.mean([mine[task] - other[task] for task in common]))
     drawn, against = _drawn([ours, theirs], common, resamples, seed)
-    found = stats.percentiles(drawn - against)
-    if stats.alike(found):
-        found = stats.clopper_pearson_interval(mean, len(common), SIGNED)
+    found = stats.bounded(drawn - against, mean, len(common), SIGNED)
     return Difference(mean=mean, low=found.low, high=found.high, tasks=len(common))
 
 

@@ -65,7 +65,7 @@ async def run_agent_q(
     write_json(results / "result.json", result)
     table = method_table(methods)
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(methods, over=OVER), "utf-8")
+    (results / "success.svg").write_text(success_bars_svg(methods.rows, methods.baseline, over=OVER), "utf-8")
     (results / "calls.svg").write_text(calls_svg(methods), "utf-8")
     console.print(table.titled(f"{models.settings.suite.name}: held-out test tasks"))
     console.print(f"written: {results / 'result.json'}")

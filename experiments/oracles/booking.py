@@ -4,9 +4,7 @@ the pocket model; no agent may import it (an import contract says so).
 It asks the user where only the user knows: its demonstrations never guess a seating.
 """
 
-from typing import NamedTuple
-
-from bestofq.core.actions import Action, AskUser, Click, Submit, Write
+from bestofq.core.actions import AskUser, Submit, Write
 from bestofq.core.observation import Observation
 from bestofq.envs.booking.pages import COMPLETE
 from bestofq.envs.booking.suite import Booking
@@ -14,17 +12,10 @@ from bestofq.envs.booking.views import Chosen, Cities, Done, Home, Results, View
 from bestofq.envs.booking.writing import clock, long_day, people, short_day
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
+from experiments.oracles.advice import Advice, click_on, mark_of
 
 Playing = TextEnv[Visit, View | None] | LocalWebEnv[Visit, View | None]
 QUESTION = "Which seating do you prefer?"
-
-
-class Advice(NamedTuple):
-    """The best action, a short thought that leads to it, and what to tell the user of it."""
-
-    thought: str
-    action: Action
-    explanation: str
 
 
 class BookingOracle:
@@ -42,7 +33,7 @@ class BookingOracle:
             case Home(city=at):
                 return self._search(at or env.visit.city, observation)
             case Cities():
-                return Advice(f"the restaurant is in {city}", _click(observation, city), f"in {city}")
+                return Advice(f"the restaurant is in {city}", click_on(observation, city), f"in {city}")
             case Results(city=at):
                 return self._search(at, observation)
             case Visited(restaurant_id=at) if at != self.restaurant.id:
@@ -62,10 +53,10 @@ class BookingOracle:
         name = self.restaurant.name
         if city != self.restaurant.city:
             thought = f"the restaurant is in {self.restaurant.city}, not {city}"
-            return Advice(thought, _click(observation, "Change city"), "list of cities")
+            return Advice(thought, click_on(observation, "Change city"), "list of cities")
         if any(element.name == name for element in observation.elements):
-            return Advice(f"{name} is listed", _click(observation, name), f"{name} is open")
-        field = _mark(observation, "Restaurant")
+            return Advice(f"{name} is listed", click_on(observation, name), f"{name} is open")
+        field = mark_of(observation, "Restaurant")
         if observation.elements[field - 1].value == name:
             return Advice(f"{name} is typed, search it", Submit(mark=field), "looked for it")
         return Advice(f"find {name}", Write(mark=field, text=name, enter=True), "looked for it")
@@ -78,62 +69,52 @@ class BookingOracle:
                 month = view.month or plan.day
                 if (month.year, month.month) != (goal.day.year, goal.day.month):
                     turn = "Next month" if month < goal.day else "Previous month"
-                    return Advice(f"need {day}, another month", _click(observation, turn), "another month")
-                return Advice(f"the date is {day}", _click(observation, day), "date set")
+                    return Advice(f"need {day}, another month", click_on(observation, turn), "another month")
+                return Advice(f"the date is {day}", click_on(observation, day), "date set")
             case "times":
-                if (plan.day, plan.party) != (goal.day, goal.party):
-                    thought = f"this is not {day} for {party}"
-                    return Advice(thought, _click(observation, "Change search"), "back to the search")
-                best = next((t for t in self.times if _has(observation, clock(t))), None)
+                other = (plan.day, plan.party) != (goal.day, goal.party)
+                best = None if other else next((t for t in self.times if _has(observation, clock(t))), None)
                 if best is None:
-                    thought = f"these times are not near {at}"
-                    return Advice(thought, _click(observation, "Change search"), "back to the search")
+                    thought = f"this is not {day} for {party}" if other else f"these times are not near {at}"
+                    return Advice(thought, click_on(observation, "Change search"), "back to the search")
                 free = best == goal.time
                 thought = f"{at} is free" if free else f"{at} is taken, {clock(best)} is nearest"
-                return Advice(thought, _click(observation, clock(best)), f"table at {clock(best)}")
+                return Advice(thought, click_on(observation, clock(best)), f"table at {clock(best)}")
             case "restaurant":
                 if plan.party != goal.party:
-                    write = Write(mark=_mark(observation, "Party size"), text=party)
+                    write = Write(mark=mark_of(observation, "Party size"), text=party)
                     return Advice(f"the party is {party}", write, "party set")
                 if plan.day != goal.day:
                     thought = f"need {long_day(goal.day)}"
-                    return Advice(thought, _click(observation, "Change date"), "calendar")
+                    return Advice(thought, click_on(observation, "Change date"), "calendar")
                 if plan.time != goal.time:
-                    write = Write(mark=_mark(observation, "Time"), text=at)
+                    write = Write(mark=mark_of(observation, "Time"), text=at)
                     return Advice(f"the time is {at}", write, "time set")
-                return Advice("party, date and time are right", _click(observation, "Find a table"), "free tables")
+                return Advice("party, date and time are right", click_on(observation, "Find a table"), "free tables")
 
     def _at_table(self, view: Chosen, observation: Observation) -> Advice:
         goal, table = self.goal, view.table
         right = (table.day, table.party) == (goal.day, goal.party) and table.time in self.times
         if not right or (view.page == "details" and table.seating != goal.seating):
             thought = "this table is wrong" if not right else f"the guest wants {goal.seating}"
-            return Advice(thought, _click(observation, "Change search"), "back to the search")
+            return Advice(thought, click_on(observation, "Change search"), "back to the search")
         if view.page == "seating":
             assert goal.seating is not None
             if not goal.stated and not any(goal.seating in notice for notice in observation.notices):
                 return Advice("the goal tells no seating, ask", AskUser(question=QUESTION), "asked the user")
             thought = f"the guest wants {goal.seating}"
-            return Advice(thought, _click(observation, goal.seating), f"{goal.seating} chosen")
+            return Advice(thought, click_on(observation, goal.seating), f"{goal.seating} chosen")
         for field, text in (("Name", goal.name), ("Phone", goal.phone), ("Email", goal.email)):
-            mark = _mark(observation, field)
+            mark = mark_of(observation, field)
             if observation.elements[mark - 1].value != text:
                 write = Write(mark=mark, text=text)
                 return Advice(f"the {field.lower()} is {text}", write, f"{field.lower()} given")
-        return Advice("all is filled in", _click(observation, COMPLETE), "reserved")
+        return Advice("all is filled in", click_on(observation, COMPLETE), "reserved")
 
 
 def _home(observation: Observation, thought: str) -> Advice:
-    return Advice(thought, _click(observation, "Home"), "back to the start")
+    return Advice(thought, click_on(observation, "Home"), "back to the start")
 
 
 def _has(observation: Observation, name: str) -> bool:
     return any(element.name == name for element in observation.elements)
-
-
-def _mark(observation: Observation, name: str) -> int:
-    return next(element.mark for element in observation.elements if element.name == name)
-
-
-def _click(observation: Observation, name: str) -> Click:
-    return Click(mark=_mark(observation, name))

@@ -6,7 +6,6 @@ several actions are right it takes the one whose reasons can be seen.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from bestofq.core.actions import Action, Click, GoBack, Write
 from bestofq.core.observation import Observation
@@ -14,13 +13,7 @@ from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Shop
 from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import Bought, Detail, Item, Results, Start, View
-
-
-class Advice(NamedTuple):
-    """The best action and a short thought that leads to it."""
-
-    thought: str
-    action: Action
+from experiments.oracles.advice import Advice, click_on, mark_of
 
 
 @dataclass(frozen=True)
@@ -41,36 +34,31 @@ class Oracle:
         self.query = wanted.instruction or wanted.query
         self.type = wanted.query
         self._suite = suite
-        self._winners: dict[str, Winner] = {}
-        self._losers: set[str] = set()
+        self._winners: dict[str, Winner | None] = {}
 
     def winner(self, product: Product) -> Winner | None:
         """How to earn 1 with this product, or None. Worked out when first asked."""
-        if product.id in self._winners:
-            return self._winners[product.id]
-        if product.id in self._losers or product.query != self.type:
+        if product.query != self.type:
             return None
-        offered = {option.name: option.values for option in product.options}
-        options = tuple((n, v) for n, v in self.goal.options if v in offered.get(n, ()))
-        if self._suite.rewards(self.goal, product.id, dict(options)).total < 1:
-            self._losers.add(product.id)
-            return None
-        name = product.name.lower()
-        found = Winner(product, options, sum(a in name for a in self.goal.attributes))
-        self._winners[product.id] = found
-        return found
+        if product.id not in self._winners:
+            offered = {option.name: option.values for option in product.options}
+            options = tuple((n, v) for n, v in self.goal.options if v in offered.get(n, ()))
+            earns = self._suite.rewards(self.goal, product.id, dict(options)).total >= 1
+            visible = sum(attribute in product.name.lower() for attribute in self.goal.attributes)
+            self._winners[product.id] = Winner(product, options, visible) if earns else None
+        return self._winners[product.id]
 
     def advise(self, shop: Shop, view: View | None, observation: Observation) -> Advice:
         """What to do at `view`; ValueError after the end."""
         match view:
             case Start():
-                return Advice("search for it", Write(mark=_mark(observation, "Search"), text=self.query, enter=True))
+                return Advice("search for it", Write(mark=mark_of(observation, "Search"), text=self.query, enter=True))
             case Results():
                 return self._at_results(shop, view, observation)
             case Item():
                 return self._at_item(shop, view, observation)
             case Detail():
-                return Advice("back to the item", _click(observation, "< Prev"))
+                return Advice("back to the item", click_on(observation, "< Prev"))
             case Bought() | None:
                 raise ValueError("the episode has ended: there is nothing to advise")
 
@@ -87,18 +75,18 @@ class Oracle:
             return Advice(f"want {wants} under {self.goal.price_limit:.0f}", Click(mark=mark))
         found = shop.results(view.query)
         if any(self.winner(product) for product in found[view.page * PAGE_SIZE :]):
-            return Advice("none fits, next page", _click(observation, "Next >"))
-        return Advice("none fits, search again", _click(observation, "Back to Search"))
+            return Advice("none fits, next page", click_on(observation, "Next >"))
+        return Advice("none fits, search again", click_on(observation, "Back to Search"))
 
     def _at_item(self, shop: Shop, view: Item, observation: Observation) -> Advice:
         product = shop.catalogue[view.product_id]
         winner = self.winner(product)
         if winner is None:
-            return Advice(self._complaint(product), _click(observation, "< Prev"))
+            return Advice(self._complaint(product), click_on(observation, "< Prev"))
         chosen = dict(view.chosen)
         for name, value in winner.options:
             if chosen.get(name) != value:
-                return Advice(f"need {name} {value}", _click(observation, value, role="radio"))
+                return Advice(f"need {name} {value}", click_on(observation, value, role="radio"))
         return Advice("all chosen", Click(mark=next(e.mark for e in observation.elements if e.name.startswith(BUY))))
 
     def _complaint(self, product: Product) -> str:
@@ -115,14 +103,6 @@ class Oracle:
             if value not in offered.get(option, ()):
                 return f"no {option} {value}"
         return "does not fit"
-
-
-def _mark(observation: Observation, name: str, role: str | None = None) -> int:
-    return next(e.mark for e in observation.elements if e.name == name and role in (None, e.role))
-
-
-def _click(observation: Observation, name: str, role: str | None = None) -> Click:
-    return Click(mark=_mark(observation, name, role))
 
 
 def is_right(oracle: Oracle, shop: Shop, view: View, observation: Observation, action: Action) -> bool:

@@ -25,13 +25,13 @@ from bestofq.envs.webshop.pages import Shop
 from bestofq.envs.webshop.products import Goal
 from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import Detail, Item, Results, Start, View
-from experiments.oracles import booking as booking_oracle
+from experiments.oracles.advice import Advice
+from experiments.oracles.booking import BookingOracle
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.examples import Example, Turn, after, picking
 from experiments.pocket_models.visitors import hasty, hasty_guest, stray, stray_guest
 
 SEARCH_FIELD, SEARCH_BUTTON = 1, 2  # marks of the shop's start page
-Advice = booking_oracle.Advice
 Advise = Callable[[Observation], Advice]
 
 
@@ -60,9 +60,9 @@ def walk_shop(
     oracle = Oracle(suite, goal)
 
     def expert(seen: Observation) -> Advice:
-        thought, action = oracle.advise(shop, env.view, seen)
-        action = _typed(seen, action)
-        return Advice(thought, action, _explanation(env.view, action, seen))
+        advice = oracle.advise(shop, env.view, seen)
+        action = _typed(seen, advice.action)
+        return Advice(advice.thought, action, _explanation(env.view, action, seen))
 
     def novice(seen: Observation) -> Advice:
         action = hasty(env.view, seen)
@@ -81,7 +81,7 @@ def walk_booking(
 ) -> AsyncIterator[Example]:
     """One example for each state of one walk through the booking site."""
     env, goal = TextEnv(suite), suite.goal(task.id)
-    oracle = booking_oracle.BookingOracle(suite, task.id)
+    oracle = BookingOracle(suite, task.id)
 
     def expert(seen: Observation) -> Advice:
         advice = oracle.advise(env, seen)

@@ -10,7 +10,7 @@ the goal one candidate meets: `reviews.py`), several reviews in one text.
 
 import random
 from collections.abc import AsyncIterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from pydantic import Field
@@ -29,7 +29,16 @@ from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, View, choose
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
-from experiments.pocket_models.examples import Example, after, candidate, looking_up, picking, proposing, reviewing
+from experiments.pocket_models.examples import (
+    Example,
+    after,
+    candidate,
+    looking_up,
+    picking,
+    proposing,
+    reviewing,
+    some_candidates,
+)
 from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from experiments.pocket_models.reviews import review
 from experiments.pocket_models.visitors import stray
@@ -110,8 +119,9 @@ async def _walk(
         best = candidate(advice.action, state.observation, advice.thought)
         if isinstance(env.view, Results | Item) or rng.random() < config.easy_share:
             yield proposing(state, best, named=config.named)
+            others = partial(stray, shop, env.view, oracle, state.observation, rng, ending=True)
             if rng.random() < config.pick_share:
-                listed = _some_candidates(state, [best], shop, env.view, oracle, rng, count=3)
+                listed = some_candidates([best], state.observation, others, rng, count=3)
                 yield picking(state, listed, best)
             if config.lookup_share and rng.random() < config.lookup_share:
                 marks = [element.mark for element in state.observation.elements]
@@ -119,10 +129,8 @@ async def _walk(
                     yield drill
             if isinstance(env.view, Results | Item) and rng.random() < config.review_share:
                 telling = _telling(shop, env.view, state, oracle, rng)
-                others = _some_candidates(
-                    state, [best], shop, env.view, oracle, rng, count=config.reviews - len(telling)
-                )
-                reviewed = [*telling, *((env.view, c) for c in others)]
+                listed = some_candidates([best], state.observation, others, rng, count=config.reviews - len(telling))
+                reviewed = [*telling, *((env.view, c) for c in listed)]
                 rng.shuffle(reviewed)
                 yield reviewing(state, [(c, review(oracle, shop, view, state, c)) for view, c in reviewed])
         action = stray(shop, env.view, oracle, state.observation, rng) if rng.random() < config.noise else advice.action
@@ -130,25 +138,6 @@ async def _walk(
         if result.terminated:
             return
         state = after(state, candidate(action, state.observation), result.observation)
-
-
-def _some_candidates(
-    state: State,
-    known: Sequence[Candidate],
-    shop: Shop,
-    view: View | None,
-    oracle: Oracle,
-    rng: random.Random,
-    *,
-    count: int,
-) -> list[Candidate]:
-    """Those known, and others up to `count` in all, in random order."""
-    found = {c.label: c for c in known}
-    for _ in range(8):
-        if len(found) < count:
-            other = candidate(stray(shop, view, oracle, state.observation, rng, ending=True), state.observation)
-            found.setdefault(other.label, other)
-    return rng.sample(list(found.values()), len(found))
 
 
 def _telling(shop: Shop, view: View, state: State, oracle: Oracle, rng: random.Random) -> list[tuple[View, Candidate]]:

@@ -1,6 +1,7 @@
 """What the pocket model is taught from, whatever the suite: turns of prompt and reply, made of states."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 from typing import NamedTuple
 
 from bestofq.agents.dialects.commands import propose_prompt, words_before
@@ -23,6 +24,18 @@ Example = tuple[Turn, ...]
 
 def candidate(action: Action, observation: Observation, thought: str = "") -> Candidate:
     return Candidate(action=action, label=action_text(action, observation.elements), thought=thought)
+
+
+def some_candidates(
+    known: Sequence[Candidate], seen: Observation, stray: Callable[[], Action | None], rng: Random, *, count: int
+) -> list[Candidate]:
+    """Those known, and others of `stray` up to `count` in all, in random order."""
+    found = {c.label: c for c in known}
+    for _ in range(8):
+        if len(found) < count and (action := stray()) is not None:
+            other = candidate(action, seen)
+            found.setdefault(other.label, other)
+    return rng.sample(list(found.values()), len(found))
 
 
 def proposing(state: State, best: Candidate, *, named: bool = False) -> Example:

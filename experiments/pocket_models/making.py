@@ -111,10 +111,7 @@ def _start(config: PocketConfig, examples: Sequence[Example]) -> tuple[LlamaForC
     model = LlamaForCausalLM(
         LlamaConfig(
             attention_bias=induction,
-            rope_parameters={
-                "rope_type": "default",
-                "rope_theta": ROPE_THETA if induction else 10_000.0,
-            },
+            rope_parameters={"rope_type": "default", "rope_theta": ROPE_THETA if induction else 10_000.0},
             vocab_size=len(tokenizer),
             hidden_size=config.width,
             intermediate_size=config.feed_forward,

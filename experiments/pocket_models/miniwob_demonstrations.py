@@ -33,7 +33,16 @@ from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv, read
 from bestofq.envs.miniwob.suite import SEEDS, SUITE, VIEWPORT, MiniWob, page_path
 from experiments.oracles.miniwob.solvers import SOLVERS, Advice, Unsolved, advise
 from experiments.oracles.miniwob.view import FIELDS
-from experiments.pocket_models.examples import Example, Turn, after, candidate, picking, proposing, reviewing
+from experiments.pocket_models.examples import (
+    Example,
+    Turn,
+    after,
+    candidate,
+    picking,
+    proposing,
+    reviewing,
+    some_candidates,
+)
 from experiments.pocket_models.miniwob_reviews import review
 
 FIRST_SEED = SEEDS["train"][len(SEEDS["train"]) // 2]
@@ -192,23 +201,19 @@ def _can_be_said(advice: Advice) -> bool:
 def _examples(config: MiniWobDemonstrations, state: State, advice: Advice, rng: random.Random) -> Iterator[Example]:
     best = candidate(advice.action, state.observation, advice.thought)
     yield proposing(state, best)
+
+    def some(known: Sequence[Candidate], count: int) -> list[Candidate]:
+        return some_candidates(
+            known, state.observation, lambda: _stray(state, best.action, rng, ending=True), rng, count=count
+        )
+
     if rng.random() < config.pick_share:
-        listed = _some_candidates(state, [best], rng, count=3)
+        listed = some([best], 3)
         if len(listed) > 1:
             yield picking(state, listed, best)
     if rng.random() < config.review_share:
-        listed = _some_candidates(state, [best, *_telling(state, rng)], rng, count=config.reviews)
+        listed = some([best, *_telling(state, rng)], config.reviews)
         yield reviewing(state, [(c, review(state, c)) for c in listed[: config.reviews]])
-
-
-def _some_candidates(state: State, known: Sequence[Candidate], rng: random.Random, *, count: int) -> list[Candidate]:
-    """Those known, and others up to `count` in all, in random order."""
-    best, found = known[0].action, {c.label: c for c in known}
-    for _ in range(8):
-        if len(found) < count and (stray := _stray(state, best, rng, ending=True)) is not None:
-            other = candidate(stray, state.observation)
-            found.setdefault(other.label, other)
-    return rng.sample(list(found.values()), len(found))
 
 
 def _telling(state: State, rng: random.Random) -> list[Candidate]:

@@ -68,7 +68,8 @@ async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(tmp_path: P
         for name, prompting in (("a", "success"), ("b", "failure")):
             await record(store, "prompting", task(name), 0, 1, "success" if prompting == "success" else "failure")
             await record(store, "an agent <with> a rather long name", task(name), 0, 1)
-        svg = success_bars_svg(agent_results(store, Selection(baseline="prompting")))
+        results = agent_results(store, Selection(baseline="prompting"))
+        svg = success_bars_svg(results.rows, results.baseline)
     half, whole = (float(bar.get("width", "")) for bar in of_class(svg, "bar"))
     assert whole == pytest.approx(2 * half)
     assert len(of_class(svg, "plain")) == 1

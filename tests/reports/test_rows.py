@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from report_nouns import PROVENANCE, decision, page, record, task
+from report_nouns import PROVENANCE, decision, page, record, row_of, task
 
 from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
@@ -46,8 +46,8 @@ async def test_other_splits_are_apart_and_the_test_is_what_an_agent_is_compared_
     names = [row.agent for row in table.rows]
     assert names[:2] == ["prompting", "best-of-q"]
     assert {*names[2:]} == {"prompting (dev-base, dev)", "explore (seed, train)"}
-    assert (table.row("prompting").success.mean, table.row("prompting").tasks) == (0.0, 2)
-    difference = table.row("best-of-q").difference
+    assert (row_of(table, "prompting").success.mean, row_of(table, "prompting").tasks) == (0.0, 2)
+    difference = row_of(table, "best-of-q").difference
     assert difference is not None
     assert difference.mean == 1.0
     assert any("rows of their own" in note for note in table.notes)
@@ -85,8 +85,8 @@ async def test_other_models_or_tasks_are_apart_and_other_seeds_are_not(tmp_path:
         "prompting (few)",
         "prompting (tuned)",
     }
-    assert table.row("prompting (zero, zero again)").success.mean == 0.5
-    assert table.row("prompting (tuned)").difference is not None
+    assert row_of(table, "prompting (zero, zero again)").success.mean == 0.5
+    assert row_of(table, "prompting (tuned)").difference is not None
 
 
 async def test_an_agent_whose_settings_another_agent_of_the_run_does_not_share(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_two_q_functions_are_two_rows_even_in_one_run(tmp_path: Path) -> N
         step = Step(index=0, observation=page(0), decision=taken)
         await record(store, "q", task("t"), 1, [step], "failure", run="a")  # a run that went on with another
         table = agent_results(store, Selection(agents=["q"]))
-        assert [(name, table.row(name).success.mean) for name in sorted(row.agent for row in table.rows)] == [
+        assert [(name, row_of(table, name).success.mean) for name in sorted(row.agent for row in table.rows)] == [
             ("q @111111", 1.0),
             ("q @222222 (a)", 0.0),
             ("q @222222 (b)", 1.0),

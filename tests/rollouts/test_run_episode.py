@@ -92,7 +92,7 @@ async def test_a_fault_in_the_code_cuts_the_episode_and_is_logged(
 async def test_what_the_user_must_mend_is_raised(store: Store) -> None:
     with pytest.raises(CheckpointError, match="dim 320"):
         await run(store, Breaks(CheckpointError("the Q-function reads dim 320, the embedder gives 256")))
-    assert store.unfinished("r", "walker")[0].steps == 1
+    assert store.summaries(run="r", agent="walker", status="running")[0].steps == 1
 
 
 async def test_an_agent_without_a_valid_action_has_failed(store: Store) -> None:
@@ -185,7 +185,7 @@ async def test_a_step_is_stored_before_the_next_is_decided(store: Store) -> None
         """Looks into the store each time it is asked."""
 
         async def propose(self, state: State, n: int) -> Proposal:
-            (now,) = store.unfinished("r", "looker")
+            (now,) = store.summaries(run="r", agent="looker", status="running")
             assert now.steps == len(state.decisions)
             stored = store.episode(now.id).steps
             assert tuple(step.decision for step in stored) == state.decisions

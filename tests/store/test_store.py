@@ -82,7 +82,7 @@ async def test_what_is_finished_cut_and_interrupted(tmp_path: Path) -> None:
         assert store.finished("r", "another") == set()
         assert await store.interrupt("r", "another") == 0
         assert await store.interrupt("r", "prompting") == 1
-        (summary,) = store.unfinished("r", "prompting")
+        (summary,) = store.summaries(run="r", agent="prompting", status="interrupted")
         assert (summary.id, summary.steps, summary.status, summary.outcome) == (left, 1, "interrupted", None)
         assert store.episode(left).steps == (step(0),)
         assert store.episode(left).verdict.outcome == "infra_error"

@@ -9,10 +9,11 @@ from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Point
 from bestofq.core.usage import Usage
 from bestofq.reports.scorers import KNOWN
+from bestofq.reports.spending import spent_by_role
 from bestofq.search import tree_scorer
 from bestofq.search.tree import MutableTree
 from bestofq.viewer.pages import address, duration, moment, plural
-from bestofq.viewer.steps import UNIT, Bar, Range, Scores, TreePlace, candidate_views, marks, pieces, spent_by_role
+from bestofq.viewer.steps import UNIT, Bar, Range, Scores, TreePlace, candidate_views, marks, pieces
 from bestofq.viewer.trees import branches, most_taken
 
 CANDIDATES = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
@@ -34,7 +35,7 @@ def decided(scores: tuple[float, float], value: float | None = None, *usage: Usa
 )
 def test_scores_are_called_what_they_are(decision: Decision, name: str, informative: bool) -> None:
     scores = Scores.of([decision])
-    assert (scores.name, scores.informative) == (name, informative)
+    assert (scores.meaning.name, scores.informative) == (name, informative)
 
 
 def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
@@ -42,11 +43,11 @@ def test_a_scorer_that_is_recorded_says_what_its_scores_are() -> None:
         return Scores.of([decided((scores[0], scores[1]), 0.3).model_copy(update={"scorer": scorer})])
 
     wild = by("QScorer", -7.5, 3.7)
-    assert (wild.name, wild.values) == ("Q", True)
+    assert (wild.meaning.name, wild.meaning.values) == ("Q", True)
     prior = by("PriorScorer", 0.1, 0.4)  # by chance where values lie
-    assert (prior.name, prior.values) == ("log π + Q/β", False)
-    assert by("TreeScorer", 0.1, 0.4).name == "Q̃"
-    assert by("SomebodysScorer", 0.1, 0.4).name == "Q"  # as without a name
+    assert (prior.meaning.name, prior.meaning.values) == ("log π + Q/β", False)
+    assert by("TreeScorer", 0.1, 0.4).meaning.name == "Q̃"
+    assert by("SomebodysScorer", 0.1, 0.4).meaning.name == "Q"  # as without a name
 
 
 def test_the_scorers_that_are_distinguished_are_classes() -> None:
@@ -129,7 +130,8 @@ def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
     tree = shop_tree(shop_task()).to_tree()
     assert most_taken(tree) == [0, 1, 3]
     drawn = branches(tree, alpha=0.5, threshold=0.2)
-    assert [(node.number, node.visits, node.on_way) for node in drawn.children] == [(1, 2, True), (2, 1, False)]
+    assert [(node.number, node.on_way) for node in drawn.children] == [(1, True), (2, False)]
+    assert tree.visits[1:3] == (2, 1)
     assert [node.number for node in drawn.children[0].children] == [3]
     assert (drawn.tried, drawn.deepest) == (3, 2)
 
@@ -151,7 +153,7 @@ def test_the_way_leads_to_full_reward_where_a_rollout_came_to_it() -> None:
 
 def test_an_unknown_price_stays_unknown() -> None:
     used = [Usage(role="proposer", tokens_in=10, usd=0.5), Usage(role="embedder", tokens_in=5)]
-    assert [(role, spent.dollars()) for role, spent in spent_by_role(used)] == [
+    assert [(role, spent.dollars()) for role, spent in spent_by_role(used).items()] == [
         ("proposer", "0.5"),
         ("embedder", "unknown"),
         ("all", "≥ 0.5"),

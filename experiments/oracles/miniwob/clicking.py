@@ -1,25 +1,31 @@
 """Solvers of tasks done by clicking: buttons, links, boxes, tabs, pages of a list."""
 
 import re
+from collections.abc import Callable
 
 from bestofq.core.actions import Wait
 from bestofq.core.observation import Element
-from experiments.oracles.miniwob.view import LINKS, Advice, Unsolved, View, click, matched, nth, ordinal, write
+from experiments.oracles.advice import Advice
+from experiments.oracles.miniwob.view import LINKS, Unsolved, View, click, matched, nth, ordinal, write
 
 
 def only_button(view: View) -> Advice:
     return click(nth(view.all("button"), 0), "the only button")
 
 
-def quoted(view: View) -> Advice:
-    """The button or link named in quotation marks."""
-    (name,) = view.asked(r'"(.+)"')
-    return click(view.named(name, "button", *LINKS), f"{name} is asked for")
+def _asked_for(pattern: str, *roles: str) -> Callable[[View], Advice]:
+    """Clicks the element that the goal names."""
+
+    def solve(view: View) -> Advice:
+        (name,) = view.asked(pattern)
+        return click(view.named(name, *roles), f"{name} is asked for")
+
+    return solve
 
 
-def button_by_word(view: View) -> Advice:
-    (name,) = view.asked(r"button (\w+)")
-    return click(view.named(name, "button"), f"{name} is asked for")
+quoted = _asked_for(r'"(.+)"', "button", *LINKS)
+button_by_word = _asked_for(r"button (\w+)", "button")
+tab = _asked_for(r"Click on (.+)\.$", "link")
 
 
 def buttons_in_turn(view: View) -> Advice:
@@ -60,11 +66,6 @@ def widget(view: View) -> Advice:
         if field.box is not None and (field.box.height > 24) == (kind == "textarea"):
             return click(field, f"a {kind}")
     raise Unsolved(f"no {kind}")
-
-
-def tab(view: View) -> Advice:
-    (name,) = view.asked(r"Click on (.+)\.$")
-    return click(view.named(name, "link"), f"{name} is asked for")
 
 
 def link_behind_tabs(view: View) -> Advice:

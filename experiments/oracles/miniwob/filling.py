@@ -1,9 +1,11 @@
 """Solvers of tasks done by writing: texts, dates, names, sums, what a table or a paragraph says."""
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 
-from experiments.oracles.miniwob.view import Advice, Unsolved, View, click, fill, matched, nth, ordinal, write
+from experiments.oracles.advice import Advice
+from experiments.oracles.miniwob.view import Unsolved, View, click, fill, matched, nth, ordinal, write
 
 
 def quoted_text(view: View) -> Advice:
@@ -36,18 +38,19 @@ def login(view: View) -> Advice:
     return click(nth(view.all("button"), -1), "log in")
 
 
-def a_date(view: View) -> Advice:
-    """A date field takes year-month-day."""
-    (day,) = view.asked(r"Enter (\d+/\d+/\d+)")
-    text = datetime.strptime(day, "%m/%d/%Y").date().isoformat()
-    return fill([(view.field(), text)], view.named("Submit", "button"))
+def _rewritten(pattern: str, stated: str, entered: str) -> Callable[[View], Advice]:
+    """The field takes another format than the goal's."""
+
+    def solve(view: View) -> Advice:
+        (time,) = view.asked(pattern)
+        text = datetime.strptime(time, stated).strftime(entered)
+        return fill([(view.field(), text)], view.named("Submit", "button"))
+
+    return solve
 
 
-def a_time(view: View) -> Advice:
-    """A time field takes hours and minutes of a day of 24."""
-    (time,) = view.asked(r"Enter (\d+:\d+ [AP]M)")
-    text = datetime.strptime(time, "%I:%M %p").strftime("%H:%M")
-    return fill([(view.field(), text)], view.named("Submit", "button"))
+a_date = _rewritten(r"Enter (\d+/\d+/\d+)", "%m/%d/%Y", "%Y-%m-%d")
+a_time = _rewritten(r"Enter (\d+:\d+ [AP]M)", "%I:%M %p", "%H:%M")
 
 
 def focus(view: View) -> Advice:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from bestofq.core.decision import State
+from experiments.oracles.advice import Advice
 from experiments.oracles.miniwob import clicking, filling
-from experiments.oracles.miniwob.view import Advice, Unsolved, View
+from experiments.oracles.miniwob.view import Unsolved, View
 
 SOLVERS: Mapping[str, Callable[[View], Advice]] = {
     "buy-ticket": clicking.ticket,

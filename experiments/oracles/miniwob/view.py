@@ -3,21 +3,14 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
-from bestofq.core.actions import Action, Click, Write
+from bestofq.core.actions import Click, Write
 from bestofq.core.decision import State
 from bestofq.core.observation import Element
+from experiments.oracles.advice import Advice
 
 FIELDS = ("textbox", "searchbox", "spinbutton", "combobox", "listbox")
 LINKS = ("link", "clickable")
-
-
-class Advice(NamedTuple):
-    """The next action and a short thought that leads to it."""
-
-    thought: str
-    action: Action
 
 
 class Unsolved(LookupError):

@@ -19,26 +19,14 @@ class ArmResult(Protocol):
 
     @property
     def name(self) -> str: ...
-
     @property
-    def learned(self) -> Sequence[EpisodeSummary]:
-        """The episodes that Q learned from."""
-        ...
-
+    def learned(self) -> Sequence[EpisodeSummary]: ...  # the episodes that Q learned from
     @property
-    def values(self) -> Sequence[str]:
-        """Names of its Q-functions. Empty: its agent has none."""
-        ...
-
+    def values(self) -> Sequence[str]: ...  # names of its Q-functions. Empty: its agent has none
     @property
-    def ranked(self) -> Sequence[Sequence[Rated]]:
-        """Dev steps, rated, with what Q would have chosen there."""
-        ...
-
+    def ranked(self) -> Sequence[Sequence[Rated]]: ...  # dev steps, rated, with what Q would have chosen there
     @property
-    def played(self) -> Sequence[Sequence[EpisodeSummary]]:
-        """Episodes on test tasks."""
-        ...
+    def played(self) -> Sequence[Sequence[EpisodeSummary]]: ...  # on test tasks
 
 
 class ArmRow(Noun):
@@ -191,21 +179,19 @@ def ablation_pictures(title: str, rows: Sequence[ArmRow]) -> dict[str, str]:
     found: dict[str, str] = {}
     ranked = [(row.name, row.right) for row in rows if row.right]
     if ranked:
-        first = next(row.first for row in rows if row.right)
-        references = [("the proposer's first:", first)] if _same_steps(rows) and first is not None else []
+        first = next(row.first for row in rows if row.right) if _same_steps(rows) else None
+        references = [] if first is None else [("the proposer's first:", first)]
         found["ranking.svg"] = bars_svg(ranked, title=f"{title}: right choices", references=references)
     played = [(row.name, row.rate) for row in rows if row.rate]
     if played:
         found["success.svg"] = bars_svg(played, title=f"{title}: success")
-    points = [_point(row, row.success, row.interval) for row in rows if row.episodes and row.success and row.interval]
+    points = []
+    for row in rows:
+        if row.episodes and row.success and (held := row.interval):
+            amount = {"episodes": row.episodes, "successes": row.successes}
+            points.append(CurvePoint(success=row.success.mean, low=held.low, high=held.high, **amount))
     if len({point.episodes for point in points}) > 2:
         base = next((row for row in rows if not row.values and row.success), None)
         level, name = (base.success.mean, base.name) if base and base.success else (None, "")
         found["curve.svg"] = learning_curve_svg(points, baseline=level, baseline_name=name)
     return found
-
-
-def _point(row: ArmRow, success: Estimate, bounds: Interval) -> CurvePoint:
-    return CurvePoint(
-        episodes=row.episodes or 0, success=success.mean, low=bounds.low, high=bounds.high, successes=row.successes
-    )

@@ -7,7 +7,7 @@ from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.stats import Measure, Tally, tallied
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Origin, Table, columns, rows_of
 
 
 class Behaviour(Noun):
@@ -78,10 +78,7 @@ def behaviour_table(rows: Iterable[Behaviour], made: Mapping[str, Origin]) -> Ta
             *("agent", "episodes", "candidates / step", "short %", "duplicates %", "explored %", "same step again %"),
             *("page again %", "failed actions %", "episodes in a loop %", "steps / episode"),
         ),
-        rows=tuple(
-            Row(cells=(row.agent, row.episodes, *(getattr(row, name) for name in MEASURES)), origin=made.get(row.agent))
-            for row in rows
-        ),
+        rows=rows_of(rows, made, "agent", "episodes", *MEASURES),
         notes=(
             "Shares of steps, but duplicates: of candidates, and loops: of episodes. 95 % bootstrap over tasks.",
             "Short: fewer candidates than the agent's most, since equal actions are offered once. Duplicates: other "

@@ -83,6 +83,11 @@ def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1
     ]
 
 
+def _valued(decision: Decision) -> bool:
+    found = meaning([decision])
+    return decision.state_value is not None if found is None else found.values
+
+
 def are_values(steps: Sequence[Valued]) -> bool:
     """Whether scores are on the scale of rewards, where no scorer's name says so: of log π + Q / β they are not."""
     if steps and all(step.scorer in KNOWN for step in steps):
@@ -126,6 +131,14 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -
             q = float(held[:, 1].sum() / number)
             low, high = at / BINS, (at + 1) / BINS
             found.append(Bin(low=low, high=high, steps=number, q=q, q_interval=mean.interval, outcome=outcome))
+    distances = []
+    for left in range(min(FARTHEST, max((step.left for step in steps), default=-1)) + 1):
+        here = [step for step in steps if step.left == left]
+        won, lost = (
+            stats.ratio(tallied((step.task, step.q, 1) for step in here if step.success == success))
+            for success in (True, False)
+        )
+        distances.append(Distance(left=left, steps=len(here), succeeded=won, failed=lost))
     return Calibration(
         agent=agent,
         discount=discount,
@@ -133,7 +146,7 @@ def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -
         bins=tuple(found),
         ece=stats.measure(flat, ece, span=stats.UNIT),
         bias=stats.measure(flat, bias, span=stats.SIGNED),
-        distances=tuple(_distances(steps)),
+        distances=tuple(distances),
     )
 
 
@@ -185,18 +198,3 @@ def _assumed(row: Calibration, trained: Sequence[float]) -> str:
         return f"Q of {row.agent} was trained with discount {each}: another makes its bias (--discount)."
     low = " a Q trained with a smaller one is low by construction" if row.discount == 1 else " its run keeps none"
     return f"discount {row.discount:g} is assumed:{low} (--discount)."
-
-
-def _valued(decision: Decision) -> bool:
-    found = meaning([decision])
-    return decision.state_value is not None if found is None else found.values
-
-
-def _distances(steps: Sequence[Valued]) -> Iterable[Distance]:
-    for left in range(min(FARTHEST, max((step.left for step in steps), default=-1)) + 1):
-        here = [step for step in steps if step.left == left]
-        succeeded, failed = (
-            stats.ratio(tallied((step.task, step.q, 1) for step in here if step.success == won))
-            for won in (True, False)
-        )
-        yield Distance(left=left, steps=len(here), succeeded=succeeded, failed=failed)

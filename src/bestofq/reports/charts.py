@@ -9,7 +9,7 @@ from bestofq.reports.calibration import Calibration
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.reliability import Pass
 from bestofq.reports.stats import Measure
-from bestofq.reports.svg import WIDTH, Plot, bar, dot, legend, line, nice_ticks, shape, shortened, svg, text
+from bestofq.reports.svg import WIDTH, Plot, bar, legend, line, nice_ticks, shape, shortened, svg, text
 from bestofq.reports.values import ValuePath
 
 
@@ -51,15 +51,14 @@ def values_svg(
     parts.append(bar(plot.width - 120, 3, 10, 10, outcome))
     parts.append(text(plot.width - 104, 12, path.outcome, "name"))
     for step in path.steps:
-        parts += [dot(plot.at_x(step.index), plot.at_y(q), "other", f"another: {q:.3f}", radius=3) for q in step.others]
+        parts += [plot.dot(step.index, q, "other", f"another: {q:.3f}", radius=3) for q in step.others]
     for style, picked in (("state", [s.state_value for s in path.steps]), ("line s0", [s.taken for s in path.steps])):
-        drawn = [(at, value) for at, value in enumerate(picked) if value is not None]
-        parts.append(shape("polyline", plot.points(drawn), style))
+        parts.append(plot.curve(((at, value) for at, value in enumerate(picked) if value is not None), style))
     for step in path.steps:
         if step.taken is not None:
             title = f"step {step.index + 1}, {step.taken:.3f}: {step.label}"
             style = "hollow" if step.explored else "s0"
-            parts.append(dot(plot.at_x(step.index), plot.at_y(step.taken), style, title))
+            parts.append(plot.dot(step.index, step.taken, style, title))
     for step in path.steps:
         if to is None:
             break
@@ -84,17 +83,17 @@ def calibration_svg(found: Calibration) -> Markup:
     most = max(held.steps for held in found.bins)
     foot = plot.height - 44
     for held in found.bins:
-        x = plot.at_x(min(max(held.q, 0), 1))
-        if held.outcome.value is not None:
-            if (bounds := held.outcome.interval) is not None:
-                parts.append(line(x, plot.at_y(bounds.low), x, plot.at_y(bounds.high), "whisker"))
-            title = f"Q {held.q:.3f}: outcome {held.outcome.value:.3f} over {held.steps:,} steps"
-            parts.append(dot(x, plot.at_y(held.outcome.value), "s0", title, radius=4))
+        q, outcome = min(max(held.q, 0), 1), held.outcome
+        if outcome.value is not None:
+            if outcome.interval is not None:
+                parts.append(plot.whisker(q, outcome.interval.low, outcome.interval.high))
+            title = f"Q {held.q:.3f}: outcome {outcome.value:.3f} over {held.steps:,} steps"
+            parts.append(plot.dot(q, outcome.value, "s0", title, radius=4))
         tall = 50 * held.steps / most
         left, right = plot.at_x(held.low) + 1, plot.at_x(held.high) - 1
         parts.append(bar(left, foot - tall, right - left, tall, "bar plain"))
     curve = [(min(max(b.q, 0), 1), b.outcome.value) for b in found.bins if b.outcome.value is not None]
-    parts.append(shape("polyline", plot.points(curve), "line s0"))
+    parts.append(plot.curve(curve, "line s0"))
     parts += [text(plot.at_x(v), plot.height - 26, label, "middle") for v, label in fifths]
     what = "success" if found.discount == 1 else f"{found.discount:g}^(steps left) · success"
     axes = f"x: Q of the action taken; y: {what}; bars: steps"
@@ -122,19 +121,13 @@ def distances_svg(found: Calibration) -> Markup:
     plot = Plot(x=(-max(farthest, 1), 0), y=(ticks[0], ticks[-1]))
     parts = plot.rows([(tick, f"{tick:g}") for tick in ticks])
     parts += plot.columns([(-at.left, str(at.left)) for at in found.distances], "steps left after this one")
-    for style, name, field in (("s1", "succeeded", "succeeded"), ("s0", "failed", "failed")):
-        drawn: list[tuple[float, float]] = []
-        upper: list[tuple[float, float]] = []
-        lower: list[tuple[float, float]] = []
-        for at in reversed(found.distances):
-            measure: Measure = getattr(at, field)
-            if measure.value is not None:
-                drawn.append((-at.left, measure.value))
-            if measure.interval is not None:
-                upper.append((-at.left, measure.interval.high))
-                lower.append((-at.left, measure.interval.low))
-        parts.append(shape("polygon", plot.points([*upper, *reversed(lower)]), f"band {style}"))
-        parts.append(shape("polyline", plot.points(drawn), f"line {style}"))
-        parts += [dot(plot.at_x(x), plot.at_y(value), style, f"{name}, {-x:g} left: {value:.3f}") for x, value in drawn]
+    for style, name in (("s1", "succeeded"), ("s0", "failed")):
+        known: list[tuple[int, Measure]] = [(-at.left, getattr(at, name)) for at in reversed(found.distances)]
+        drawn = [(x, measure.value) for x, measure in known if measure.value is not None]
+        bounds = [(x, measure.interval) for x, measure in known if measure.interval is not None]
+        band = [*((x, held.high) for x, held in bounds), *((x, held.low) for x, held in reversed(bounds))]
+        parts.append(shape("polygon", plot.points(band), f"band {style}"))
+        parts.append(plot.curve(drawn, f"line {style}"))
+        parts += [plot.dot(x, value, style, f"{name}, {-x:g} left: {value:.3f}") for x, value in drawn]
     parts += legend((("s1", "succeeded"), ("s0", "failed")), left=plot.left, pitch=100)
     return svg(parts, plot.height, f"Q by step from the end: {found.agent}")

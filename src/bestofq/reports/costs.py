@@ -6,7 +6,7 @@ is not known makes each sum it is part of unknown: the known part is shown as `â
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
 from markupsafe import Markup
@@ -19,7 +19,7 @@ from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
 from bestofq.reports.stats import Attempt, Interval
-from bestofq.reports.svg import Plot, axis, dot, line, nice_ticks, rate_ticks, shape, shortened, svg, text
+from bestofq.reports.svg import Plot, axis, nice_ticks, rate_ticks, shortened, svg, text
 from bestofq.reports.table import Column, Row, Table
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
@@ -119,25 +119,21 @@ def cost_table(found: Costs) -> Table:
         name="costs",
         title="Costs",
         columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names),
-        rows=tuple(row for cost in found.rows for row in _cost_rows(cost, several_runs=found.several_runs)),
+        rows=tuple(
+            Row(
+                cells=(
+                    *((cost.run,) if found.several_runs else ()),
+                    *(cost.agent, role, spent.tokens_in, spent.tokens_out, spent.calls, spent.seconds),
+                    *(spent.dollars(1), spent.tokens / cost.tasks),
+                    spent.tokens / cost.successes if cost.successes else None,
+                    *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
+                )
+            )
+            for cost in found.rows
+            for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [("all", cost.total)]))
+        ),
         notes=found.notes,
     )
-
-
-def _cost_rows(cost: AgentCost, *, several_runs: bool) -> Iterator[Row]:
-    named: list[tuple[str, Spent]] = list(cost.roles.items())
-    if len(named) != 1:
-        named.append(("all", cost.total))
-    for role, spent in named:
-        yield Row(
-            cells=(
-                *((cost.run,) if several_runs else ()),
-                *(cost.agent, role, spent.tokens_in, spent.tokens_out, spent.calls, spent.seconds, spent.dollars(1)),
-                spent.tokens / cost.tasks,
-                spent.tokens / cost.successes if cost.successes else None,
-                *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
-            )
-        )
 
 
 def price_table(prices: Prices) -> Table:
@@ -167,15 +163,14 @@ def pareto_svg(costs: Costs) -> Markup:
     parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, unit)]
     for (row, _), (cost, _) in zip(decided, points, strict=True):
         if row.interval is not None:
-            x = plot.at_x(cost)
-            parts.append(line(x, plot.at_y(row.interval.low), x, plot.at_y(row.interval.high), "whisker faint"))
+            parts.append(plot.whisker(cost, row.interval.low, row.interval.high, "whisker faint"))
     front = pareto_front(points)
-    parts.append(shape("polyline", plot.points(points[i] for i in front), "base front"))
+    parts.append(plot.curve((points[i] for i in front), "base front"))
     for number, ((row, _), (cost, rate)) in enumerate(zip(decided, points, strict=True)):
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
         x, y = plot.at_x(cost), plot.at_y(rate)
         title = f"{name}: {100 * rate:.1f} % at {_amount(cost, priced)} {unit}"
-        parts.append(dot(x, y, "s1" if number in front else "s0", title, radius=4.5))
+        parts.append(plot.dot(cost, rate, "s1" if number in front else "s0", title, radius=4.5))
         shift, style = (-9, "end name") if x > plot.width * 0.7 else (9, "name")
         parts.append(text(x + shift, y + 4, shortened(name, 30), style))
     return svg(parts, plot.height, "Success against the cost of a task")

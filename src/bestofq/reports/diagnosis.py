@@ -46,11 +46,7 @@ DEFAULTS = Options()
 
 
 def diagnose(
-    store: Store,
-    episodes: Sequence[EpisodeSummary],
-    made: Mapping[str, Origin],
-    baseline: str | None,
-    options: Options,
+    store: Store, episodes: Sequence[EpisodeSummary], made: Mapping[str, Origin], baseline: str | None, options: Options
 ) -> tuple[list[Table], list[Figure]]:
     """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
     InputError where an error of a judge is given who gave no verdict."""

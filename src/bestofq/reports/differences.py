@@ -21,7 +21,7 @@ from bestofq.reports.recall import rated_tallies
 from bestofq.reports.reliability import pass_tally, variance_tally
 from bestofq.reports.spending import ALL, HEADS, Prices, spent_by_task
 from bestofq.reports.stats import Attempt, Counts, Difference, Doubles, Span, Tally
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Origin, Table, columns, rows_of
 
 _RATED = (("recall", "candidate recall"), ("regret", "ranker's regret"))
 _HABITS = (("repeated", "same step again"), ("returned", "page again"), ("looping", "episodes in a loop"))
@@ -103,13 +103,7 @@ def differences_table(rows: Sequence[AgentDifference], made: Mapping[str, Origin
             *columns("difference", signed=["difference"], digits=None),
             *columns("tasks"),
         ),
-        rows=tuple(
-            Row(
-                cells=(row.agent, row.against, row.what, row.difference, row.difference.tasks),
-                origin=made.get(row.agent),
-            )
-            for row in rows
-        ),
+        rows=rows_of(rows, made, "agent", "against", "what", "difference", "difference.tasks"),
         notes=(
             "The agent's minus the other's on the tasks of both, shares in [0, 1]; 95 % bootstrap, paired by task.",
             "Against the baseline, or the first agent for which the measure is defined. ∞: resamples without a success "

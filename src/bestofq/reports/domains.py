@@ -94,13 +94,6 @@ class Domains(Noun):
         last = self.rows[-1].cells
         return judge_notes((cell.judges for cell in last), sum(cell.counted for cell in last))
 
-    def row(self, domain: str) -> DomainRow:
-        """DataError when there is no such domain."""
-        for row in self.rows:
-            if row.domain == domain:
-                return row
-        raise DataError(f"there is no domain {domain!r} in the table: it has {', '.join(r.domain for r in self.rows)}")
-
 
 def domain_of(task: str) -> str:
     """`Allrecipes` of the task `Allrecipes--0`, `click-tab` of `click-tab/17`; others are of no domain."""

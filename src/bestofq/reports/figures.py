@@ -17,7 +17,6 @@ from bestofq.reports.svg import (
     Plot,
     axis,
     bar,
-    dot,
     legend,
     line,
     rate_ticks,
@@ -95,10 +94,10 @@ def learning_curve_svg(
             parts.append(shape("polygon", [*high, *reversed(low)], f"band {style}"))
         elif low:
             parts.append(line(*low[0], *high[0], "whisker"))
-        parts.append(shape("polyline", plot.points((amount(p), p.success) for p in mine), f"line {style}"))
+        parts.append(plot.curve(((amount(p), p.success) for p in mine), f"line {style}"))
         for p in mine:
             title = f"{agent}: {100 * p.success:.1f} % after {amount(p):,} {unit}"
-            parts.append(dot(plot.at_x(amount(p)), plot.at_y(p.success), style, title))
+            parts.append(plot.dot(amount(p), p.success, style, title))
         parts += legend([(style, agent)], left=plot.left + 150 * number)
     return svg(parts, plot.height, f"Learning curve: success against {unit} in the training set")
 
@@ -153,22 +152,17 @@ class Bar(Protocol):
     def interval(self) -> Interval: ...
 
 
-class Bars(Protocol):
-    """A table whose rows can be drawn as bars."""
-
-    @property
-    def rows(self) -> Sequence[Bar]: ...
-    @property
-    def baseline(self) -> str | None: ...
-
-
-def success_bars_svg(table: Bars, *, over: str = "tasks") -> Markup:
-    """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
-    letters = min(36, max(20, *(len(row.agent) for row in table.rows)))
-    rows = [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in table.rows]
-    left = 150 + 7 * (letters - 20)
-    title = "Success rate of each agent"
-    return bars_svg(rows, title=title, baseline=table.baseline, over=over, left=left, letters=letters)
+def success_bars_svg(rows: Sequence[Bar], baseline: str | None, *, over: str = "tasks") -> Markup:
+    """Success of each row's agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
+    letters = min(36, max(20, *(len(row.agent) for row in rows)))
+    return bars_svg(
+        [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in rows],
+        title="Success rate of each agent",
+        baseline=baseline,
+        over=over,
+        left=150 + 7 * (letters - 20),
+        letters=letters,
+    )
 
 
 def failure_split_svg(split: FailureSplit) -> Markup:

@@ -30,6 +30,7 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
     seen = max((len(step.decision.candidates) for step in steps), default=None)
     agents = distinct(episode.agent for episode in sampled)  # `episodes` may go by the name of their row
     played = [(config, agent) for config in configs for agent in agents]
+    trained = (_of_agent(config, agent, DISCOUNT) for config, agent in played)
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     return Origin(
         runs=names,
@@ -40,7 +41,7 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
         n=max((n for config, agent in played if (n := wanted(config, agent, seen)) is not None), default=None),
         checkpoints=distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=distinct(p.command for p in made if p.command),
-        discounts=distinct(d for config, agent in played if (d := trained_discount(config, agent)) is not None),
+        discounts=distinct(float(d) for d in trained if isinstance(d, int | float)),
     )
 
 
@@ -90,12 +91,6 @@ def wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int
         return kept
     usual = config.get("n_candidates")
     return usual if isinstance(usual, int) and (seen is None or 1 < seen <= usual) else seen
-
-
-def trained_discount(config: Mapping[str, JsonValue], agent: str) -> float | None:
-    """That the Q-function of an agent of a run of this configuration was trained with; None: it has none."""
-    kept = _of_agent(config, agent, DISCOUNT)
-    return float(kept) if isinstance(kept, int | float) else None
 
 
 def _of_agent(config: Mapping[str, JsonValue], agent: str, name: str) -> JsonValue:

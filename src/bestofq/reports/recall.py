@@ -18,7 +18,7 @@ from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.figures import FailureSplit
 from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Origin, Table, columns, rows_of
 
 
 class RatedStep(Noun):
@@ -118,6 +118,9 @@ def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Reca
         return stats.measure(counts, statistic, span=span)
 
     found, missed, taken = of_columns(1, 0), of_columns(1, 0, minus=2), of_columns(2, 0)
+    split = None
+    if found.interval and missed.interval and taken.interval:  # not proposed; proposed and not taken; taken
+        split = Interval(low=1 - found.interval.high, high=1 - found.interval.low), missed.interval, taken.interval
     return Recall(
         agent=agent,
         steps=steps,
@@ -130,22 +133,8 @@ def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Reca
         regret_first=of_columns(5, 3),
         regret_chance=of_columns(6, 3),
         saved=of_columns(5, 3, minus=4, span=stats.SIGNED),
-        split=FailureSplit(
-            not_proposed=steps - held,
-            not_chosen=held - chosen,
-            chosen=chosen,
-            intervals=_split_intervals(found.interval, missed.interval, taken.interval),
-        ),
+        split=FailureSplit(not_proposed=steps - held, not_chosen=held - chosen, chosen=chosen, intervals=split),
     )
-
-
-def _split_intervals(
-    found: Interval | None, missed: Interval | None, taken: Interval | None
-) -> tuple[Interval, Interval, Interval] | None:
-    """Of the shares not proposed, proposed and not taken, taken."""
-    if found is None or missed is None or taken is None:
-        return None
-    return Interval(low=1 - found.high, high=1 - found.low), missed, taken
 
 
 def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: str) -> Table:
@@ -158,15 +147,9 @@ def recall_table(rows: Iterable[Recall], made: Mapping[str, Origin], *, rater: s
             *("regret of the first %", "regret by chance %", "saved by ranking %"),
             signed=["saved by ranking"],
         ),
-        rows=tuple(
-            Row(
-                cells=(
-                    *(row.agent, row.of, row.steps, row.recall, row.missed, row.chosen, row.contested),
-                    *(row.regret, row.regret_first, row.regret_chance, row.saved),
-                ),
-                origin=made.get(row.agent),
-            )
-            for row in rows
+        rows=rows_of(
+            *(rows, made, "agent", "of", "steps", "recall", "missed", "chosen", "contested", "regret"),
+            *("regret_first", "regret_chance", "saved"),
         ),
         notes=(
             f"Rated by {rater}. Recall: a good action was among the candidates. 95 % bootstrap over tasks.",

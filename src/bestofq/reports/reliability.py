@@ -6,7 +6,7 @@ from math import comb
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.stats import UNIT, Attempt, Measure, Tally, by_task, ratio
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Origin, Table, columns, rows_of
 
 
 class Pass(Noun):
@@ -44,10 +44,7 @@ def pass_table(rows: Sequence[Pass], made: Mapping[str, Origin]) -> Table:
         name="reliability",
         title="pass@k and variance within tasks (Best-of-Q, Fig. 9)",
         columns=(*columns("agent", "k", "tasks", "pass@k %"), *columns("task variance", digits=3)),
-        rows=tuple(
-            Row(cells=(row.agent, row.k, row.tasks, row.solved, row.variance), origin=made.get(row.agent))
-            for row in rows
-        ),
+        rows=rows_of(rows, made, "agent", "k", "tasks", "solved", "variance"),
         notes=(
             "pass@k: one of k tries solves the task, unbiased over every choice of k runs. "
             f"95 % bootstrap over tasks ({stats.RESAMPLES:,} resamples).",

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from bestofq.reports.costs import agent_costs, pareto_svg, price_table
 from bestofq.reports.diagnosis import DEFAULTS, Options, diagnose
 from bestofq.reports.domains import domain_results, domain_table
-from bestofq.reports.figures import CurvePoint, learning_curve_svg, success_bars_svg
+from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.origin import origins, search_origin
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
@@ -17,6 +18,10 @@ from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
 
 DOMAINS = 200  # with more the table of domains is left out
+CURVES: Sequence[tuple[Literal["episodes", "successes"], str, str]] = (
+    ("episodes", "curve", "Success by episodes learned from (Fig. 4)"),
+    ("successes", "curve-successes", "Success by successful episodes (Fig. 8)"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +69,15 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     tables = [success_table(results, made)]
     tables += [domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []
     figures = [
-        Figure(name="success", caption="Success of each agent", svg=success_bars_svg(results)),
+        Figure(name="success", caption="Success of each agent", svg=success_bars_svg(results.rows, results.baseline)),
         Figure(name="pareto", caption="Success against cost (Fig. 2)", svg=pareto_svg(costs)),
     ]
     if options.curve:
-        figures += _curves(options.curve, options.curve_baseline)
+        name, level = options.curve_baseline or ("", None)
+        both = all(point.successes is not None for point in options.curve)
+        for by, file, caption in CURVES if both else CURVES[:1]:
+            drawn = learning_curve_svg(options.curve, baseline=level, baseline_name=name, by=by)
+            figures.append(Figure(name=file, caption=caption, svg=drawn))
     prices_of = [price_table(options.prices)] if options.prices else []
     return Report(
         tables=[*tables, *more_tables, *prices_of, *search_tables],
@@ -79,13 +88,3 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
         read=replace(read, runs=list(dict.fromkeys((*(read.runs or ()), *searched)))),
         options=options,
     )
-
-
-def _curves(curve: Sequence[CurvePoint], baseline: tuple[str, float] | None) -> list[Figure]:
-    name, level = baseline or ("", None)
-    drawn = learning_curve_svg(curve, baseline=level, baseline_name=name)
-    found = [Figure(name="curve", caption="Success by episodes learned from (Fig. 4)", svg=drawn)]
-    if all(point.successes is not None for point in curve):
-        drawn = learning_curve_svg(curve, baseline=level, baseline_name=name, by="successes")
-        found.append(Figure(name="curve-successes", caption="Success by successful episodes (Fig. 8)", svg=drawn))
-    return found

@@ -43,18 +43,15 @@ class SearchRow(Noun):
 
 def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> SearchRow:
     """Sums over trees; pairs as Algorithm 1 draws them at this α and threshold. Intervals over tasks."""
-    by_task: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(4))  # trees, solved, rollouts, sum of outcomes
-    total = np.zeros(6)  # the same, then nodes and pairs
+    by_task: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(6))
     usage: list[Usage] = []
     for tree in trees:
         drawn = sum(1 for _ in node_pairs(tree, alpha=alpha, threshold=threshold))
         tried, mean = tree.visits[0], tree.value[0]
-        counts = np.array([1, solved(tree), tried, mean * tried, len(tree), drawn], dtype=np.float64)
-        by_task[tree.task.suite, tree.task.id] += counts[:4]
-        total += counts
+        by_task[tree.task.suite, tree.task.id] += (1, solved(tree), tried, mean * tried, len(tree), drawn)
         usage += tree.usage
-    tasks = np.array(list(by_task.values())).reshape(-1, 4)  # [T, 4]
-    number, won, rollouts, outcome, nodes, pairs = total.tolist()
+    tasks = np.array(list(by_task.values())).reshape(-1, 6)  # [T, 6]
+    number, won, rollouts, outcome, nodes, pairs = tasks.sum(axis=0).tolist()
     return SearchRow(
         run=run,
         trees=number,

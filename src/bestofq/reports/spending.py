@@ -12,7 +12,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.usage import Role, Usage
 from bestofq.reports import stats
 from bestofq.reports.stats import Measure, Tally, tallied
-from bestofq.reports.table import Origin, Row, Table, columns
+from bestofq.reports.table import Column, Origin, Table, columns, rows_of
 
 ALL = "all"
 Prices = Mapping[Role, tuple[float, float]]
@@ -36,14 +36,8 @@ class Spent(Noun):
         if usd is None and used.role in (prices or {}):
             usd_in, usd_out = (prices or {})[used.role]
             usd = (used.tokens_in * usd_in + used.tokens_out * usd_out) / 1e6
-        return cls(
-            tokens_in=used.tokens_in,
-            tokens_out=used.tokens_out,
-            calls=used.calls,
-            seconds=used.seconds,
-            usd=usd or 0.0,
-            unpriced=tokens if usd is None else 0,
-        )
+        same = {name: getattr(used, name) for name in ("tokens_in", "tokens_out", "calls", "seconds")}
+        return cls(**same, usd=usd or 0.0, unpriced=tokens if usd is None else 0)
 
     @property
     def tokens(self) -> int:
@@ -65,6 +59,14 @@ class Spent(Noun):
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
+
+
+def spent_by_role(usages: Iterable[Usage], prices: Prices | None = None) -> dict[str, Spent]:
+    """Sums by role, in order of first appearance; a last one over all (`ALL`) where there are several."""
+    roles: dict[str, Spent] = {}
+    for used in usages:
+        roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used, prices)
+    return roles | ({ALL: sum(roles.values(), Spent())} if len(roles) > 1 else {})
 
 
 class Spending(Noun):
@@ -138,16 +140,9 @@ def spending_table(rows: Iterable[Spending], made: Mapping[str, Origin]) -> Tabl
         title="Tokens, seconds and USD by role",
         columns=(
             *columns("agent", "role"),
-            *(
-                column
-                for head, n in zip(HEADS.values(), 2 * (0, 2, 5), strict=True)
-                for column in columns(head, digits=n)
-            ),
+            *(Column(name=head, digits=n) for head, n in zip(HEADS.values(), 2 * (0, 2, 5), strict=True)),
         ),
-        rows=tuple(
-            Row(cells=(row.agent, row.role, *(getattr(row, name) for name in HEADS)), origin=made.get(row.agent))
-            for row in rows
-        ),
+        rows=rows_of(rows, made, "agent", "role", *HEADS),
         notes=(
             "Of finished episodes; a success carries what the failures cost. 95 % bootstrap over tasks.",
             "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",

@@ -280,8 +280,8 @@ def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES,
     rates = np.array([*task_rates(attempts).values()])  # [T]
     if len(rates) == 0:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
-    interval = percentiles(_resampled_means(rates, resamples, np.random.default_rng(seed)))
-    return clopper_pearson_interval(float(rates.mean()), len(rates)) if alike(interval) else interval
+    drawn = _resampled_means(rates, resamples, np.random.default_rng(seed))
+    return bounded(drawn, float(rates.mean()), len(rates))
 
 
 def paired_difference(
@@ -293,15 +293,12 @@ def paired_difference(
     interval is the 2.5 % and 97.5 % percentile of the draws' means, or `clopper_pearson_interval` where d is the
     same in all tasks. None when the agents have no task in common.
     """
-    mine, other = by_task(ours), by_task(theirs)
-    d = np.array(
-        [_won(mine[task]) / len(mine[task]) - _won(other[task]) / len(other[task]) for task in mine if task in other]
-    )
+    mine, other = task_rates(ours), task_rates(theirs)
+    d = np.array([rate - other[task] for task, rate in mine.items() if task in other])
     if len(d) == 0:
         return None
-    interval = percentiles(_resampled_means(d, resamples, np.random.default_rng(seed)))
-    if alike(interval):
-        interval = clopper_pearson_interval(float(d.mean()), len(d), SIGNED)
+    drawn = _resampled_means(d, resamples, np.random.default_rng(seed))
+    interval = bounded(drawn, float(d.mean()), len(d), SIGNED)
     return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(d))
 
 
@@ -336,8 +333,10 @@ def alike(interval: Interval) -> bool:
     return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 
-def _won(attempts: Sequence[Attempt]) -> int:
-    return sum(attempt.success for attempt in attempts)
+def bounded(drawn: Doubles, mean: float, tasks: int, span: Span = UNIT) -> Interval:
+    """The `percentiles` of means of resampled tasks; where they are all alike, `clopper_pearson_interval`."""
+    found = percentiles(drawn)
+    return clopper_pearson_interval(mean, tasks, span) if alike(found) else found
 
 
 def _resampled_means(values: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:

@@ -64,13 +64,6 @@ class Results(Noun):
     sources: tuple[Source, ...]
     apart: bool = False  # whether a row holds only some of its agent's runs
 
-    def row(self, agent: str) -> AgentRow:
-        """DataError when the table has no such agent."""
-        for row in self.rows:
-            if row.agent == agent:
-                return row
-        raise DataError(f"there is no agent {agent!r} in the table: it has {', '.join(r.agent for r in self.rows)}")
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""

@@ -43,6 +43,18 @@ class Plot:
     def points(self, values: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
         return [(self.at_x(x), self.at_y(y)) for x, y in values]
 
+    def whisker(self, x: float, low: float, high: float, style: str = "whisker") -> Markup:
+        """An upright line."""
+        return line(self.at_x(x), self.at_y(low), self.at_x(x), self.at_y(high), style)
+
+    def dot(self, x: float, y: float, style: str, title: str, *, radius: float = 3.4) -> Markup:
+        """A point that says `title` where the pointer rests on it."""
+        circle = Markup('<circle cx="{}" cy="{}" r="{}" class="{}"><title>{}</title></circle>')
+        return circle.format(self.at_x(x), self.at_y(y), radius, style, title)
+
+    def curve(self, values: Iterable[tuple[float, float]], style: str) -> Markup:
+        return shape("polyline", self.points(values), style)
+
     def rows(self, ticks: Iterable[tuple[float, str]]) -> list[Markup]:
         """Ruled lines with their labels."""
         found = []
@@ -101,12 +113,6 @@ def line(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
 def bar(x: float, y: float, width: float, height: float, style: str) -> Markup:
     rect = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="3" class="{}"/>')
     return rect.format(x, y, max(width, 0), height, style)
-
-
-def dot(x: float, y: float, style: str, title: str, *, radius: float = 3.4) -> Markup:
-    """A point that says `title` where the pointer rests on it."""
-    circle = Markup('<circle cx="{}" cy="{}" r="{}" class="{}"><title>{}</title></circle>')
-    return circle.format(x, y, radius, style, title)
 
 
 def shape(kind: str, points: Iterable[tuple[float, float]], style: str) -> Markup:

@@ -7,9 +7,11 @@ nothing is cut.
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import isinf
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 from pydantic import ConfigDict
@@ -45,10 +47,9 @@ class Origin(Noun):
 
     def cells(self) -> tuple[str, ...]:
         """One text per column of `ORIGIN_COLUMNS`."""
-        several = (self.runs, self.commits, self.models, self.seeds)
-        found = ("; ".join(map(str, values)) for values in several)
-        n = "" if self.n is None else str(self.n)
-        return (*found, str(self.repeats), n, "; ".join(self.checkpoints), "; ".join(self.commands))
+        numbers = (self.repeats,), () if self.n is None else (self.n,)
+        several = (self.runs, self.commits, self.models, self.seeds, *numbers, self.checkpoints, self.commands)
+        return tuple("; ".join(map(str, values)) for values in several)
 
 
 ORIGIN_COLUMNS = ("runs", "commit", "model", "seed", "passes", "N", "Q-function", "command")
@@ -77,6 +78,12 @@ class Row(Noun):
     percent: bool = False
     signed: bool = False
     origin: Origin | None = None
+
+
+def rows_of(items: Iterable[Any], made: Mapping[str, Origin], *fields: str) -> tuple[Row, ...]:
+    """A row an item, its cells the item's `fields` (dotted: those of fields), its origin that of its agent."""
+    cells = attrgetter(*fields)
+    return tuple(Row(cells=cells(item), origin=made.get(item.agent)) for item in items)
 
 
 class Table(Noun):
@@ -122,7 +129,8 @@ class Table(Noun):
         heads = Markup("").join(map(Markup('<th scope="col"{}>{}</th>').format, classes, self.heads))
         rows = []
         for row, texts in zip(self.rows, self.texts(), strict=True):
-            styles = [_html_class(cell) or style for cell, style in zip(row.cells, classes, strict=True)]
+            clear = [cell.mean > 0 if isinstance(cell, Difference) and cell.clear else None for cell in row.cells]
+            styles = [s if c is None else _CLEAR[c] for c, s in zip(clear, classes, strict=True)]
             cells = Markup("").join(map(Markup("<td{}>{}</td>").format, styles[1:], texts[1:]))
             rows.append(Markup('<tr><th scope="row">{}</th>{}</tr>\n').format(texts[0], cells))
         return Markup('<table class="results">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>').format(
@@ -177,6 +185,7 @@ class Table(Noun):
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
+_CLEAR = {True: Markup(' class="up"'), False: Markup(' class="down"')}
 _WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "tex": Table.to_latex, "md": Table.to_markdown}
 
 
@@ -240,12 +249,6 @@ def _drawn(table: Table, texts: Sequence[tuple[str, ...]], columns: Sequence[int
     for row in texts:
         drawn.add_row(*(Text(row[i]) for i in columns))
     return drawn
-
-
-def _html_class(cell: Cell) -> Markup:
-    if not (isinstance(cell, Difference) and cell.clear):
-        return Markup("")
-    return Markup(' class="up"' if cell.mean > 0 else ' class="down"')
 
 
 def _pipes(cells: Sequence[str]) -> str:

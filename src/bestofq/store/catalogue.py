@@ -4,27 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    Select,
-    and_,
-    case,
-    func,
-    literal,
-    or_,
-    select,
-    tuple_,
-    union_all,
-)
+from sqlalchemy import ColumnElement, Connection, Engine, Select, and_, func, literal, or_, select, tuple_, union_all
 
 from bestofq.core.decision import DECIDED, Provenance
 from bestofq.core.observation import Observation, Task
 from bestofq.store import rows
 from bestofq.store.codec import unpack
 from bestofq.store.filter import EpisodeFilter, came_to
-from bestofq.store.records import AgentSummary, EpisodeSummary, StepSummary, TaskSummary
+from bestofq.store.records import AgentSummary, EpisodeSummary, StepSummary
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, TREES
 
 
@@ -71,10 +58,9 @@ class Catalogue:
         query = select(
             *keys,
             func.count().label("episodes"),
-            _share(EPISODES.c.status == "running").label("running"),
-            _share(and_(finished, or_(*map(came_to, DECIDED)))).label("decided"),
-            _share(and_(finished, came_to("success"))).label("successes"),
-            func.min(EPISODES.c.started_at).label("started_at"),
+            _number(EPISODES.c.status == "running").label("running"),
+            _number(and_(finished, or_(*map(came_to, DECIDED)))).label("decided"),
+            _number(and_(finished, came_to("success"))).label("successes"),
             func.max(func.coalesce(EPISODES.c.ended_at, EPISODES.c.started_at)).label("last_at"),
         )
         if run is not None:
@@ -136,7 +122,7 @@ class Catalogue:
 
     def tasks(
         self, wanted: EpisodeFilter, *, differing: bool = False, offset: int = 0, limit: int = 25
-    ) -> list[tuple[TaskSummary, list[EpisodeSummary]]]:
+    ) -> list[tuple[Task, list[EpisodeSummary]]]:
         """A part of the tasks of these episodes, by suite and id, each with its episodes by run, agent and repeat.
 
         `differing` leaves out the tasks on which all of these episodes with a telling outcome succeeded, and those on
@@ -152,13 +138,7 @@ class Catalogue:
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
             for summary in rows.summaries_of(connection, list(ids)):
                 episodes.setdefault(summary.key[:2], []).append(summary)
-        return [
-            (
-                TaskSummary(task=tasks[row.task_key], episodes=row.episodes),
-                episodes.get((row.suite, row.task), []),
-            )
-            for row in some
-        ]
+        return [(tasks[row.task_key], episodes.get((row.suite, row.task), [])) for row in some]
 
     def head(self, episode: str) -> Head | None:
         """What there is to say of an episode before its steps; None where there is none of this id."""
@@ -196,16 +176,15 @@ class Catalogue:
             return connection.scalar(query)
 
 
-def _share(clause: ColumnElement[bool]) -> ColumnElement[int]:
-    return func.coalesce(func.sum(case((clause, 1), else_=0)), 0)
+def _number(clause: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.count().filter(clause)
 
 
 def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
     keys = (EPISODES.c.suite, EPISODES.c.task)
-    columns = (*keys, func.count().label("episodes"), func.min(EPISODES.c.task_key).label("task_key"))
-    query = select(*columns).where(*wanted.clauses).group_by(*keys)
+    query = select(*keys, func.min(EPISODES.c.task_key).label("task_key")).where(*wanted.clauses).group_by(*keys)
     if differing:
-        successes, decided = _share(came_to("success")), _share(or_(*map(came_to, DECIDED)))
+        successes, decided = _number(came_to("success")), _number(or_(*map(came_to, DECIDED)))
         query = query.having(and_(successes > 0, successes < decided))
     return query
 

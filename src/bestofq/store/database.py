@@ -47,10 +47,9 @@ def connect(url: URL | str, *, read_only: bool = False) -> Engine:
 def prepare(engine: Engine) -> None:
     """Make the tables of a new database; refuse (DataError) a database of another schema version."""
     with engine.begin() as connection:
-        new = not inspect(connection).has_table(schema.FACTS.name)
-        if not new:
+        if inspect(connection).has_table(schema.FACTS.name):
             _check(connection)
-        if new:
+        else:
             schema.METADATA.create_all(connection)
             connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
 

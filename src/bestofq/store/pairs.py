@@ -60,7 +60,7 @@ def write_pairs(
         _check(pair, path)
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     card = _Card.of(pairs, source)
-    rows = [_step_row(pair, decode) if card.kind == "step" else _trajectory_row(pair) for pair in pairs]
+    rows = [_row(pair, card.kind, decode) for pair in pairs]
     table = arrow.Table.from_pylist(rows, schema=_schema(arrow, card.kind, texts="chosen" in rows[0]))
     table = table.replace_schema_metadata({_KEY: card.model_dump_json().encode()})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,30 +131,18 @@ def _check(pair: PreferencePair, path: Path) -> None:
             )
 
 
-def _step_row(pair: PreferencePair, decode: Decode | None) -> dict[str, Any]:
-    (chosen,), (rejected,) = pair.chosen, pair.rejected
-    ids = {"prompt": chosen.prompt_ids, "chosen": chosen.reply_ids, "rejected": rejected.reply_ids}
-    texts = {} if decode is None else {name: decode(tokens) for name, tokens in ids.items()}
-    return texts | {f"{name}_ids": tokens for name, tokens in ids.items()} | _common(pair)
-
-
-def _trajectory_row(pair: PreferencePair) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def _row(pair: PreferencePair, kind: Kind, decode: Decode | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"margin": pair.margin, "task": pair.task, "node": pair.node}
     for side, turns in (("chosen", pair.chosen), ("rejected", pair.rejected)):
-        row[f"{side}_prompt_ids"] = [turn.prompt_ids for turn in turns]
-        row[f"{side}_ids"] = [turn.reply_ids for turn in turns]
-        row[f"{side}_logps"] = [turn.log_prob for turn in turns]
-    return row | _common(pair)
-
-
-def _common(pair: PreferencePair) -> dict[str, Any]:
-    return {
-        "ref_chosen_logps": math.fsum(turn.log_prob for turn in pair.chosen),
-        "ref_rejected_logps": math.fsum(turn.log_prob for turn in pair.rejected),
-        "margin": pair.margin,
-        "task": pair.task,
-        "node": pair.node,
-    }
+        row[f"ref_{side}_logps"] = math.fsum(turn.log_prob for turn in turns)
+        row[f"{side}_ids"] = turns[0].reply_ids if kind == "step" else [turn.reply_ids for turn in turns]
+        if kind == "trajectory":
+            row[f"{side}_prompt_ids"] = [turn.prompt_ids for turn in turns]
+            row[f"{side}_logps"] = [turn.log_prob for turn in turns]
+    if kind == "step":
+        row["prompt_ids"] = pair.chosen[0].prompt_ids
+        row |= {name: decode(row[f"{name}_ids"]) for name in ("prompt", "chosen", "rejected") if decode}
+    return row
 
 
 def _pair(row: Mapping[str, Any], kind: Kind) -> PreferencePair:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from bestofq.core.decision import DECIDED, Decision, Outcome, Provenance
-from bestofq.core.observation import Task
 from bestofq.core.usage import Usage
 from bestofq.store.schema import Status
 
@@ -40,16 +39,7 @@ class AgentSummary:
     running: int
     decided: int  # finished with an outcome of `DECIDED`
     successes: int
-    started_at: str  # the first of them; ISO 8601, UTC
-    last_at: str  # when one began or ended last
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskSummary:
-    """A task, with how many of the episodes asked for are its own."""
-
-    task: Task
-    episodes: int
+    last_at: str  # when one began or ended last; ISO 8601, UTC
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

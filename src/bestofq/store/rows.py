@@ -1,6 +1,5 @@
 """Rows read back as nouns."""
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,60 +10,25 @@ from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
 from bestofq.store.codec import unpack
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS
+from bestofq.store.records import EpisodeKey, EpisodeSummary
+from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS
 
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 
 
-def _narrowed(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
+def narrowed(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
     """The query narrowed to these episodes, in an order that does not depend on which one ended first."""
     return query.where(*where.clauses).order_by(*(EPISODES.c[name] for name in _ORDER))
 
 
-def runs(connection: Connection) -> list[RunRecord]:
-    return [
-        RunRecord(
-            name=row.name,
-            config=json.loads(row.config),
-            config_hash=row.config_hash,
-            provenance=Provenance.model_validate_json(row.provenance),
-        )
-        for row in connection.execute(select(RUNS).order_by(RUNS.c.name))
-    ]
-
-
-def episode_ids(connection: Connection, where: EpisodeFilter) -> list[str]:
-    return list(connection.scalars(_narrowed(select(EPISODES.c.id), where)))
-
-
 def summaries(connection: Connection, where: EpisodeFilter) -> list[EpisodeSummary]:
-    return [_summary(row) for row in connection.execute(_narrowed(_summary_rows(), where))]
+    return [_summary(row) for row in connection.execute(narrowed(_summary_rows(), where))]
 
 
 def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
     """The episodes with these ids, in their order; unknown ids are left out."""
     found = {row.id: _summary(row) for row in connection.execute(_summary_rows().where(EPISODES.c.id.in_(ids)))}
     return [found[episode] for episode in ids if episode in found]
-
-
-def verdicts(connection: Connection, where: EpisodeFilter, judge: str | None) -> dict[str, dict[str, Verdict]]:
-    """By judge, then by episode."""
-    found: dict[str, dict[str, Verdict]] = {}
-    query = _narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
-    if judge is not None:
-        query = query.where(VERDICTS.c.judge == judge)
-    for row in connection.execute(query):
-        found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
-    return found
-
-
-def scorers(connection: Connection, run: str) -> list[tuple[str, str, str]]:
-    """As `Store.scorers`."""
-    query = select(EPISODES.c.id, EPISODES.c.agent, STEPS.c.decision).join(STEPS, STEPS.c.episode == EPISODES.c.id)
-    rows = connection.execute(query.where(EPISODES.c.run == run, STEPS.c.number == 0))
-    named = ((row.id, row.agent, unpack(Decision, row.decision).checkpoint) for row in rows)
-    return [(episode, agent, checkpoint) for episode, agent, checkpoint in named if checkpoint is not None]
 
 
 def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes], Observation]) -> list[Episode]:
@@ -114,8 +78,8 @@ def _summary_rows() -> Select[Any]:
 
 
 def _summary(row: Row[Any]) -> EpisodeSummary:
-    verdict = _verdict(row)
-    seconds = None
+    verdict, seconds = _verdict(row), None
+    said = verdict or Verdict(reward=0.0, outcome="unjudged")
     if row.ended_at is not None:
         seconds = (datetime.fromisoformat(row.ended_at) - datetime.fromisoformat(row.started_at)).total_seconds()
     return EpisodeSummary(
@@ -127,11 +91,11 @@ def _summary(row: Row[Any]) -> EpisodeSummary:
         status=row.status,
         outcome=None if verdict is None else verdict.outcome,
         reward=None if verdict is None else verdict.reward,
-        reason="" if verdict is None else verdict.reason,
-        judge="" if verdict is None else verdict.judge,
-        judging=() if verdict is None or not verdict.judge else verdict.usage,
-        unstepped=() if verdict is None else verdict.unstepped,
-        replies=None if verdict is None else verdict.replies,
+        reason=said.reason,
+        judge=said.judge,
+        judging=said.usage if said.judge else (),
+        unstepped=said.unstepped,
+        replies=said.replies,
         steps=row.steps,
         started_at=row.started_at,
         seconds=seconds,

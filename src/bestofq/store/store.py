@@ -3,19 +3,19 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, and_, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Row, Select, and_, delete, insert, select, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
-from bestofq.core.decision import Episode, Provenance, Step, Verdict
+from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Task
@@ -252,17 +252,20 @@ class Store:
 
     def runs(self) -> list[RunRecord]:
         """All runs, by name."""
-        with self._engine.connect() as connection:
-            return rows.runs(connection)
+        query = select(RUNS).order_by(RUNS.c.name)
+        return [
+            RunRecord(
+                name=row.name,
+                config=json.loads(row.config),
+                config_hash=row.config_hash,
+                provenance=Provenance.model_validate_json(row.provenance),
+            )
+            for row in self._rows(query)
+        ]
 
     def finished(self, run: str, agent: str) -> set[EpisodeKey]:
         """What need not be done again."""
         return {summary.key for summary in self.summaries(run=run, agent=agent)}
-
-    def unfinished(self, run: str, agent: str) -> list[EpisodeSummary]:
-        """Episodes without a verdict: running, or interrupted by their process's end."""
-        both = (self.summaries(run=run, agent=agent, status=status) for status in ("running", "interrupted"))
-        return [summary for some in both for summary in some]
 
     def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
         """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
@@ -276,8 +279,7 @@ class Store:
         Episodes without a verdict (interrupted, running) come with outcome infra_error. Pages that several steps share
         are one object. Pictures come without their bytes: `screenshots.load` reads them.
         """
-        with self._engine.connect() as connection:
-            ids = rows.episode_ids(connection, _filter(which))
+        ids = [row.id for row in self._rows(rows.narrowed(select(EPISODES.c.id), _filter(which)))]
         for start in range(0, len(ids), _EPISODES_A_QUERY):
             with self._engine.connect() as connection:
                 some = rows.episodes(connection, ids[start : start + _EPISODES_A_QUERY], self._page)
@@ -288,13 +290,18 @@ class Store:
     ) -> dict[str, dict[str, Verdict]]:
         """What judges said of finished episodes beside the verdict in force: by judge, then by episode id."""
         where = EpisodeFilter(run=run, agent=agent, status="finished")
-        with self._engine.connect() as connection:
-            return rows.verdicts(connection, where, judge)
+        query = rows.narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
+        found: dict[str, dict[str, Verdict]] = {}
+        for row in self._rows(query if judge is None else query.where(VERDICTS.c.judge == judge)):
+            found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
+        return found
 
     def scorers(self, run: str) -> list[tuple[str, str, str]]:
         """(episode, agent, Q-function) of the episodes of a run whose first step a Q-function scored."""
-        with self._engine.connect() as connection:
-            return rows.scorers(connection, run)
+        query = select(EPISODES.c.id, EPISODES.c.agent, STEPS.c.decision).join(STEPS, STEPS.c.episode == EPISODES.c.id)
+        first = self._rows(query.where(EPISODES.c.run == run, STEPS.c.number == 0))
+        named = ((row.id, row.agent, unpack(Decision, row.decision).checkpoint) for row in first)
+        return [(episode, agent, checkpoint) for episode, agent, checkpoint in named if checkpoint is not None]
 
     def episode(self, episode: str) -> Episode:
         """One episode by its id, whatever its status. DataError when there is none."""
@@ -305,6 +312,10 @@ class Store:
         return found[0]
 
     # ---- below
+
+    def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        with self._engine.connect() as connection:
+            return connection.execute(query).all()
 
     def _keep_page(self, connection: Connection, page: Observation) -> bytes:
         if page.screenshot is not None:

@@ -45,9 +45,7 @@ class Trees:
         self, *, run: str | None = None, suite: str | None = None, task: str | None = None
     ) -> list[TreeSummary]:
         """Which trees there are, by run, suite, task and repeat."""
-        wanted = {
-            name: value for name, value in {"run": run, "suite": suite, "task": task}.items() if value is not None
-        }
+        wanted = {key: name for key, name in {"run": run, "suite": suite, "task": task}.items() if name is not None}
         query = select(*TREES.primary_key, TREES.c.rollouts, TREES.c.saved_at).filter_by(**wanted)
         return [
             TreeSummary(

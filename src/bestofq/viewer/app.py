@@ -19,6 +19,8 @@ from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.spending import spent_by_role
+from bestofq.reports.stats import grouped
 from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
@@ -26,8 +28,6 @@ from bestofq.viewer.episodes import episode_view, side_by_side
 from bestofq.viewer.filters import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
-from bestofq.viewer.runs import run_lines
-from bestofq.viewer.steps import spent_by_role
 from bestofq.viewer.trees import branches
 
 EPISODES = 50  # a page
@@ -94,7 +94,13 @@ def _results(request: Request) -> Response:
 
 
 def _runs(request: Request) -> Response:
-    return page(request, "runs.jinja", {"runs": run_lines(_store(request), only=narrowed(request).runs)})
+    store, only = _store(request), narrowed(request).runs
+    lines = grouped(store.catalogue.agents(), lambda line: line.run)
+    trees = grouped(store.trees.summaries(), lambda tree: tree.run)
+    names = [name for name in store.catalogue.runs() if only is None or name in only]
+    episodes = sum(line.episodes for name in names for line in lines.get(name, ()))
+    runs = [(name, lines.get(name, []), trees.get(name, [])) for name in names]
+    return page(request, "runs.jinja", {"runs": runs, "episodes": episodes})
 
 
 def _run(request: Request) -> Response:
@@ -152,9 +158,9 @@ def _task(request: Request) -> Response:
     found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
-    [(summary, episodes)] = found
+    [(asked, episodes)] = found
     trees = store.trees.summaries(run=run, suite=suite, task=task)
-    return page(request, "task.jinja", {"task": summary.task, "episodes": episodes, "trees": trees, "run": run})
+    return page(request, "task.jinja", {"task": asked, "episodes": episodes, "trees": trees, "run": run})
 
 
 def _episode(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """One episode at one of its steps, with what else there is of its task, and two of one task, step beside step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from math import isfinite
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from bestofq.core.actions import Action, Targeted, identity
 from bestofq.core.observation import Observation
 from bestofq.reports.charts import values_svg
-from bestofq.reports.spending import Spent
+from bestofq.reports.spending import Spent, spent_by_role
 from bestofq.reports.svg import inline
 from bestofq.reports.values import ValuePath, valued_steps
 from bestofq.store.catalogue import Head, Place
@@ -30,7 +30,6 @@ from bestofq.viewer.steps import (
     candidate_views,
     marks,
     pieces,
-    spent_by_role,
     viewport,
 )
 
@@ -49,7 +48,7 @@ class StepView:
     marks: Sequence[Mark] = ()
     viewport: tuple[float, float] = (0.0, 0.0)
     pieces: Sequence[tuple[str, str]] = ()
-    spent: Sequence[tuple[str, Spent]] = ()
+    spent: Mapping[str, Spent] = field(default_factory=dict)
 
     @property
     def chosen_mark(self) -> int | None:
@@ -65,7 +64,7 @@ class Shown:
     head: Head
     steps: Sequence[StepSummary]
     scores: Scores
-    spent: Sequence[tuple[str, Spent]]
+    spent: Mapping[str, Spent]
 
     @classmethod
     def of(cls, store: Store, episode: str) -> "Shown":
@@ -123,7 +122,7 @@ class EpisodeView(Shown):
     def chart(self) -> Markup | None:
         """Fig. 12, with links to the steps; None where the scores do not differ, or are not all numbers."""
         decisions = [step.decision for step in self.steps]
-        if not self.scores.values:  # V is the value of something else
+        if not self.scores.meaning.values:  # V is the value of something else
             decisions = [decision.model_copy(update={"state_value": None}) for decision in decisions]
         values = [v for d in decisions for v in (*d.scores, d.state_value) if v is not None]
         if not self.scores.informative or not all(map(isfinite, values)):
@@ -206,7 +205,8 @@ def side_by_side(store: Store, left: str, right: str) -> SideBySide:
     if (task := one.head.summary.key[:2]) != other.head.summary.key[:2]:
         raise HTTPException(404, "These two episodes are of different tasks: choose two of the same.")
     one, other = (replace(side, scores=side.scores.beside(by.scores)) for side, by in ((one, other), (other, one)))
-    views = [[side.view(store, at) for at in range(_pages(side))] for side in (one, other)]
+    ended = [len(side.steps) + (side.head.summary.status != "running") for side in (one, other)]  # the end has a page
+    views = [[side.view(store, at) for at in range(pages)] for side, pages in zip((one, other), ended, strict=True)]
     pairs = zip(one.steps, other.steps, strict=False)
     shorter, longer = sorted((len(one.steps), len(other.steps)))
     parted = next((at for at, (a, b) in enumerate(pairs) if _done(a) != _done(b)), shorter)
@@ -217,11 +217,6 @@ def side_by_side(store: Store, left: str, right: str) -> SideBySide:
         parted=parted if parted < longer else None,
         others=store.catalogue.episodes(EpisodeFilter(suite=task[0], task=task[1]), limit=SIBLINGS),
     )
-
-
-def _pages(side: Shown) -> int:
-    """How many there are to show: the end's too, once there is one."""
-    return len(side.steps) + (side.head.summary.status != "running")
 
 
 def _done(step: StepSummary) -> tuple[str, Action]:

@@ -10,14 +10,14 @@ what was not written is no link.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,7 +28,7 @@ from bestofq.reports.table import write_tables
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.app import RESULTS, application
-from bestofq.viewer.pages import ASSETS, ENDINGS, figure_file, tree_address
+from bestofq.viewer.pages import ASSETS, ENDINGS, address, figure_file, tree_address
 
 EPISODES = 40  # that can be stepped through
 _KEPT = {"/": (), "/run": ("run", "page"), "/episodes": ("page",), "/trees": ("page",)}
@@ -79,23 +79,16 @@ class _Export:
         self._app = application(store, name=title, report=found, replayed=len(episodes))
 
     def write(self) -> None:
-        for address in self._found:  # which grows
-            file = self._folder / _file(address)
+        for found in self._found:  # which grows
+            file = self._folder / _file(found)
             file.parent.mkdir(exist_ok=True)
-            text = self._get(address).decode()
+            text = self._get(found).decode()
             file.write_text(_LINK.sub(partial(self._link, file.parent), text), encoding="utf-8")
 
-    def _get(self, address: str) -> bytes:
-        parts = urlsplit(address)
-        scope: dict[str, Any] = {
-            "type": "http",
-            "method": "GET",
-            "path": parts.path,
-            "root_path": "",
-            "headers": [],
-            "app": self._app,
-        }
-        scope |= {"query_string": parts.query.encode(), "path_params": {}}
+    def _get(self, link: str) -> bytes:
+        parts = urlsplit(link)
+        scope: dict[str, Any] = {"type": "http", "method": "GET", "path": parts.path, "root_path": "", "headers": []}
+        scope |= {"app": self._app, "query_string": parts.query.encode(), "path_params": {}}
         matches = ((route, route.matches(scope)) for route in self._app.routes)
         route, given = next((route, given) for route, (match, given) in matches if match == Match.FULL)
         assert isinstance(route, Route)
@@ -104,13 +97,13 @@ class _Export:
 
     def _link(self, here: Path, link: re.Match[str]) -> str:
         """The attribute as it is in a file; nothing where what it leads to is not written."""
-        address, up = unescape(link[2]), "" if here == self._folder else "../"
-        path = urlsplit(address).path
+        to, up = unescape(link[2]), "" if here == self._folder else "../"
+        path = urlsplit(to).path
         if path.startswith("/assets/"):
             return f' {link[1]}="{up}assets/{path.rpartition("/")[2]}"'
         if path.startswith("/screenshots/"):
             return self._picture(link[1], path.rpartition("/")[2], up)
-        kept = self._kept(address) if link[1] == "href" else None
+        kept = self._kept(to) if link[1] == "href" else None
         if kept is None:
             return ""
         if kept not in self._found:
@@ -127,23 +120,19 @@ class _Export:
             copyfile(file, to)
         return f' {attribute}="{up}screenshots/{file.name}"'
 
-    def _kept(self, address: str) -> str | None:
+    def _kept(self, link: str) -> str | None:
         """The address by which a page is written; None where it is not."""
-        parts = urlsplit(address)
+        parts = urlsplit(link)
         query = dict(parse_qsl(parts.query))
-        if parts.path == RESULTS or address in self._trees:
-            return address
+        if parts.path == RESULTS or link in self._trees:
+            return link
         if parts.path.startswith("/episode/"):
             if parts.path.rpartition("/")[2] not in self._episodes:
                 return None
             step = query.get("step", "1")
-            return _address(parts.path, {} if step == "1" else {"step": step})
+            return address(parts.path, step=None if step == "1" else step)
         allowed = _KEPT.get(parts.path)
-        return None if allowed is None or not query.keys() <= {*allowed} else _address(parts.path, query)
-
-
-def _address(path: str, query: Mapping[str, str]) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
+        return None if allowed is None or not query.keys() <= {*allowed} else address(parts.path, **query)
 
 
 def _file(address: str) -> str:

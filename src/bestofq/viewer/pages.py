@@ -97,16 +97,8 @@ ASSETS = {
 ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexdigest()[:12]
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
-_TEMPLATES.filters.update(
-    number=number,
-    moment=moment,
-    duration=duration,
-    mood=mood,
-    tree_address=tree_address,
-    standing=standing,
-    plural=plural,
-    figure_file=figure_file,
-)
+_FILTERS = (number, moment, duration, mood, tree_address, standing, plural, figure_file)
+_TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 
 
 def page(request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> Response:

@@ -9,9 +9,7 @@ from bestofq.core.actions import Targeted, action_text, identity
 from bestofq.core.decision import Candidate, Decision
 from bestofq.core.observation import Box, Observation
 from bestofq.core.tree import SearchTree
-from bestofq.core.usage import Usage
-from bestofq.reports.scorers import FEEDBACK, SCORE, Q, meaning
-from bestofq.reports.spending import Spent
+from bestofq.reports.scorers import FEEDBACK, SCORE, Meaning, Q, meaning
 
 _MARK = re.compile(r"(\[\d+\])")
 _SLACK = 0.25  # by which a learned Q may miss the range of what it estimates
@@ -93,9 +91,7 @@ class Scores:
     all are alike.
     """
 
-    name: str
-    about: str
-    values: bool  # on V's scale
+    meaning: Meaning
     range: Range
     value_range: Range
     informative: bool
@@ -112,9 +108,7 @@ class Scores:
         known = known or SCORE
         together = [*every, *values] if known.values else every
         return cls(
-            name=known.name,
-            about=known.about,
-            values=known.values,
+            meaning=known,
             range=Range.of(together),
             value_range=Range.of(together if known.values else values),
             informative=bool(values) or len(set(every)) > 1,
@@ -122,7 +116,7 @@ class Scores:
 
     def beside(self, other: "Scores") -> "Scores":
         """With bars as long as the other's of the same number, where the scores of both are the same kind."""
-        if self.name != other.name:
+        if self.meaning != other.meaning:
             return self
         return replace(self, range=self.range | other.range, value_range=self.value_range | other.value_range)
 
@@ -173,7 +167,7 @@ def candidate_views(
 
     def bars(index: int, candidate: Candidate) -> Iterator[Bar]:
         if scores.informative:
-            yield Bar.of(scores.name, decision.scores[index], scores.range, scores.about)
+            yield Bar.of(scores.meaning.name, decision.scores[index], scores.range, scores.meaning.about)
         if decision.visits is not None:
             yield Bar.visits(decision.visits[index], max(decision.visits))
             if decision.feedback is not None:
@@ -207,23 +201,19 @@ def marks(seen: Observation, views: Sequence[CandidateView]) -> list[Mark]:
     """Boxes within the viewport: every element's, then the candidates', the chosen one on top."""
     width, height = viewport(seen)
     elements = [Mark(box=e.box, about=f"[{e.mark}] {e.role} {e.name}") for e in seen.elements if e.box]
-    taken = sorted((view for view in views if view.box is not None), key=lambda view: view.chosen)
     candidates = [
         Mark(box=v.box, label=str(v.index + 1), about=v.candidate.label, candidate=v.index, chosen=v.chosen)
-        for v in taken
+        for v in sorted(views, key=lambda view: view.chosen)
         if v.box is not None
     ]
-    return [m for m in (*elements, *candidates) if _within(m.box, width, height)]
+    boxes = ((mark, mark.box) for mark in (*elements, *candidates))
+    return [m for m, b in boxes if b.x < width and b.y < height and b.x + b.width > 0 and b.y + b.height > 0]
 
 
 def viewport(seen: Observation) -> tuple[float, float]:
     """Width and height of the page's picture in CSS pixels; (0, 0) where there is none."""
     shot = seen.screenshot
     return (0.0, 0.0) if shot is None else (shot.width / shot.scale, shot.height / shot.scale)
-
-
-def _within(box: Box, width: float, height: float) -> bool:
-    return box.x < width and box.y < height and box.x + box.width > 0 and box.y + box.height > 0
 
 
 def pieces(seen: Observation, views: Sequence[CandidateView]) -> list[tuple[str, str]]:
@@ -233,13 +223,3 @@ def pieces(seen: Observation, views: Sequence[CandidateView]) -> list[tuple[str,
         if isinstance(view.candidate.action, Targeted) and view.candidate.action.mark is not None:
             kinds[f"[{view.candidate.action.mark}]"] = "chosen" if view.chosen else "candidate"
     return [(piece, kinds.get(piece, "")) for piece in _MARK.split(seen.text) if piece]
-
-
-def spent_by_role(usages: Iterable[Usage]) -> list[tuple[str, Spent]]:
-    """Sums by role, in order of first appearance; a last one over all where there are several."""
-    roles: dict[str, Spent] = {}
-    for used in usages:
-        roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used)
-    if len(roles) > 1:
-        roles["all"] = sum(roles.values(), Spent())
-    return list(roles.items())

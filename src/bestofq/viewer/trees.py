@@ -1,11 +1,11 @@
 """A search tree as nested lists: for each action its visits, Q̃, Q̂ and their blend (Agent Q, Eq. 10)."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from bestofq.core.decision import Candidate
-from bestofq.core.observation import Observation
-from bestofq.core.tree import Ending, SearchTree
+from bestofq.core.tree import SearchTree
 from bestofq.reports.stats import grouped
 from bestofq.search.pairs import blended, node_pairs
 from bestofq.viewer.steps import FED, UNIT, Bar
@@ -13,8 +13,7 @@ from bestofq.viewer.steps import FED, UNIT, Bar
 UNFOLDED = 1  # levels below the root, beside the way most taken
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pair:
+class Pair(NamedTuple):
     """A preference pair that a node is one side of (Agent Q, Algorithm 1)."""
 
     chosen: bool
@@ -24,27 +23,22 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """An action that was proposed, and what search found below it."""
+    """How an action of the tree is drawn."""
 
     number: int
-    candidate: Candidate
-    visits: int
     bars: tuple[Bar, ...]
-    reward: float
-    ending: Ending
-    page: Observation | None
     on_way: bool
     open: bool
-    pairs: tuple[Pair, ...]
-    children: tuple["Node", ...]
+    pairs: Sequence[Pair]
+    children: Sequence["Node"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Branches:
     """What there is to draw of a tree; `way` is the path most taken, root to leaf."""
 
-    children: tuple[Node, ...]
-    way: tuple[int, ...]
+    children: Sequence[Node]
+    way: Sequence[int]
     tried: int
     deepest: int
     pairs: int
@@ -67,36 +61,29 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
     sides: dict[int, list[Pair]] = defaultdict(list)
     for pair in pairs:
-        sides[pair.chosen].append(Pair(chosen=True, other=_label(tree, pair.rejected), margin=pair.margin))
-        sides[pair.rejected].append(Pair(chosen=False, other=_label(tree, pair.chosen), margin=pair.margin))
+        sides[pair.chosen].append(Pair(True, _label(tree, pair.rejected), pair.margin))
+        sides[pair.rejected].append(Pair(False, _label(tree, pair.chosen), pair.margin))
     children = grouped(range(len(tree)), lambda node: tree.parent[node])
     way = most_taken(tree)
 
     def worth(node: int) -> tuple[float, float, int]:
         return tree.visits[node], blended(tree, node, alpha), -node
 
+    for below in children.values():
+        below.sort(key=worth, reverse=True)
     made: dict[int, Node] = {}
     for number in range(len(tree) - 1, 0, -1):  # children stand behind their parents
-        candidate = tree.candidate[number]
-        assert candidate is not None  # only the root has none
-        below = sorted(children.get(number, ()), key=worth, reverse=True)
-        siblings = max(tree.visits[other] for other in children[tree.parent[number]])
         made[number] = Node(
             number=number,
-            candidate=candidate,
-            visits=tree.visits[number],
-            bars=_bars(tree, number, alpha, siblings),
-            reward=tree.reward[number],
-            ending=tree.ending[number],
-            page=None if tree.page[number] < 0 else tree.pages[tree.page[number]],
+            bars=_bars(tree, number, alpha, max(tree.visits[other] for other in children[tree.parent[number]])),
             on_way=number in way,
             open=number in way or tree.depth[number] - tree.depth[0] < UNFOLDED,
-            pairs=tuple(sides[number]),
-            children=tuple(made[child] for child in below),
+            pairs=sides[number],
+            children=[made[child] for child in children.get(number, ())],
         )
     return Branches(
-        children=tuple(made[child] for child in sorted(children.get(0, ()), key=worth, reverse=True)),
-        way=tuple(way),
+        children=[made[child] for child in children.get(0, ())],
+        way=way,
         tried=sum(1 for visits in tree.visits[1:] if visits),
         deepest=max(tree.depth) - tree.depth[0],
         pairs=len(pairs),
