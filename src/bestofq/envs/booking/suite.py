@@ -5,7 +5,7 @@ one is ever seen or asked for in another.
 """
 
 import random
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 
 from bestofq.core.actions import Action, Click, Submit, Write
@@ -141,7 +141,13 @@ class Booking:
 
 def booking(settings: BookingSettings) -> Booking:
     """The suite's rules that the settings name."""
-    return Booking(BookingConfig(seed=settings.seed))
+    return _made(settings.seed)
+
+
+@lru_cache(2)
+def _made(seed: int) -> Booking:
+    """It never changes and takes most of a second to make: all that use it share it."""
+    return Booking(BookingConfig(seed=seed))
 
 
 def _digits(text: str) -> str:
