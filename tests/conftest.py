@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import AsyncIterator, Generator
+from importlib import import_module
 
 import pytest
 import pytest_asyncio
@@ -69,8 +70,10 @@ def pytest_collection() -> Generator[None, object, object]:
     """Imports leave no garbage, and tests little: to look for it takes a quarter of their time."""
     gc.disable()
     try:
+        import_module("hypothesis")  # looks for garbage among all that was imported before it
         return (yield)
     finally:
+        gc.freeze()
         gc.set_threshold(10_000, 20, 20)
         gc.enable()
 
