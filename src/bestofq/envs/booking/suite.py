@@ -54,6 +54,7 @@ class Booking:
         self.config = config or BookingConfig()
         self.tables = Tables(self.config)
         self._servers: dict[Split, Server] = {}
+        self._tasks: dict[Split, list[Task]] = {}
 
     @cached_property
     def restaurants(self) -> Directory:
@@ -69,15 +70,19 @@ class Booking:
 
         InputError where the split has none.
         """
-        seed = self.config.seed
-        goals = [goal for goal in self._goals.values() if split_of(goal.restaurant_id, seed) == split]
-        if not goals:
-            raise InputError(f"{self.name} has no {split} tasks among {self.config.restaurants} restaurants: ask more")
-        random.Random(f"tasks-{seed}-{split}").shuffle(goals)
-        return [
-            Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=seed, split=split)
-            for goal in goals[:limit]
-        ]
+        if split not in self._tasks:
+            seed = self.config.seed
+            goals = [goal for goal in self._goals.values() if split_of(goal.restaurant_id, seed) == split]
+            if not goals:
+                raise InputError(
+                    f"{self.name} has no {split} tasks among {self.config.restaurants} restaurants: ask more"
+                )
+            random.Random(f"tasks-{seed}-{split}").shuffle(goals)
+            self._tasks[split] = [
+                Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=seed, split=split)
+                for goal in goals
+            ]
+        return self._tasks[split][:limit]
 
     def goal(self, task_id: str) -> Goal:
         """What the task's guest really asks for."""

@@ -63,20 +63,25 @@ class WebShop:
         self._nouns = spacy_nouns(spacy) if spacy else title_nouns
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
+        self._tasks: dict[Split, list[Task]] = {}
 
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
         """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample.
 
         InputError where the split has none.
         """
-        goals = list(goals_of(split, tuple(self._goals.values()), splits=self.splits, seed=self.seed))
-        if not goals:
-            raise InputError(f"{self.name} split as {self.splits} has no {split} tasks: set suite.splits to another")
-        random.Random(f"tasks-{self.seed}-{split}").shuffle(goals)
-        return [
-            Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)
-            for goal in goals[:limit]
-        ]
+        if split not in self._tasks:
+            goals = list(goals_of(split, tuple(self._goals.values()), splits=self.splits, seed=self.seed))
+            if not goals:
+                raise InputError(
+                    f"{self.name} split as {self.splits} has no {split} tasks: set suite.splits to another"
+                )
+            random.Random(f"tasks-{self.seed}-{split}").shuffle(goals)
+            self._tasks[split] = [
+                Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)
+                for goal in goals
+            ]
+        return self._tasks[split][:limit]
 
     def goal(self, task_id: str) -> Goal:
         """What the task's buyer really asks for; rewards and oracles read it, agents never."""
