@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import AsyncIterator, Generator
+from importlib import import_module
 
 import pytest
 import pytest_asyncio
@@ -11,48 +12,47 @@ from playwright.async_api import Browser, async_playwright
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 
-SLOW = (  # the files that take ten seconds and more, the longest first
-    "test_miniwob.py",
-    "test_agent_q.py",
-    "test_agent_q_comparison.py",
-    "test_best_of_q_comparison.py",
+SLOW = (  # the files that take five seconds and more, the longest first
     "test_tune_launched.py",
+    "test_train_command.py",
+    "test_miniwob.py",
+    "test_suite.py",
+    "test_endpoint.py",
     "test_pocket_endpoint.py",
+    "test_demo_agent_q.py",
     "test_best_of_q.py",
     "test_ablation.py",
-    "test_clicking.py",
-    "test_preferences.py",
-    "test_env.py",
-    "test_demo_agent_q.py",
-    "test_endpoint.py",
-    "test_search_command.py",
-    "test_train_command.py",
-    "test_miniwob_demonstrations.py",
-    "test_miniwob_oracle.py",
     "test_running.py",
+    "test_agent_q.py",
+    "test_pocket.py",
+    "test_best_of_q_comparison.py",
+    "test_miniwob_demonstrations.py",
+    "test_search_command.py",
+    "test_env.py",
+    "test_clicking.py",
+    "test_chat.py",
+    "test_agent_q_comparison.py",
+    "test_viewer_pages.py",
+    "test_preferences.py",
+    "test_miniwob_oracle.py",
+    "test_search_on_open_sites.py",
+    "test_recycling.py",
     "test_distributed.py",
     "test_webvoyager_sites.py",
     "test_webvoyager_real.py",
     "test_judge_booking.py",
     "test_judge_command.py",
-    "test_search_on_open_sites.py",
     "test_contract.py",
     "test_same_as_chromium.py",
     "test_export.py",
-    "test_recycling.py",
-    "test_pocket.py",
     "test_real_data.py",
     "test_rft.py",
     "test_embedder_contract.py",
-    "test_viewer_pages.py",
     "test_kill.py",
-    "test_suite.py",
     "test_booking_oracle.py",
     "test_dev_ranking.py",
-    "test_open_page.py",
     "test_q_training.py",
     "test_own_suite.py",
-    "test_chat.py",
     "test_chat_proposer.py",
 )
 
@@ -69,8 +69,10 @@ def pytest_collection() -> Generator[None, object, object]:
     """Imports leave no garbage, and tests little: to look for it takes a quarter of their time."""
     gc.disable()
     try:
+        import_module("hypothesis")  # looks for garbage among all that was imported before it
         return (yield)
     finally:
+        gc.freeze()
         gc.set_threshold(10_000, 20, 20)
         gc.enable()
 

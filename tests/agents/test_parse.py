@@ -44,6 +44,7 @@ actions = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(actions, st.text(st.characters(codec="ascii"), max_size=40))
 def test_a_reply_is_read_back_as_the_action_it_was_written_from(action: Action, thought: str) -> None:
     reply = f"{thought}\n{action_text(action)}"

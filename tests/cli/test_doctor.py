@@ -7,6 +7,7 @@ from rich.console import Console
 from bestofq.cli.doctor import doctor, examine, package
 
 
+@pytest.mark.slow
 def test_the_table_names_every_part_and_the_code_says_whether_something_is_missing() -> None:
     out = StringIO()
     code = doctor(Console(file=out, width=300))

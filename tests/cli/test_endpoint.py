@@ -93,7 +93,8 @@ async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
     async with FaultServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
         where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url)
         agents = ("--agents", "prompting,picker,best-of-q", "--tasks", "2", "--runs", "1")
-        code, said = await bestofq(tmp_path, "eval", *where, *NAMED, *agents, "--out", "result.json")
+        soon = ("--set", "chat.backoff=0.01")
+        code, said = await bestofq(tmp_path, "eval", *where, *NAMED, *agents, *soon, "--out", "result.json")
     assert code == 0, said
     with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
         episodes = {kind: list(store.episodes(run="eval", agent=kind)) for kind in ("prompting", "picker", "best-of-q")}

@@ -32,8 +32,18 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "ranking_of_mine"
 
 
+@pytest.mark.slow
 def test_it_ranks_in_collect_and_eval_and_a_run_keeps_its_name(mine: str) -> None:
-    settings = ("--set", f"scorer={mine}:make_scorer", "--set", "n_candidates=2", "--store", "s")
+    settings = (
+        "--set",
+        f"scorer={mine}:make_scorer",
+        "--set",
+        "n_candidates=2",
+        "--set",
+        "suite.step_limit=6",
+        "--store",
+        "s",
+    )
     training = ("--agent", "own", "--repeats", "1", "--set", "suite.train_tasks=2")
     for command in (("collect", *training), ("eval", "webshop", "--agents", "own", "--tasks", "2", "--runs", "1")):
         done = CliRunner().invoke(app, [*command, *settings])

@@ -19,6 +19,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind, BestOfQSettings, ModelSettings
 from bestofq.core.decision import Decision
 from bestofq.envs.serving import serve_app
+from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.models.chat import ChatConfig
 from bestofq.models.local import POCKET
@@ -63,7 +64,7 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
 
 async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | None = None) -> list[list[Decision]]:
     """Of each episode of each agent, on the same tasks and seeds."""
-    models = Models(BestOfQSettings(model=MODEL, chat=chat))
+    models = Models(BestOfQSettings(model=MODEL, chat=chat, suite=WebShopSettings(step_limit=6)))
     models = models.reading(read_card(pocket_q()).embed)
     values = load_value(pocket_q(), embed=models.embedder.spec) if "best-of-q" in agents else None
     async with open_suite(models) as suite:

@@ -112,6 +112,7 @@ def test_q_is_held_against_the_discount_it_was_trained_with(folder: Path) -> Non
     assert "trained with discount 0.9: another makes its bias" in type_in(*asked, "--discount", "1")
 
 
+@pytest.mark.slow
 def test_the_pages_lie_in_the_folder_asked_for_or_in_the_store_s(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_judge_s_run_without_a_judge_is_refused(folder: Path) -> None:
     assert not (folder / "report").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["report", "compare", "view"])
 def test_looking_at_runs_loads_no_model_and_no_browser(folder: Path, command: str) -> None:
     """As typed, in a process of its own; `view` ends at a port that is none of this machine's."""

@@ -24,7 +24,7 @@ from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import TRAINING
 from bestofq.store.store import Store
 
-STEPS = 600
+STEPS = 300
 SETTINGS = (
     f"iql.steps={STEPS}",
     "iql.batch_size=8",
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def arguments(folder: Path) -> Arguments:
     """The command's words, on a store with four episodes."""
     if not (folder / "store").exists():
-        models = Models(load_config(BestOfQSettings, None, ["suite.train_tasks=4"]))
+        models = Models(load_config(BestOfQSettings, None, ["suite.train_tasks=4", "suite.step_limit=6"]))
         async with open_suite(models) as suite:
             with Store.open(folder / "store") as store:
                 await collect(RunContext(models, suite, store, Console(quiet=True)), "seed", Play("explore"))

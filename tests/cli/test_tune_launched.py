@@ -25,7 +25,8 @@ from bestofq.recipes.policy_training import source
 from bestofq.store.pairs import write_pairs
 
 FILES = Path(__file__).parents[2] / "examples" / "accelerate"
-SHARDED = Path(__file__).with_name("sharded_tune.py")
+COMMANDS = Path(__file__).with_name("launched_commands.py")
+ADAPTERS = "agent_q.dpo.lora.rank=4"
 NODES, BATCH = 120, 4
 
 
@@ -110,53 +111,55 @@ def check_same(work: Path, out: str) -> None:
     PreTrainedTokenizerFast.from_pretrained(work / out / "model")
 
 
-@pytest.fixture
-def begun(work: Path, killed: Path, request: pytest.FixtureRequest) -> str:
-    """A copy of the killed run, by its name."""
-    shutil.copytree(killed, work / request.node.name)
-    return str(request.node.name)
-
-
 @pytest.fixture(scope="module")
 def killed(work: Path) -> Path:
-    """A run of two processes, killed in the middle."""
-    kill_after(launched("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, "killed")), work / "killed", step=10)
+    """A run of two processes, killed in the middle. Before it they learned adapters, to the end."""
+    commands = (*arguments(work, "ddp", ADAPTERS), "then", *arguments(work, "killed"))
+    kill_after(launched("ddp.yaml", str(COMMANDS), *commands), work / "killed", step=10)
     assert not (work / "killed" / "model").exists()
     return work / "killed"
 
 
-def test_two_processes_go_on_and_learn_what_one_does(work: Path, begun: str) -> None:
-    said = ended(launched("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, begun)))
+@pytest.fixture(scope="module")
+def sharded(work: Path, killed: Path) -> str:
+    """What is said where shards of the model go on with a copy of the killed run, then learn adapters."""
+    shutil.copytree(killed, work / "sharded")
+    commands = (*arguments(work, "sharded"), "then", *arguments(work, "fsdp", ADAPTERS))
+    return ended(launched("fsdp.yaml", str(COMMANDS), "sharded", *commands))
+
+
+def test_two_processes_go_on_and_learn_what_one_does(work: Path, killed: Path) -> None:
+    shutil.copytree(killed, work / "two")
+    said = ended(launched("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, "two")))
     assert said.count("the tuned model: ") == 1  # the second process is silent
     assert f"{NODES // BATCH}/{NODES // BATCH}" in said
-    check_same(work, begun)
+    check_same(work, "two")
 
 
-def test_shards_of_the_model_go_on_and_learn_what_the_whole_does(work: Path, begun: str) -> None:
-    said = ended(launched("fsdp.yaml", str(SHARDED), *arguments(work, begun)))
-    assert said.count("the tuned model: ") == 1
-    check_same(work, begun)
+def test_shards_of_the_model_go_on_and_learn_what_the_whole_does(work: Path, sharded: str) -> None:
+    assert sharded.count("the tuned model: ") == 2  # once a command
+    check_same(work, "sharded")
 
 
-def test_one_process_goes_on_with_what_two_began(work: Path, begun: str) -> None:
-    done = CliRunner().invoke(app, arguments(work, begun), catch_exceptions=False)
+def test_one_process_goes_on_with_what_two_began(work: Path, killed: Path) -> None:
+    shutil.copytree(killed, work / "one")
+    done = CliRunner().invoke(app, arguments(work, "one"), catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    check_same(work, begun)
+    check_same(work, "one")
 
 
-@pytest.mark.parametrize("file", ["ddp.yaml", "fsdp.yaml"])
-def test_two_processes_learn_the_adapters_that_one_does(work: Path, tmp_path: Path, file: str) -> None:
-    alone, two = (arguments(work, str(tmp_path / name), "agent_q.dpo.lora.rank=4") for name in ("alone", "two"))
-    done = CliRunner().invoke(app, alone, catch_exceptions=False)
+@pytest.mark.parametrize("two", ["ddp", "fsdp"])
+def test_two_processes_learn_the_adapters_that_one_does(
+    work: Path, two: str, tmp_path: Path, killed: Path, sharded: str
+) -> None:
+    done = CliRunner().invoke(app, arguments(work, str(tmp_path / "alone"), ADAPTERS), catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    program = (str(SHARDED),) if file == "fsdp.yaml" else ("-m", "bestofq.cli.main")
-    ended(launched(file, *program, *two))
     found, expected = (
-        load_file(tmp_path / name / "adapter" / "adapter_model.safetensors") for name in ("two", "alone")
+        load_file(folder / "adapter" / "adapter_model.safetensors") for folder in (work / two, tmp_path / "alone")
     )
     assert {*found} == {*expected}
     for name, weight in expected.items():
         if "lora_B" in name:  # which begin at 0
             assert weight.abs().max() > 1e-3
         torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-4)  # of some 1e-2
-    assert (tmp_path / "two" / "model").exists() == (file == "ddp.yaml")
+    assert (work / two / "model").exists() == (two == "ddp")

@@ -55,6 +55,7 @@ async def test_the_expert_ends_where_the_goal_is_and_the_novice_gets_there_soone
     assert sum(map(len, novice)) < sum(map(len, expert))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", ["booking", "webshop"])
 async def test_everybody_is_an_expert_with_what_is_familiar(suite: str) -> None:
     assert await walks(suite, 0.0, familiar=1.0) == await walks(suite, 1.0)

@@ -13,7 +13,7 @@ title = "Expectile"
 question = "How high?"
 minutes = 1
 config = "config.toml"
-set = { iql.steps = 5, iql.network.hidden = [16] }
+set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 6 }
 seeds = [0, 1]
 dev_tasks = 2
 test_tasks = 0

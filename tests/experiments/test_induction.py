@@ -60,6 +60,7 @@ def test_the_drill_shows_every_phrase_before_it_asks_for_it() -> None:
             assert any(list(shown[i : i + len(phrase)]) == phrase for i in range(len(shown)))
 
 
+@pytest.mark.slow
 def test_a_model_with_induction_heads_is_an_ordinary_checkpoint(tmp_path: Path) -> None:
     config = PocketConfig(
         examples=200,

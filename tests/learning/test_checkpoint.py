@@ -31,6 +31,7 @@ def everything(iql: IQL) -> dict[str, torch.Tensor]:
     return tensors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_resuming_is_bit_for_bit(
     tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec, precision: str

@@ -72,6 +72,7 @@ def test_target_is_a_hard_copy_every_so_many_steps(data: Transitions, config: IQ
     assert torch.equal(iql.q_target.out.weight, after_30)
 
 
+@pytest.mark.slow
 def test_rows_are_means_since_the_row_before_and_rates_fall_as_a_cosine(data: Transitions, config: IQLConfig) -> None:
     rows: list[IQLRow] = []
     train_iql(data, config, on_row=rows.append)
@@ -96,6 +97,7 @@ def test_starts_from_given_weights(data: Transitions, config: IQLConfig) -> None
         train_iql(data, config, start=(QNetwork(8), first.v))
 
 
+@pytest.mark.slow
 def test_bfloat16_learns_what_float32_learns(data: Transitions, config: IQLConfig) -> None:
     def last_row(precision: str) -> IQLRow:
         rows: list[IQLRow] = []

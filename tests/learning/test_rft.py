@@ -1,10 +1,8 @@
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
-import trl
 from preference_run import drawn_turns, tiny_model
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -52,6 +50,9 @@ def test_a_turn_of_two_trajectories_weighs_twice() -> None:
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.* is deprecated:FutureWarning")
 def test_the_steps_are_those_of_trl(tmp_path: Path) -> None:
     """The same turns in one batch a step: losses, learning rates and weights of TRL's SFTTrainer."""
+    import datasets  # it and TRL take seconds to import: not for tests that need neither
+    import trl
+
     turns = [turn for node in drawn_turns(4, 1) for turn in node]
     config = CONFIG.model_copy(update={"lr": 1e-3, "epochs": 5})
     rows: list[TuningProgress[TurnMeans]] = []

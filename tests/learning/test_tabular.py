@@ -1,6 +1,7 @@
 """A maze of six rooms in which no episode goes the whole way, against value iteration."""
 
 import numpy as np
+import pytest
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.transitions import Transitions
@@ -51,6 +52,7 @@ def transitions() -> Transitions:
     )
 
 
+@pytest.mark.slow
 def test_q_ranks_as_the_optimum_and_stitches_a_path_no_episode_took() -> None:
     data, best = transitions(), value_iteration()
     config = IQLConfig(

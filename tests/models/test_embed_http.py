@@ -99,6 +99,7 @@ def test_an_endpoint_s_troubles_are_told_apart(local: VisionEmbedder) -> None:
     gone.close()
 
 
+@pytest.mark.slow
 def test_the_command_keeps_the_agreement(folder: Path, tmp_path: Path) -> None:
     served_model = VisionEmbedder.load(folder, device="cpu", config=EmbedConfig(prompt=prompt_hash(), pixels=PIXELS))
     out = tmp_path / "agreement.json"

@@ -36,7 +36,7 @@ from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=8, concurrency=16),
+    suite=WebShopSettings(train_tasks=8, step_limit=6),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,

@@ -96,6 +96,7 @@ async def go(
 LOOK = [["click [1]", "scroll down"], ['answer "more"', "back"]]
 
 
+@pytest.mark.slow
 @open_page
 async def test_the_user_says_how_it_ended_and_what_is_not_judged_teaches_nothing(
     browser: Browser, task: Task, tmp_path: Path

@@ -257,6 +257,7 @@ async def searched(site: Site, browser: Browser) -> tuple[Search, EnvPool]:
     return search, envs
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 async def test_continue_is_clicked_again_and_not_what_has_its_number_now(site: Site, browser: Browser) -> None:
     search, envs = await searched(site, browser)

@@ -80,6 +80,7 @@ def open_folder() -> Iterator[Path]:
         (Path(folder) / "a store?").chmod(0o755)
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_written_can_be_read(open_folder: Path) -> None:
     """By another user, in a process of its own: nothing binds root."""
     folder = open_folder / "a store?"

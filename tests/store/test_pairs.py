@@ -1,9 +1,9 @@
 import math
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from datasets import load_dataset
 
 from bestofq.core.errors import DataError
 from bestofq.core.preferences import PreferencePair, Turn
@@ -29,9 +29,15 @@ def test_pairs_come_back_as_they_were(tmp_path: Path, pairs: list[PreferencePair
     assert [file.name for file in path.parent.iterdir()] == ["pairs.parquet"]
 
 
+def load_dataset(path: Path) -> Any:
+    from datasets import load_dataset  # which takes seconds to import: not for tests that do not need it
+
+    return load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(path.parent / "cache"))
+
+
 def test_datasets_loads_step_pairs_by_trl_names(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.parquet", [STEP], SOURCE, decode=lambda ids: " ".join(map(str, ids)))
-    data = load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+    data = load_dataset(path)
     assert data[0] == {
         "prompt": "1 7",
         "chosen": "8 2",
@@ -49,7 +55,7 @@ def test_datasets_loads_step_pairs_by_trl_names(tmp_path: Path) -> None:
 
 def test_datasets_loads_trajectory_pairs(tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "pairs.parquet", [TRAJECTORY], SOURCE)
-    data = load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+    data = load_dataset(path)
     assert data[0]["chosen_ids"] == [[8, 2], [4]]
     assert data[0]["rejected_prompt_ids"] == [[1, 7]]
     assert data[0]["ref_chosen_logps"] == pytest.approx(-1.6)

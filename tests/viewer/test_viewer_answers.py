@@ -239,6 +239,7 @@ def test_the_command_says_what_is_wrong_without_loading_what_it_does_not_need(tm
     assert said.endswith("holds no bestofq store: collect episodes into it first False")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("host", "asks"), [("127.0.0.1", False), ("127.0.0.2", False), ("0.0.0.0", True)])
 def test_a_served_store_prints_its_address_and_ends_on_ctrl_c(folder: Path, host: str, asks: bool) -> None:
     code = (
@@ -272,6 +273,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+@pytest.mark.slow
 def test_two_thousand_episodes_are_paged_and_soon_there(many: Path) -> None:
     with Store.open(many, read_only=True) as store:
         browser = TestClient(viewer_app(store, name="tests"), base_url=LOOPBACK)

@@ -10,6 +10,7 @@ from bestofq.store.store import Store
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.slow
 async def test_results_are_a_page_of_the_viewer(shop: Path, look: Looking) -> None:
     async with look(shop) as it:
         await it.go("/results?run=eval")

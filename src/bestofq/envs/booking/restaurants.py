@@ -4,6 +4,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import date, time
+from functools import cached_property
 from importlib.resources import files
 
 from pydantic import Field
@@ -44,7 +45,7 @@ class Restaurant(Noun):
     closes: time = Field(description="the last time that can be booked")
     seatings: tuple[str, ...] = Field(min_length=1, description="of SEATINGS; a guest chooses where there are several")
 
-    @property
+    @cached_property
     def times(self) -> tuple[time, ...]:
         """The times of a day that can be booked when they are free."""
         first, last = minutes(self.opens), minutes(self.closes)

@@ -5,7 +5,7 @@ one is ever seen or asked for in another.
 """
 
 import random
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 
 from bestofq.core.actions import Action, Click, Submit, Write
@@ -51,6 +51,7 @@ class Booking:
         self.config = config or BookingConfig()
         self.tables = Tables(self.config)
         self._servers: dict[Split, Server] = {}
+        self._tasks: dict[Split, list[Task]] = {}
 
     @cached_property
     def restaurants(self) -> Directory:
@@ -66,15 +67,19 @@ class Booking:
 
         InputError where the split has none.
         """
-        seed = self.config.seed
-        goals = [goal for goal in self._goals.values() if split_of(goal.restaurant_id, seed) == split]
-        if not goals:
-            raise InputError(f"{self.name} has no {split} tasks among {self.config.restaurants} restaurants: ask more")
-        random.Random(f"tasks-{seed}-{split}").shuffle(goals)
-        return [
-            Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=seed, split=split)
-            for goal in goals[:limit]
-        ]
+        if split not in self._tasks:
+            seed = self.config.seed
+            goals = [goal for goal in self._goals.values() if split_of(goal.restaurant_id, seed) == split]
+            if not goals:
+                raise InputError(
+                    f"{self.name} has no {split} tasks among {self.config.restaurants} restaurants: ask more"
+                )
+            random.Random(f"tasks-{seed}-{split}").shuffle(goals)
+            self._tasks[split] = [
+                Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=seed, split=split)
+                for goal in goals
+            ]
+        return self._tasks[split][:limit]
 
     def goal(self, task_id: str) -> Goal:
         """What the task's guest really asks for."""
@@ -135,7 +140,13 @@ class Booking:
 
 
 def booking(settings: BookingSettings) -> Booking:
-    return Booking(BookingConfig(seed=settings.seed))
+    return _made(settings.seed)
+
+
+@lru_cache(2)
+def _made(seed: int) -> Booking:
+    """It never changes and takes most of a second to make: all that use it share it."""
+    return Booking(BookingConfig(seed=seed))
 
 
 def _digits(text: str) -> str:

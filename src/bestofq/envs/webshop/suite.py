@@ -62,20 +62,25 @@ class WebShop:
         self._nouns = spacy_nouns(settings.spacy) if settings.spacy else title_nouns
         self._goals = {goal.id: goal for goal in goals}
         self._shops: dict[Split, Shop] = {}
+        self._tasks: dict[Split, list[Task]] = {}
 
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
         """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample.
 
         InputError where the split has none.
         """
-        goals = list(goals_of(split, tuple(self._goals.values()), splits=self._splits, seed=self._seed))
-        if not goals:
-            raise InputError(f"{self.name} split as {self._splits} has no {split} tasks: set suite.splits to another")
-        random.Random(f"tasks-{self._seed}-{split}").shuffle(goals)
-        return [
-            Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self._seed, split=split)
-            for goal in goals[:limit]
-        ]
+        if split not in self._tasks:
+            goals = list(goals_of(split, tuple(self._goals.values()), splits=self._splits, seed=self._seed))
+            if not goals:
+                raise InputError(
+                    f"{self.name} split as {self._splits} has no {split} tasks: set suite.splits to another"
+                )
+            random.Random(f"tasks-{self._seed}-{split}").shuffle(goals)
+            self._tasks[split] = [
+                Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self._seed, split=split)
+                for goal in goals
+            ]
+        return self._tasks[split][:limit]
 
     def goal(self, task_id: str) -> Goal:
         """What the task's buyer really asks for; rewards and oracles read it, agents never."""
