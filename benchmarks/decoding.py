@@ -20,7 +20,8 @@ from pathlib import Path
 import torch
 
 from bestofq.core.language import Generation, Request, user
-from bestofq.models.local import SHIPPED, LocalModel
+from bestofq.models.local import LocalModel
+from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.provenance import commit
 
 Run = Callable[[], int]  # gives the tokens written

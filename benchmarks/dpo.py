@@ -32,11 +32,12 @@ import trl
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 
 from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.learning.config import DPOConfig
 from bestofq.learning.objectives import preferences
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import DPOConfig, train_on_preferences
+from bestofq.learning.tuning import train_on_preferences
 from bestofq.learning.tuning_batches import Batches
-from bestofq.models.local import POCKET
+from bestofq.models.shipped import POCKET
 
 
 def load() -> Any:

@@ -24,8 +24,9 @@ import torch
 
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
-from bestofq.learning.iql import IQL, IQLConfig
-from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
+from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.iql import IQL
+from bestofq.learning.networks import QNetwork, VNetwork
 
 PAPER = NetworkConfig(project=1024, hidden="paper")  # B.2, at any width of the vectors
 Run = Callable[[int], float]  # steps -> seconds

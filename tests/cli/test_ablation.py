@@ -17,7 +17,7 @@ from bestofq.cli.ablation import read_ablation
 from bestofq.cli.commands import app
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.models.local import SHIPPED
+from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.collect import Play, collect
 from bestofq.store.store import Store
 

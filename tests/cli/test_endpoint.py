@@ -50,9 +50,18 @@ def shopper(request: Mapping[str, Any]) -> str:
     return offer({"type": "write", "element": 1, "text": "lamp", "enter": True}, {"type": "refresh"})
 
 
+LOADED = """
+import atexit, sys
+atexit.register(lambda: print("loaded:", [name for name in ("torch", "transformers") if name in sys.modules]))
+from bestofq.cli.main import run
+run()
+"""
+
+
 async def bestofq(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Ends with which of PyTorch and transformers it loaded."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bestofq.cli.main", *arguments),
+        *(sys.executable, "-c", LOADED, *arguments),
         cwd=folder,
         env={"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "OPENAI_API_KEY": KEY, "COLUMNS": "200"},
         stdout=asyncio.subprocess.PIPE,
@@ -89,13 +98,16 @@ def written(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
-async def test_eval_through_an_endpoint(tmp_path: Path) -> None:
+async def test_eval_through_an_endpoint(tmp_path: Path, within: Within) -> None:
+    """PyTorch is loaded for a Q-function only."""
     async with FaultServer(shopper, {"429": 0.1, "500": 0.1}, seed=4) as server:
-        where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url)
-        agents = ("--agents", "prompting,picker,best-of-q", "--tasks", "2", "--runs", "1")
-        soon = ("--set", "chat.backoff=0.01")
-        code, said = await bestofq(tmp_path, "eval", *where, *NAMED, *agents, *soon, "--out", "result.json")
-    assert code == 0, said
+        where = ("--model", "qwen2.5-vl-7b", "--base-url", server.base_url, "--set", "chat.backoff=0.01")
+        few = ("--tasks", "2", "--runs", "1")
+        code, said = await bestofq(tmp_path, "eval", *where, "--agents", "prompting,picker", *few)
+        assert (code, said.rstrip().rpartition("\n")[2]) == (0, "loaded: []"), said
+        code, with_q = await within("eval", *where, *NAMED, "--agents", "best-of-q", *few, "--out", "result.json")
+    assert code == 0, with_q
+    said += with_q
     with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
         episodes = {kind: list(store.episodes(run="eval", agent=kind)) for kind in ("prompting", "picker", "best-of-q")}
     assert {kind: len(some) for kind, some in episodes.items()} == {"prompting": 2, "picker": 2, "best-of-q": 2}

@@ -22,8 +22,8 @@ from bestofq.envs.serving import serve_app
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.models.chat import ChatConfig
-from bestofq.models.local import POCKET
 from bestofq.models.serving import model_app
+from bestofq.models.shipped import POCKET
 from bestofq.recipes.benchmark import compare
 from bestofq.store.store import Store
 

@@ -20,7 +20,7 @@ from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.cli.commands import app
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.models.local import POCKET
+from bestofq.models.shipped import POCKET
 from bestofq.recipes.policy_training import source
 from bestofq.store.pairs import write_pairs
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from scripted_shop import Scripted, models_with
 
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.config import NetworkConfig
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import AGENT_Q, AGENT_Q_MCTS, MCTS, ZERO, compare_methods
 from experiments.agent_q.methods import calls_svg, method_episodes, method_results, method_table

@@ -8,8 +8,7 @@ from rich.console import Console
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.learning.iql import IQLConfig
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.store.store import Store
 from experiments.best_of_q import COMPARED, run_best_of_q
 

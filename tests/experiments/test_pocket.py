@@ -25,7 +25,8 @@ from bestofq.envs.webshop.products import Goal, Product
 from bestofq.envs.webshop.suite import WebShop, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, to_url
-from bestofq.models.local import SHIPPED, LocalModel
+from bestofq.models.local import LocalModel
+from bestofq.models.shipped import SHIPPED
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import candidate

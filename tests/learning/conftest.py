@@ -6,8 +6,7 @@ import torch
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.transitions import Transitions
-from bestofq.learning.iql import IQLConfig
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.config import IQLConfig, NetworkConfig
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.learning.config import DPOConfig
 from bestofq.learning.objectives import PairMeans
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import DPOConfig, TuningProgress, train_on_preferences
+from bestofq.learning.tuning import TuningProgress, train_on_preferences
 
 CONFIG = DPOConfig(
     lr=3e-3,

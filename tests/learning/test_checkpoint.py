@@ -17,7 +17,8 @@ from bestofq.learning.checkpoint import (
     read_card,
     save_training,
 )
-from bestofq.learning.iql import IQL, IQLConfig, train_iql
+from bestofq.learning.config import IQLConfig
+from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
 
 

@@ -8,8 +8,8 @@ import torch
 from safetensors import safe_open
 
 from bestofq.core.transitions import Transitions
-from bestofq.learning.iql import IQLConfig, IQLRow, train_iql
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.iql import IQLRow, train_iql
 
 
 def test_two_processes_under_torchrun_learn_what_one_does(tmp_path: Path, data: Transitions, config: IQLConfig) -> None:

@@ -5,8 +5,9 @@ import torch
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
-from bestofq.learning.iql import IQL, IQLConfig, IQLRow, expectile_loss, td_loss, train_iql
-from bestofq.learning.networks import NetworkConfig, QNetwork
+from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.iql import IQL, IQLRow, expectile_loss, td_loss, train_iql
+from bestofq.learning.networks import QNetwork
 
 
 def test_defaults_are_the_papers() -> None:

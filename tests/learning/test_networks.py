@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork, folded, parameter_counts
+from bestofq.learning.config import NetworkConfig
+from bestofq.learning.networks import QNetwork, VNetwork, folded, parameter_counts
 
 SMALL = NetworkConfig(project=16, hidden=(24, 8), dropout=0.1)
 

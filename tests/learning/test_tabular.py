@@ -5,8 +5,8 @@ import pytest
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.transitions import Transitions
-from bestofq.learning.iql import IQLConfig, train_iql
-from bestofq.learning.networks import NetworkConfig
+from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.iql import train_iql
 from bestofq.learning.value import ValueModel
 
 ROOMS, ACTIONS, DISCOUNT = 6, 3, 0.9

@@ -10,7 +10,8 @@ import torch
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_training, save_training, training_tensors
-from bestofq.learning.iql import IQL, IQLConfig, train_iql
+from bestofq.learning.config import IQLConfig
+from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.training import train_stoppable
 
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from bestofq.core.embedding import EmbedSpec
-from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
+from bestofq.learning.config import NetworkConfig
+from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 
 SHAPES = [NetworkConfig(project=16, hidden=(24, 8)), NetworkConfig(project=None, hidden=(8,))]

@@ -8,8 +8,9 @@ import torch
 from safetensors.torch import save_file
 
 from bestofq.core.transitions import Transitions
+from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import process_group
-from bestofq.learning.iql import IQL, IQLConfig, IQLRow, train_iql
+from bestofq.learning.iql import IQL, IQLRow, train_iql
 from bestofq.learning.training import share_transitions
 
 

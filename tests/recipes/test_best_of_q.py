@@ -19,8 +19,8 @@ from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.learning.iql import IQLConfig
-from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
+from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig

@@ -17,7 +17,7 @@ from bestofq.core.decision import Verdict
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value, read_card
-from bestofq.learning.iql import IQLConfig
+from bestofq.learning.config import IQLConfig
 from bestofq.recipes.best_of_q import best_of_q, train
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import TRAINING, TrainingProgress

@@ -19,9 +19,10 @@ from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.webshop import suite as webshop
 from bestofq.envs.webshop.reward import title_nouns
-from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork
+from bestofq.learning.config import NetworkConfig
+from bestofq.learning.networks import QNetwork, VNetwork
 from bestofq.learning.value import ValueModel
-from bestofq.models.local import POCKET
+from bestofq.models.shipped import POCKET
 from bestofq.recipes.collect import Play, begin
 from bestofq.recipes.policy_training import searched_trees
 from bestofq.recipes.run_config import Searcher

@@ -17,7 +17,7 @@ from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.feedback import FeedbackScorer
-from bestofq.agents.scorers.learned import PriorScorer, QScorer
+from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
 from bestofq.agents.scorers.verifier import VerifierScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
@@ -27,10 +27,9 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
-from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.models.local import POCKET
 from bestofq.models.prices import price_of
+from bestofq.models.shipped import POCKET
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ SHIPPED_FOR = {
 """The shipped model that was taught a suite's pages, as the command line names it."""
 
 
-def make_agent(kind: AgentKind, models: Models, values: ValueModel | None = None, *, n: int | None = None) -> Agent:
+def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
     """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5).
 
     Raises ConfigError when a learned agent is given no Q-function; warns when N is not the Q-function's.
@@ -123,7 +122,7 @@ def proposer_name(settings: BestOfQSettings) -> str:
 # ---- scorers
 
 
-def make_q_scorer(models: Models, values: ValueModel) -> QScorer:
+def make_q_scorer(models: Models, values: Values) -> QScorer:
     """Scores of a Q-function, with what its embeddings cost."""
     chat = models.settings.chat
     price = price_of(models.embedder.spec.model, chat.prices if chat else None)
@@ -173,7 +172,7 @@ def _own(models: Models) -> Scorer:
     return scorer
 
 
-def _learned(kind: AgentKind, models: Models, values: ValueModel | None, n: int) -> Scorer:
+def _learned(kind: AgentKind, models: Models, values: Values | None, n: int) -> Scorer:
     if values is None:
         raise ConfigError(f"the agent {kind} needs a Q-function: give --q a folder made by `bestofq train`")
     if values.train_n != n:

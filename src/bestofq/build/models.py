@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bestofq.agents.dialects.composite import CHAT_TEMPLATES, TEMPLATES
 from bestofq.agents.embedding_texts import EmbeddingTexts
@@ -14,13 +15,13 @@ from bestofq.core.embedding import EmbedConfig, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.core.protocols import Judge, LanguageModel
-from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.chat import ChatConfig, ChatModel
-from bestofq.models.embed import LocalEmbedder
-from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
-from bestofq.models.embed_load import load_embedder
-from bestofq.models.local import SHIPPED, LocalModel
 from bestofq.models.prices import Budget
+from bestofq.models.shipped import SHIPPED
+
+if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
+    from bestofq.models.cached_embedder import CachedEmbedder
+    from bestofq.models.local import LocalModel
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class Models:
     # ---- what proposes
 
     @cached_property
-    def local(self) -> LocalModel:
+    def local(self) -> "LocalModel":
+        from bestofq.models.local import LocalModel
+
         chosen = self.settings.model
         return LocalModel.load(SHIPPED.get(chosen.path, chosen.path), device=chosen.device, precision=chosen.precision)
 
@@ -117,11 +120,15 @@ class Models:
     # ---- what embeds
 
     @cached_property
-    def embedder(self) -> CachedEmbedder:
+    def embedder(self) -> "CachedEmbedder":
         """The proposer's own model, another one (Table 12), or an endpoint that was compared with one.
 
         ConfigError where an endpoint proposes and no model is named that embeds.
         """
+        from bestofq.models.embed import LocalEmbedder
+        from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
+        from bestofq.models.embed_load import load_embedder
+
         chosen = self.settings.model
         if self.settings.chat is not None:
             check_embedder(self.settings, self.settings.chat.model)

@@ -12,8 +12,7 @@ from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.learning.iql import IQLConfig
-from bestofq.learning.tuning import DPOConfig, RFTConfig
+from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig
 from bestofq.models.chat import ChatConfig
 from bestofq.search.config import SearchConfig
 

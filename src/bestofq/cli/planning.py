@@ -13,7 +13,6 @@ from bestofq.cli.options import console
 from bestofq.core.observation import Split, Task
 from bestofq.core.usage import merge_usage
 from bestofq.envs.suites import make_suite
-from bestofq.recipes.best_of_q import summaries
 from bestofq.recipes.collect import Play
 from bestofq.store.store import Store
 
@@ -52,7 +51,8 @@ def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split
 def plan_training(models: Models, store: Path, runs: Sequence[str], out: Path) -> None:
     """How many episodes teach, and for how many steps. DataError where there is no store."""
     with Store.open(store, read_only=True) as opened:
-        found = [one for one in summaries(opened, runs) if one.decided and one.steps]
+        stored = [one for run in runs for one in opened.summaries(run=run, status="finished")]
+        found = [one for one in stored if one.decided and one.steps]
     iql = models.settings.iql
     won, steps = sum(one.success for one in found), sum(one.steps for one in found)
     console.print(

@@ -20,7 +20,7 @@ from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
-from bestofq.models.local import SHIPPED
+from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit

@@ -7,13 +7,13 @@ from typing import get_args
 
 from rich.console import Console
 
+from bestofq.agents.scorers.learned import Values
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.options import console
 from bestofq.cli.writing import spending_by_role
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way
-from bestofq.learning.value import ValueModel
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks, training_tasks
@@ -45,7 +45,7 @@ def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Pat
     return folder
 
 
-def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: int, values: ValueModel | None) -> None:
+def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: int, values: Values | None) -> None:
     """Grow a tree for each of the first tasks of a split; then what the searches found, and what they cost."""
 
     async def work() -> list[SearchTree]:

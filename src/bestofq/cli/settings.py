@@ -8,6 +8,7 @@ from typing import TypeVar, get_args
 import typer
 from rich.markup import escape
 
+from bestofq.agents.scorers.learned import Values
 from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.models import Models, check_embedder
 from bestofq.build.settings import AgentKind, BestOfQSettings
@@ -18,8 +19,6 @@ from bestofq.core.observation import Split
 from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
-from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
 from bestofq.store.store import Store
@@ -73,7 +72,7 @@ def warned(models: Models) -> Suite:
     return suite
 
 
-def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, ValueModel | None]:
+def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, Values | None]:
     """A Q-function for the agents that need one, and the models with the embeddings it reads.
 
     ConfigError where none is given and none ships for this model and suite, and where nobody says what embeds the texts
@@ -81,6 +80,11 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
     """
     if not any(map(models.settings.reads_q, kinds)):
         return models, None
+    from bestofq.learning.checkpoint import (  # with PyTorch, which an endpoint's agents do not need
+        load_value,
+        read_card,
+    )
+
     folder = folder or shipped_q(models.settings)
     if folder is None:
         name, suite = proposer_name(models.settings), models.settings.suite.name

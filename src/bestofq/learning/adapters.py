@@ -5,17 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pydantic import Field
-
 from bestofq.core.extras import extra
-from bestofq.core.noun import Noun
-
-
-class LoRAConfig(Noun):
-    """Adapters on every linear layer of the blocks; PEFT's usual numbers."""
-
-    rank: int = Field(default=16, ge=1)
-    alpha: float = Field(default=32.0, gt=0, description="adapters are scaled by alpha / rank")
+from bestofq.learning.config import LoRAConfig
 
 
 def with_adapters(model: Any, config: LoRAConfig) -> Any:

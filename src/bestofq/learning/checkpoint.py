@@ -19,8 +19,9 @@ from torch import Tensor
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
-from bestofq.learning.iql import IQL, IQLConfig
-from bestofq.learning.networks import NetworkConfig, QNetwork, VNetwork, folded
+from bestofq.learning.config import IQLConfig, NetworkConfig
+from bestofq.learning.iql import IQL
+from bestofq.learning.networks import QNetwork, VNetwork, folded
 from bestofq.learning.value import ValueModel
 
 CARD = "checkpoint.json"

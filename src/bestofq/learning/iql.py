@@ -5,47 +5,21 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor, nn
 
 from bestofq.core.errors import CheckpointError, ConfigError
-from bestofq.core.identity import FREE, differences, identity_of
+from bestofq.core.identity import differences, identity_of
 from bestofq.core.noun import Noun
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
+from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
-from bestofq.learning.networks import EmbeddingMLP, NetworkConfig, QNetwork, VNetwork
-
-
-class IQLConfig(Noun):
-    """One training run. B.1 names the optimizer (Adam) and every number below that cites it."""
-
-    expectile: float = Field(default=0.7, gt=0, lt=1, description="B.1: 0.7 for Qwen2.5-VL's data, 0.8 for GPT-4.1's")
-    discount: float = Field(default=0.99, ge=0, le=1, description="per step (B.1)")
-    target_update_every: PositiveInt = Field(default=100, description="steps between copies of Q into its target (B.1)")
-    lr_q: float = Field(default=3e-4, gt=0, description="at the first step, cosine decay to 0 (B.1)")
-    lr_v: float = Field(default=3e-4, gt=0, description="at the first step, cosine decay to 0 (B.1)")
-    weight_decay: float = Field(default=1e-4, ge=0, description="L2 term in Adam's gradient (B.1)")
-    clip_norm: float = Field(default=1.0, gt=0, description="largest gradient norm, per network (B.1)")
-    batch_size: PositiveInt = Field(default=128, description="transitions, over all processes (B.1)")
-    steps: PositiveInt = Field(default=50_000, description="gradient steps; B.1 says 50,000 epochs and no data size")
-    network: NetworkConfig = NetworkConfig()
-    learner: str = Field(
-        default="iql", description="iql, or one of your own: `my_package.my_module:learn`, see `training.train_own`"
-    )
-    seed: int = Field(default=0, ge=0, description="of first weights, batches and dropout")
-    device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
-    precision: Literal["auto", "fp32", "bf16"] = Field(
-        default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"
-    )
-    log_every: Annotated[PositiveInt, FREE] = Field(default=100, description="steps per row of metrics")
-    checkpoint_seconds: Annotated[float, FREE] = Field(
-        default=60, ge=0, description="between checkpoints of an unfinished training; 0: after each step"
-    )
+from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
 
 class IQLRow(Noun):

@@ -3,58 +3,12 @@
 import copy
 from collections.abc import Collection
 from itertools import islice, pairwise
-from typing import Annotated, Literal, TypeVar
+from typing import TypeVar
 
 import torch
-from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
-from bestofq.core.noun import Noun
-
-Input = Literal["state", "action", "task"]
-
-
-PAPER_DIM = 2048
-"""D of the embeddings that B.2's widths are for."""
-PAPER_PROJECT = 1024
-PAPER_HIDDEN = (1024, 1024, 512, 256, 128, 64)
-LEAST_WIDTH = 16
-
-
-class NetworkConfig(Noun):
-    """The shape both networks share. At D = 2048 the defaults are B.2's: Q has 11.19 M parameters, V 8.04 M."""
-
-    project: PositiveInt | Literal["auto"] | None = Field(
-        default="auto",
-        description="width each embedding is projected to, 1024 in B.2; None: concatenated as they are; auto: B.2's "
-        "where D is above it, else None (a wider projection without an activation is no other function)",
-    )
-    hidden: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | Literal["auto", "paper"] = Field(
-        default="auto",
-        description="widths of the hidden layers; paper: 1024, 1024, 512, 256, 128, 64 (B.2); auto: these × D / 2048, "
-        "each at least 16 and at most B.2's",
-    )
-    dropout: float = Field(default=0.1, ge=0, lt=1, description="after each hidden layer; the paper gives no rate")
-    q_without: tuple[Input, ...] = Field(default=(), description="inputs that Q does not see, zeros for it: ablations")
-    v_without: tuple[Input, ...] = Field(default=(), description="inputs that V does not see")
-
-    def at(self, dim: int) -> "NetworkConfig":
-        """The same with the widths that it has for vectors of `dim` numbers."""
-        return self.model_copy(update={"project": self.projected(dim), "hidden": self.widths(dim)})
-
-    def projected(self, dim: int) -> int | None:
-        """The width each embedding is projected to."""
-        if self.project == "auto":
-            return PAPER_PROJECT if dim > PAPER_PROJECT else None
-        return self.project
-
-    def widths(self, dim: int) -> tuple[int, ...]:
-        """The widths of the hidden layers."""
-        if self.hidden == "paper":
-            return PAPER_HIDDEN
-        if self.hidden == "auto":
-            return tuple(min(width, max(LEAST_WIDTH, width * dim // PAPER_DIM)) for width in PAPER_HIDDEN)
-        return self.hidden
+from bestofq.learning.config import Input, NetworkConfig
 
 
 class EmbeddingMLP(nn.Module):

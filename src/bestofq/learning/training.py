@@ -17,8 +17,9 @@ from bestofq.core.loading import call_object
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors
+from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group
-from bestofq.learning.iql import IQL, IQLConfig, train_iql
+from bestofq.learning.iql import IQL, train_iql
 
 
 def share_transitions(read: Callable[[], Transitions | None], group: Group) -> Transitions | None:

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
-from pydantic import Field
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.extras import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.adapters import LoRAConfig, with_adapters
+from bestofq.learning.adapters import with_adapters
+from bestofq.learning.config import DPOConfig, RFTConfig, TuningConfig
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
 from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, successes
 from bestofq.learning.resuming import Resumable, claim, fingerprint, keep
@@ -26,42 +26,6 @@ from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_pr
 from bestofq.learning.tuning_batches import Batch, Batches
 
 AnyNoun = TypeVar("AnyNoun", bound=Noun)
-
-
-class TuningConfig(Noun):
-    """One training run. The optimizer is AdamW as in TRL."""
-
-    lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
-    epochs: int = Field(default=1, ge=1)
-    batch_size: int = Field(default=8, ge=1, description="turns or pairs a step, of all processes, at least")
-    micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
-    warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
-    weight_decay: float = Field(default=0.0, ge=0, description="TRL")
-    clip_norm: float = Field(default=1.0, gt=0, description="of all gradients together; TRL")
-    lora: LoRAConfig | None = Field(default=None, description="adapters; None trains all weights")
-    share_prompts: bool = Field(default=True, description="compute a prompt once for all its replies where possible")
-    gradient_checkpointing: bool = Field(default=False, description="less memory, a third more time")
-    precision: Literal["auto", "float32", "bfloat16"] = Field(
-        default="auto", description="of the matrix products; auto: bfloat16 where the hardware multiplies it"
-    )
-    device: str = Field(default="auto", description="auto (a GPU where there is one) or cpu")
-    checkpoint_every: int = Field(default=50, ge=1, description="steps")
-    seed: int = Field(default=0, description="of the order of examples")
-
-
-class RFTConfig(TuningConfig):
-    """Reinforced fine-tuning. Agent Q gives no numbers; rate and batch are TRL's. Eq. 4 has no penalty for leaving the
-    first policy; few rounds are all that holds it (3.2.1): hence one epoch."""
-
-
-class DPOConfig(TuningConfig):
-    """Preference optimization. Agent Q names β only (3.2.2, 5.2 and Algorithm 1) and gives no numbers: they are those
-    of Rafailov et al. 2023 (appendix B)."""
-
-    beta: float = Field(default=0.1, gt=0, description="β of Eqs. 3, 5, 6: the cost of leaving π_ref; Rafailov B")
-    lr: float = Field(default=1e-6, gt=0, description="peak rate, Rafailov B; adapters want some ten times that")
-    batch_size: int = Field(default=64, ge=1, description="pairs a step, of all processes, at least; Rafailov B")
-    warmup_share: float = Field(default=0.1, ge=0, le=1, description="first share of the steps; then straight to 0")
 
 
 @dataclass(frozen=True, slots=True)

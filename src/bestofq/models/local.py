@@ -26,6 +26,7 @@ from bestofq.models.batching import MicroBatcher
 from bestofq.models.beams import beam_search
 from bestofq.models.decoding import attend_in_order, with_room
 from bestofq.models.pooling import padded
+from bestofq.models.shipped import POCKET
 
 # On a CPU, oneDNN and PyTorch's layer over it keep a kernel for each of the last 1,024 shapes: hundreds of megabytes
 # where hardly a batch has the shape of another. A few serve as well; read when the first kernel is made.
@@ -36,12 +37,6 @@ Precision = Literal["auto", "float32", "bfloat16"]
 TOKENS = 64  # of a reply, at most, where a request does not say
 Drawn = tuple[Generation, Tensor | None]
 """Replies and, where asked for, what the head read when it drew each token of the first [T, D]."""
-POCKET = Path(__file__).parent / "pocket"  # the checkpoint that ships with the package
-SHIPPED = {
-    "pocket": POCKET,
-    "pocket-web": POCKET.parent / "pocket_web",  # knows MiniWoB++ too
-    "pocket-agentq": POCKET.parent / "pocket_agentq",  # writes Agent Q's format, in the shop and on the booking site
-}  # by name
 
 
 class LocalModel:

@@ -20,9 +20,10 @@ from bestofq.core.tree import SearchTree
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import AnySuiteSettings, make_suite
 from bestofq.envs.web import Approve, Evaluator, WebEnv
+from bestofq.learning.config import DPOConfig
 from bestofq.learning.distributed import group_left
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import DPOConfig, train_on_preferences
+from bestofq.learning.tuning import train_on_preferences
 from bestofq.models.local import LocalModel
 from bestofq.recipes.provenance import this_command
 from bestofq.recipes.run_goal import UserJudge, page_task

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from bestofq.agents.scorers.learned import Values
 from bestofq.build.context import RunContext
 from bestofq.build.settings import AgentKind
 from bestofq.core.observation import Split
-from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
 from bestofq.store.records import EpisodeSummary
 
@@ -17,7 +17,7 @@ async def compare(
     run: str,
     agents: Sequence[AgentKind] = AGENTS,
     *,
-    values: ValueModel | None,
+    values: Values | None,
     split: Split,
     tasks: int,
     runs: int,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.scorers.learned import Values
 from bestofq.build.agents import SHIPPED_FOR, keeping_vectors, make_agent
 from bestofq.build.context import RunContext
 from bestofq.build.open_suite import OpenSuite
@@ -14,7 +15,6 @@ from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
-from bestofq.learning.value import ValueModel
 from bestofq.recipes.mcts_agent import searching_agent
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Searcher, agent_config, run_config, search_config_of
@@ -32,7 +32,7 @@ class Play:
 
     kind: AgentKind
     repeats: int = 1  # passes over the tasks
-    values: ValueModel | None = None  # of the agents that rank by a Q-function
+    values: Values | None = None  # of the agents that rank by a Q-function
     split: Split = "train"
     limit: int | None = None  # tasks at most; None: `suite.train_tasks`
     n: int | None = None  # candidates a step; None: `n_candidates`
@@ -110,7 +110,7 @@ async def _agent(context: RunContext, play: Play, searched: OpenSuite) -> AsyncI
 
 
 async def begin(
-    context: RunContext, run: str, split: Split, *, play: Play | None = None, values: ValueModel | None = None
+    context: RunContext, run: str, split: Split, *, play: Play | None = None, values: Values | None = None
 ) -> Provenance:
     """Begin or continue a run: of `play`, or of searches for trees where there is none.
 

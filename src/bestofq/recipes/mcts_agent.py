@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.scorers.learned import Values
 from bestofq.agents.selectors import GreedySelector
 from bestofq.build.agents import make_feedback, make_proposer, make_q_scorer
 from bestofq.build.models import Models
@@ -11,7 +12,6 @@ from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.errors import ConfigError
 from bestofq.core.protocols import Scorer
-from bestofq.learning.value import ValueModel
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 
@@ -23,7 +23,7 @@ def search_config(settings: BestOfQSettings, suite: OpenSuite, chosen: SearchCon
     return chosen.model_copy(update={"depth": depth, "sandboxed": chosen.sandboxed or suite.sandboxed})
 
 
-def ranker(models: Models, values: ValueModel | None) -> Scorer | None:
+def ranker(models: Models, values: Values | None) -> Scorer | None:
     """Who gives a node's actions their Q̂: the model itself (5.1.1), a learned Q without any question, or nobody.
 
     ConfigError where the learned Q is asked for and none is given.
@@ -40,7 +40,7 @@ def ranker(models: Models, values: ValueModel | None) -> Scorer | None:
 
 
 @asynccontextmanager
-async def searching_agent(models: Models, suite: OpenSuite, values: ValueModel | None) -> AsyncIterator[Agent]:
+async def searching_agent(models: Models, suite: OpenSuite, values: Values | None) -> AsyncIterator[Agent]:
     """An agent whose scorer is a search; its environments are closed when the context ends."""
     config = search_config(models.settings, suite, models.settings.agent_q.inference)
     scorer = TreeScorer(

@@ -18,7 +18,8 @@ from bestofq.core.tree import SearchTree
 from bestofq.learning.distributed import group_left, is_first_process
 from bestofq.learning.objectives import PairMeans, TurnMeans
 from bestofq.learning.tuning import TuningProgress, train_on_preferences, train_on_successes
-from bestofq.models.local import SHIPPED, LocalModel
+from bestofq.models.local import LocalModel
+from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.progress import bar
 from bestofq.recipes.run_config import check_searched
 from bestofq.search.mcts import state_after

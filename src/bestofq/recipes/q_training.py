@@ -19,8 +19,8 @@ from bestofq.core.errors import ConfigError, DataError, InputError
 from bestofq.core.identity import Difference, as_set, differences, identity_of
 from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_training, read_card, save_training
+from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device, process_group
-from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.training import share_transitions, train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from bestofq.agents.scorers.learned import Values
 from bestofq.build.agents import make_proposer
 from bestofq.build.context import RunContext
 from bestofq.build.open_suite import OpenSuite
@@ -15,7 +16,6 @@ from bestofq.core.observation import Task
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
-from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import begin
 from bestofq.recipes.mcts_agent import ranker, search_config
 from bestofq.recipes.progress import bar
@@ -51,7 +51,7 @@ async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int
 
 
 async def search_tasks(
-    context: RunContext, run: str, tasks: Sequence[Task], values: ValueModel | None = None
+    context: RunContext, run: str, tasks: Sequence[Task], values: Values | None = None
 ) -> list[SearchTree]:
     """A tree for each task, of the configured number of rollouts; trees that lie in the store are gone on with.
 
@@ -78,7 +78,7 @@ async def search_tasks(
 
 
 async def _search(
-    context: RunContext, run: str, task: Task, values: ValueModel | None, advance: Callable[[], None]
+    context: RunContext, run: str, task: Task, values: Values | None, advance: Callable[[], None]
 ) -> SearchTree:
     models, suite, trees = context.models, context.suite, context.store.trees
     config = search_config(context.settings, suite)

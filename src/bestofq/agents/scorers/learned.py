@@ -8,6 +8,7 @@ import numpy as np
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.core.decision import Candidate, Scores, State
+from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import InputError
 from bestofq.core.protocols import Embedder
 from bestofq.core.transitions import Floats
@@ -16,7 +17,12 @@ from bestofq.models.prices import Price, price_of
 
 
 class Values(Protocol):
-    """`learning.value.ValueModel`: Q and V over embeddings."""
+    """Q and V over embeddings, as `learning.value.ValueModel`, and what they were trained on."""
+
+    embed: EmbedSpec  # of the vectors they read
+    train_n: int  # N, candidates that the training episodes chose among
+    checkpoint: str | None  # names the file they were read from
+    discount: float | None  # of their training
 
     def q(self, state: Floats, action: Floats, task: Floats) -> Floats: ...
 

@@ -1,0 +1,123 @@
+"""What a training depends on: settings that load no PyTorch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveInt
+
+from bestofq.core.identity import FREE
+from bestofq.core.noun import Noun
+
+Input = Literal["state", "action", "task"]
+
+
+PAPER_DIM = 2048
+"""D of the embeddings that B.2's widths are for."""
+PAPER_PROJECT = 1024
+PAPER_HIDDEN = (1024, 1024, 512, 256, 128, 64)
+LEAST_WIDTH = 16
+
+
+class NetworkConfig(Noun):
+    """The shape both networks share. At D = 2048 the defaults are B.2's: Q has 11.19 M parameters, V 8.04 M."""
+
+    project: PositiveInt | Literal["auto"] | None = Field(
+        default="auto",
+        description="width each embedding is projected to, 1024 in B.2; None: concatenated as they are; auto: B.2's "
+        "where D is above it, else None (a wider projection without an activation is no other function)",
+    )
+    hidden: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] | Literal["auto", "paper"] = Field(
+        default="auto",
+        description="widths of the hidden layers; paper: 1024, 1024, 512, 256, 128, 64 (B.2); auto: these × D / 2048, "
+        "each at least 16 and at most B.2's",
+    )
+    dropout: float = Field(default=0.1, ge=0, lt=1, description="after each hidden layer; the paper gives no rate")
+    q_without: tuple[Input, ...] = Field(default=(), description="inputs that Q does not see, zeros for it: ablations")
+    v_without: tuple[Input, ...] = Field(default=(), description="inputs that V does not see")
+
+    def at(self, dim: int) -> "NetworkConfig":
+        """The same with the widths that it has for vectors of `dim` numbers."""
+        return self.model_copy(update={"project": self.projected(dim), "hidden": self.widths(dim)})
+
+    def projected(self, dim: int) -> int | None:
+        """The width each embedding is projected to."""
+        if self.project == "auto":
+            return PAPER_PROJECT if dim > PAPER_PROJECT else None
+        return self.project
+
+    def widths(self, dim: int) -> tuple[int, ...]:
+        """The widths of the hidden layers."""
+        if self.hidden == "paper":
+            return PAPER_HIDDEN
+        if self.hidden == "auto":
+            return tuple(min(width, max(LEAST_WIDTH, width * dim // PAPER_DIM)) for width in PAPER_HIDDEN)
+        return self.hidden
+
+
+class IQLConfig(Noun):
+    """One training run. B.1 names the optimizer (Adam) and every number below that cites it."""
+
+    expectile: float = Field(default=0.7, gt=0, lt=1, description="B.1: 0.7 for Qwen2.5-VL's data, 0.8 for GPT-4.1's")
+    discount: float = Field(default=0.99, ge=0, le=1, description="per step (B.1)")
+    target_update_every: PositiveInt = Field(default=100, description="steps between copies of Q into its target (B.1)")
+    lr_q: float = Field(default=3e-4, gt=0, description="at the first step, cosine decay to 0 (B.1)")
+    lr_v: float = Field(default=3e-4, gt=0, description="at the first step, cosine decay to 0 (B.1)")
+    weight_decay: float = Field(default=1e-4, ge=0, description="L2 term in Adam's gradient (B.1)")
+    clip_norm: float = Field(default=1.0, gt=0, description="largest gradient norm, per network (B.1)")
+    batch_size: PositiveInt = Field(default=128, description="transitions, over all processes (B.1)")
+    steps: PositiveInt = Field(default=50_000, description="gradient steps; B.1 says 50,000 epochs and no data size")
+    network: NetworkConfig = NetworkConfig()
+    learner: str = Field(
+        default="iql", description="iql, or one of your own: `my_package.my_module:learn`, see `training.train_own`"
+    )
+    seed: int = Field(default=0, ge=0, description="of first weights, batches and dropout")
+    device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"
+    )
+    log_every: Annotated[PositiveInt, FREE] = Field(default=100, description="steps per row of metrics")
+    checkpoint_seconds: Annotated[float, FREE] = Field(
+        default=60, ge=0, description="between checkpoints of an unfinished training; 0: after each step"
+    )
+
+
+class LoRAConfig(Noun):
+    """Adapters on every linear layer of the blocks; PEFT's usual numbers."""
+
+    rank: int = Field(default=16, ge=1)
+    alpha: float = Field(default=32.0, gt=0, description="adapters are scaled by alpha / rank")
+
+
+class TuningConfig(Noun):
+    """One training run. The optimizer is AdamW as in TRL."""
+
+    lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
+    epochs: int = Field(default=1, ge=1)
+    batch_size: int = Field(default=8, ge=1, description="turns or pairs a step, of all processes, at least")
+    micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
+    warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
+    weight_decay: float = Field(default=0.0, ge=0, description="TRL")
+    clip_norm: float = Field(default=1.0, gt=0, description="of all gradients together; TRL")
+    lora: LoRAConfig | None = Field(default=None, description="adapters; None trains all weights")
+    share_prompts: bool = Field(default=True, description="compute a prompt once for all its replies where possible")
+    gradient_checkpointing: bool = Field(default=False, description="less memory, a third more time")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        default="auto", description="of the matrix products; auto: bfloat16 where the hardware multiplies it"
+    )
+    device: str = Field(default="auto", description="auto (a GPU where there is one) or cpu")
+    checkpoint_every: int = Field(default=50, ge=1, description="steps")
+    seed: int = Field(default=0, description="of the order of examples")
+
+
+class RFTConfig(TuningConfig):
+    """Reinforced fine-tuning. Agent Q gives no numbers; rate and batch are TRL's. Eq. 4 has no penalty for leaving the
+    first policy; few rounds are all that holds it (3.2.1): hence one epoch."""
+
+
+class DPOConfig(TuningConfig):
+    """Preference optimization. Agent Q names β only (3.2.2, 5.2 and Algorithm 1) and gives no numbers: they are those
+    of Rafailov et al. 2023 (appendix B)."""
+
+    beta: float = Field(default=0.1, gt=0, description="β of Eqs. 3, 5, 6: the cost of leaving π_ref; Rafailov B")
+    lr: float = Field(default=1e-6, gt=0, description="peak rate, Rafailov B; adapters want some ten times that")
+    batch_size: int = Field(default=64, ge=1, description="pairs a step, of all processes, at least; Rafailov B")
+    warmup_share: float = Field(default=0.1, ge=0, le=1, description="first share of the steps; then straight to 0")
