@@ -125,3 +125,24 @@ def test_two_processes_continue_it_and_learn_what_one_does(folder: Path, killed:
     for one, two in zip(*(load_networks(f, embed=card.embed) for f in (folder / "through", out)), strict=True):
         for name, weight in one.state_dict().items():
             torch.testing.assert_close(two.state_dict()[name], weight, rtol=2e-3, atol=1e-4)  # of float16
+
+
+def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(folder: Path) -> None:
+    """Each Q-function is what one process learns from the same episodes."""
+    sizes = ("suite.train_tasks=2", "suite.step_limit=4", "seed_runs=1", "cycles=1", "runs_per_cycle=1", "iql.steps=20")
+    settings = [word for setting in (*SETTINGS, *sizes) for word in ("--set", setting)]
+    where = ("--store", str(folder / "recipe"))
+    launched = started(["improve", *where, "--out", str(folder / "both"), *settings], *TORCHRUN)
+    said, _ = launched.communicate(timeout=300)
+    assert launched.returncode == 0, said
+    assert said.count("Q and V learned from") == 2
+    for name, runs, episodes in (("q0", ["seed"], 2), ("q1", ["seed", "cycle-1"], 4)):
+        again = [word for run in runs for word in ("--run", run)]
+        alone(["train", *where, "--out", str(folder / f"one-{name}"), *again, *settings])
+        card = read_card(folder / "both" / name)
+        assert card.episodes is not None
+        assert card.episodes.count == episodes
+        folders = folder / f"one-{name}", folder / "both" / name
+        for one, two in zip(*(load_networks(f, embed=card.embed) for f in folders), strict=True):
+            for key, weight in one.state_dict().items():
+                torch.testing.assert_close(two.state_dict()[key], weight, rtol=2e-3, atol=1e-4)
