@@ -89,7 +89,7 @@ async def test_a_fault_in_the_code_cuts_the_episode_and_is_logged(
     assert "KeyError" in caplog.text
 
 
-async def test_what_the_user_must_mend_is_raised(store: Store) -> None:
+async def test_what_the_user_must_fix_is_raised(store: Store) -> None:
     with pytest.raises(CheckpointError, match="dim 320"):
         await run(store, Breaks(CheckpointError("the Q-function reads dim 320, the embedder gives 256")))
     assert store.summaries(run="r", agent="walker", status="running")[0].steps == 1

@@ -91,7 +91,7 @@ def run_on_page(models: Models, options: PageRun, store: Path) -> bool:
                         episode = await visit(env, chosen, task, store=opened, config=config, options=playing)
                     view.ended(episode)
                     if refused := sorted(env.session.refused):
-                        hint = ("\nThe page asked for other hosts in vain; allow them by --hosts ", "yellow")
+                        hint = ("\nThe page requested hosts that are not allowed; allow them by --hosts ", "yellow")
                         view.say(hint, ",".join(refused[:8]), ", or --any-host")
                     return episode
             finally:
@@ -138,7 +138,9 @@ def _answered(view: StepView, episode: Episode, store: Path) -> bool:
         view.say((line, "dim"))
     view.say(f"episode {episode.id} in {store}")
     if verdict.outcome == "unjudged":
-        view.say(f"It teaches nothing until it is judged: bestofq judge --store {store} --run {episode.run} --model …")
+        view.say(
+            f"Nothing is learned from it until it is judged: bestofq judge --store {store} --run {episode.run} --model …"
+        )
     if verdict.outcome != "infra_error":
         view.say(f"see it: bestofq view {store}")
     return answer is not None
