@@ -138,9 +138,7 @@ def _answered(view: StepView, episode: Episode, store: Path) -> bool:
         view.say((line, "dim"))
     view.say(f"episode {episode.id} in {store}")
     if verdict.outcome == "unjudged":
-        view.say(
-            f"Nothing is learned from it until it is judged: bestofq judge --store {store} --run {episode.run} --model …"
-        )
+        view.say(f"Nothing learns from it before bestofq judge --store {store} --run {episode.run} --model …")
     if verdict.outcome != "infra_error":
         view.say(f"see it: bestofq view {store}")
     return answer is not None
