@@ -1,12 +1,11 @@
 """A golden run: what agents decide and what is learned, number by number. Two commits that differ in form only agree.
 
-    python benchmarks/golden_run.py runs/golden/before      # on one commit
-    python benchmarks/golden_run.py runs/golden/after       # on the other
-    diff -r runs/golden/before/facts runs/golden/after/facts
+    python benchmarks/golden_run.py runs/golden/before                                # on one commit
+    python benchmarks/golden_run.py runs/golden/after --against runs/golden/before    # on the other
 
 60 shop tasks by five agents as text, 10 in Chromium, search trees for 5 bookings, a Q-function trained on what those
-agents did, and the report's tables. `facts` holds all of it but times and random ids; the weights are a hash.
-Some five minutes on two cores.
+agents did. `facts` holds all of it but times and random ids; the weights are a hash. All must be equal; numbers may
+differ by 0.2, as log-probabilities in bfloat16 do with the replies that share a batch. Some five minutes on two cores.
 """
 
 import argparse
@@ -27,15 +26,17 @@ COMMANDS = (
     "eval webshop --tasks 10 --runs 1 --agents best-of-q --run chromium --set suite.env=browser --store OUT/shop",
     "train --run text --out OUT/q --store OUT/shop --set iql.steps=200 --set iql.network.hidden=[64]",
     "search booking --tasks 5 --store OUT/booking --set model.path=pocket-agentq --set model.dialect=composite",
-    "report OUT/shop --run text --json OUT/facts/report.json --markdown OUT/facts/report",
 )
+ROUNDING = 0.2
 TIMES = re.compile(r"second|started|time|_ms$|^costs$|^id$|commit|command|version", re.I)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="a folder that is not there yet")
-    out: Path = parser.parse_args().out
+    parser.add_argument("--against", type=Path, help="the folder of an earlier golden run")
+    given = parser.parse_args()
+    out: Path = given.out
     (out / "facts").mkdir(parents=True)
     for command in COMMANDS:
         words = command.replace("OUT", str(out)).split()
@@ -54,6 +55,27 @@ def main() -> None:
     for name, fact in facts.items():
         said = json.dumps(fact, indent=1, default=str, ensure_ascii=False)
         (out / "facts" / f"{name}.json").write_text(re.sub(r"127\.0\.0\.1:\d+", "site", said), "utf-8")
+    if given.against is not None:
+        found = [
+            one for name, fact in facts.items() for one in different(read(given.against, name), read(out, name), name)
+        ]
+        if found:
+            raise SystemExit("\n".join(found[:20]))
+
+
+def read(out: Path, name: str) -> Any:
+    return json.loads((out / "facts" / f"{name}.json").read_text("utf-8"))
+
+
+def different(before: Any, after: Any, where: str) -> list[str]:
+    """The places where two facts differ."""
+    if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
+        return [one for name in before for one in different(before[name], after[name], f"{where}/{name}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [one for number, (a, b) in pairs for one in different(a, b, f"{where}/{number}")]
+    close = isinstance(before, float) and isinstance(after, float) and abs(before - after) <= ROUNDING
+    return [] if close or before == after else [f"{where}: {before!r:.80} and {after!r:.80}"]
 
 
 def timeless(value: Any) -> Any:
