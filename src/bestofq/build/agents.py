@@ -36,11 +36,7 @@ log = logging.getLogger(__name__)
 
 SHIPPED_Q = {("pocket", "webshop"): POCKET.parent / "pocket_q"}
 """Q-functions that ship, by model and suite."""
-SHIPPED_FOR = {
-    "webshop": "pocket",
-    "miniwob": "pocket-web",
-    "booking": "pocket-agentq --set model.dialect=composite",
-}
+SHIPPED_FOR = {"webshop": "pocket", "miniwob": "pocket-web", "booking": "pocket-agentq --set model.dialect=composite"}
 """The shipped model that was taught a suite's pages, as the command line names it."""
 
 

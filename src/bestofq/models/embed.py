@@ -32,11 +32,7 @@ class _Reading(NamedTuple):
 class LocalEmbedder(CachedEmbedder):
     """`Embedder` over a LocalModel, which reads texts only."""
 
-    def __init__(
-        self,
-        model: LocalModel,
-        config: EmbedConfig = DEFAULTS,
-    ) -> None:
+    def __init__(self, model: LocalModel, config: EmbedConfig = DEFAULTS) -> None:
         """Its `pixels` have no meaning for a model that reads texts only."""
         spec = EmbedSpec(
             model=model.name,

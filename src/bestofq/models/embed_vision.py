@@ -69,12 +69,7 @@ class VisionEmbedder(CachedEmbedder):
 
     @classmethod
     def load(
-        cls,
-        path: str | Path,
-        *,
-        device: str = "auto",
-        precision: Precision = "auto",
-        config: EmbedConfig = DEFAULTS,
+        cls, path: str | Path, *, device: str = "auto", precision: Precision = "auto", config: EmbedConfig = DEFAULTS
     ) -> Self:
         """Load a transformers directory or hub name. Where `config.pixels` is 0 it reads texts only. SetupError when it
         cannot be found or is of another family, ConfigError on another context than "alone"."""

@@ -198,10 +198,7 @@ def embedded(
     with bar(console) as shown:
         row = shown.add_task("embedding", total=len(items))
         return models.embedder.embed_all(
-            items,
-            vectors,
-            progress=lambda done, _: shown.update(row, completed=done),
-            pictures=store.screenshots.load,
+            items, vectors, progress=lambda done, _: shown.update(row, completed=done), pictures=store.screenshots.load
         )
 
 

@@ -113,13 +113,7 @@ async def run_many(
                 item = todo.popleft()
                 env = env or await make_env()
                 episode = await run_episode(
-                    env,
-                    agent,
-                    item.task,
-                    store=store,
-                    run=run,
-                    repeat=item.repeat,
-                    options=each,
+                    env, agent, item.task, store=store, run=run, repeat=item.repeat, options=each
                 )
                 if episode.verdict.outcome == "infra_error":
                     broken, env = env, None

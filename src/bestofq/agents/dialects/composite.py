@@ -18,18 +18,7 @@ from dataclasses import dataclass
 
 from bestofq.agents.dialects.commands import MARK, Commands, check_mark, grounded, read_command
 from bestofq.agents.prompting import page_values, render
-from bestofq.core.actions import (
-    Action,
-    Answer,
-    AskUser,
-    Clear,
-    Click,
-    Goto,
-    Scroll,
-    Submit,
-    Write,
-    action_text,
-)
+from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, Goto, Scroll, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply

@@ -62,11 +62,7 @@ class ChatProposer:
             self.model,
             state,
             Request(
-                messages=(),
-                greedy=False,
-                schema=dialect.schema(most),
-                name="candidates",
-                log_probs=self.log_probs,
+                messages=(), greedy=False, schema=dialect.schema(most), name="candidates", log_probs=self.log_probs
             ),
             system=lambda picture: dialect.system(state, most, picture),
             text=lambda history, pictures: dialect.user(state, history, pictures),
