@@ -183,7 +183,7 @@ def transitions_of(
 ) -> Transitions:
     """The training set of episodes of `store`; vectors are kept in `vectors`. InputError where none succeeded."""
     table = tabulate(records(episodes, models.texts))
-    if not table.reward.any():
+    if not table.rows.reward.any():
         raise InputError(
             "none of the episodes succeeded, so there is nothing to learn a value from: "
             "collect more (`bestofq collect`), or use a stronger model"

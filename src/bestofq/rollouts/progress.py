@@ -10,10 +10,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 
 from bestofq.core.decision import DECIDED, Episode, Step
+from bestofq.rollouts.runner import Progress
 from bestofq.store.records import EpisodeSummary
 
 
-class LiveProgress:
+class LiveProgress(Progress):
     """Episodes done of all, success so far, steps/s, tokens, time left. A context manager around `run_many`.
 
     Rates are of this call; the success rate is of all finished episodes whose outcome tells. Cut episodes, and those
