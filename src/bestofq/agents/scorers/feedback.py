@@ -2,6 +2,7 @@
 and Fig. 4)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
@@ -9,6 +10,7 @@ from bestofq.core.protocols import Picker
 from bestofq.core.usage import Usage, merge_usage
 
 
+@dataclass(frozen=True)
 class FeedbackScorer:
     """Q̂ in [0, 1] from the rank: 1 for the first, 0 for the last, evenly between (the paper leaves the mapping open).
 
@@ -16,8 +18,7 @@ class FeedbackScorer:
     tie; `Usage.unusable` counts it.
     """
 
-    def __init__(self, picker: Picker) -> None:
-        self._picker = picker
+    picker: Picker
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[K], by K - 1 questions to the model; one candidate is worth 1 and not asked about."""
@@ -29,7 +30,7 @@ class FeedbackScorer:
         remaining = list(range(count))
         while len(remaining) > 1:
             with counted(usage):
-                best, used = await self._picker.pick(state, [candidates[i] for i in remaining])
+                best, used = await self.picker.pick(state, [candidates[i] for i in remaining])
             usage.append(used)
             if best is None:
                 break

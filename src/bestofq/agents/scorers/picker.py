@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
@@ -18,12 +19,12 @@ from bestofq.core.usage import Usage
 _CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 
 
+@dataclass(frozen=True)
 class PickerScorer:
     """1 for the candidate the model names, 0 for the others. An answer that names none leaves all at 0, so that a
     greedy selector falls back to the proposer's first; `Usage.unusable` counts it."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    model: LanguageModel
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about."""
@@ -31,17 +32,17 @@ class PickerScorer:
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """`Picker`."""
-        generation = await self._model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
+        generation = await self.model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
         found = re.search(r"\d+", generation.replies[0].text)
         return _named(int(found.group()) if found else None, len(candidates), generation.usage("critic"))
 
 
+@dataclass(frozen=True)
 class ChatPickerScorer:
     """The same by a chat endpoint, over the same candidates (Fig. 11). Falls back to the first in the same way."""
 
-    def __init__(self, model: VisionModel, *, history: int = 30) -> None:
-        self._model = model
-        self._history = history
+    model: VisionModel
+    history: int = 30  # past actions shown, the last ones
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about. ModelError when the endpoint gives no reply, ContextError
@@ -55,16 +56,16 @@ class ChatPickerScorer:
             return json_of(replies[0]).get("best")
 
         prompts = state_prompts(
-            self._model,
+            self.model,
             state,
             Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
             system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
             text=lambda history, pictures: candidates_user(state, history, pictures),
             screenshots=1,
-            history=self._history,
+            history=self.history,
         )
         try:
-            named, (usage,) = await ask(self._model, prompts, read, "critic", attempts=1)
+            named, (usage,) = await ask(self.model, prompts, read, "critic", attempts=1)
         except ReplyError as error:
             named, (usage,) = None, error.usage
         return _named(named, len(candidates), usage)
