@@ -10,8 +10,7 @@ from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.localizers.fallback import FallbackLocalizer
-from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer

@@ -44,16 +44,12 @@ def irreversible(action: Action, observation: Observation) -> str | None:
             return f"call {found.group().strip('/=')!r} on the site by its address" if found else None
         case Click(target=str(words)) | Submit(target=str(words)):
             return _by_words(words, observation)
-        case Click():
-            element = element_of(action, observation)
-            return None if element is None else _click(element, observation)
-        case Submit():
-            element = element_of(action, observation)
-            return None if element is None else _submission(element, None, observation)
         case Write(enter=True):
             return _enter(element_of(action, observation), action, observation)
-        case _:
-            return None
+        case Click() | Submit() if element := element_of(action, observation):
+            is_click = isinstance(action, Click)
+            return _click(element, observation) if is_click else _submission(element, None, observation)
+    return None
 
 
 def element_of(action: Targeted, observation: Observation) -> Element | None:
@@ -72,15 +68,13 @@ def _click(element: Element, observation: Observation) -> str | None:
         return "choose a file to upload"
     if element.role not in _ACTING:
         return None
-    said = _said_by(element, observation)
-    if said is not None:
+    if said := _said_by(element, observation):
         return said
     name = plain(element.name)
     if HARMLESS_BUTTON.match(name):
         return None
-    if element.form is not None and element.role == "button" and element.value is None:
-        return _sends(_fields(element, observation), None)
-    return _sends(_fields(element, observation), None) if SUBMITTING.match(name) else None
+    sends = _submits(element) or SUBMITTING.match(name)
+    return _sends(_fields(element, observation), None) if sends else None
 
 
 def _enter(field: Element | None, action: Write, observation: Observation) -> str | None:
@@ -196,10 +190,8 @@ def _confirmed(name: str, element: Element, observation: Observation) -> str | N
         return None
     before = observation.text.partition(f"[{element.mark}]")[0][-_BEFORE:]
     question = plain(before.rpartition("?")[0].rpartition("\n")[2]) if "?" in before else ""
-    for command in COMMANDS:
-        if command.ask.search(question) and not command.harmless.search(question):
-            return command.reason
-    return None
+    asked = (c for c in COMMANDS if c.ask.search(question) and not c.harmless.search(question))
+    return next((command.reason for command in asked), None)
 
 
 def _path(url: str) -> str:

@@ -124,12 +124,8 @@ class CommandsDialect:
     """`Dialect`: a thought and a command."""
 
     keeps_ids = False
-
-    def prompt(self, state: State) -> str:
-        return propose_prompt(state)
-
-    def parse(self, reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
-        return parse_reply(reply, observation, log_prob)
+    prompt = staticmethod(propose_prompt)
+    parse = staticmethod(parse_reply)
 
 
 COMMANDS = CommandsDialect()

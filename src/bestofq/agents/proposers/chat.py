@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from bestofq.agents.dialects.dialect import ChatDialect
 from bestofq.agents.dialects.json import JsonDialect
@@ -65,7 +66,7 @@ class ChatProposer:
                 messages=(), greedy=False, schema=dialect.schema(most), name="candidates", log_probs=self.log_probs
             ),
             system=lambda picture: dialect.system(state, most, picture),
-            text=lambda history, pictures: dialect.user(state, history, pictures),
+            text=partial(dialect.user, state),
             screenshots=self.screenshots,
             history=self.history,
             pointing=dialect.pointing,
@@ -76,10 +77,8 @@ class ChatProposer:
             )
         except ReplyError as error:
             self.no_ops += 1
-            wait = Wait(seconds=1)
-            thought, reply = f"no valid reply: {error}", error.replies[-1]
-            candidates = [Candidate(action=wait, label=action_text(wait), thought=thought, reply=reply)]
-            usage = error.usage
+            wait, thought, usage = Wait(seconds=1), f"no valid reply: {error}", error.usage
+            candidates = [Candidate(action=wait, label=action_text(wait), thought=thought, reply=error.replies[-1])]
         return Proposal(candidates=tuple(candidates), usage=usage)
 
     def _each(self, replies: Sequence[Reply], state: State, picture: Picture | None) -> Sequence[Candidate]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
@@ -60,7 +61,7 @@ class ChatPickerScorer:
             state,
             Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
             system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
-            text=lambda history, pictures: candidates_user(state, history, pictures),
+            text=partial(candidates_user, state),
             screenshots=1,
             history=self.history,
         )
