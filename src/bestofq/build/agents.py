@@ -28,6 +28,7 @@ from bestofq.core.loading import call_object
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import VectorStore
+from bestofq.models.chat import ChatModel
 from bestofq.models.local import POCKET
 from bestofq.models.prices import price_of
 
@@ -59,7 +60,7 @@ def make_agent(kind: AgentKind, models: Models, values: ValueModel | None = None
         case "explore":
             selector = EpsilonGreedySelector(settings.epsilon)
         case "picker":
-            scorer = _picker(models) if models.picking is None else _picker_of_its_own(models)
+            scorer = _picker(models, models.picking)
         case "verifier":
             scorer = _verifier(models)
         case "best-of-q" | "prior":
@@ -90,11 +91,10 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) ->
     if models.prompted is None:
         assert models.endpoint is not None
         by, shots = models.settings.by, models.settings.chat_screenshots
-        if chosen.dialect == "commands":
-            return ChatProposer(models.endpoint, JsonDialect(by=by), screenshots=shots, log_probs=log_probs)
-        if by != "mark":
+        if chosen.dialect == "composite" and by != "mark":
             raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
-        return ChatProposer(models.endpoint, COMPOSITE, screenshots=shots, log_probs=log_probs)
+        dialect = JsonDialect(by=by) if chosen.dialect == "commands" else COMPOSITE
+        return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs)
     return SamplingProposer(
         models.prompted,
         temperature=chosen.temperature,
@@ -130,17 +130,14 @@ def make_feedback(models: Models) -> Scorer:
     return FeedbackScorer(_picker(models))
 
 
-def _picker(models: Models) -> PickerScorer | ChatPickerScorer:
-    if models.prompted is None:
-        assert models.endpoint is not None
-        return ChatPickerScorer(models.endpoint)
-    return PickerScorer(models.prompted)
-
-
-def _picker_of_its_own(models: Models) -> PickerScorer | ChatPickerScorer:
-    endpoint = models.picking
-    assert endpoint is not None
-    return PickerScorer(endpoint) if is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
+def _picker(models: Models, own: ChatModel | None = None) -> PickerScorer | ChatPickerScorer:
+    """The model that proposes, or an `own` endpoint, each in the prompts that it was made for."""
+    if own is not None:
+        return PickerScorer(own) if is_shipped(own.config) else ChatPickerScorer(own)
+    if models.prompted is not None:
+        return PickerScorer(models.prompted)
+    assert models.endpoint is not None
+    return ChatPickerScorer(models.endpoint)
 
 
 def _verifier(models: Models) -> VerifierScorer:

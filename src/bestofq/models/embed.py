@@ -37,12 +37,9 @@ class LocalEmbedder(CachedEmbedder):
         spec = EmbedSpec(
             model=model.name,
             revision=model.revision,
-            prompt=config.prompt,
-            layer=config.layer,
-            pooling=config.pooling,
             tokens="own",
-            context=config.context,
             dim=model.dim,
+            **config.model_dump(include={"prompt", "layer", "pooling", "context"}),
         )
         super().__init__(spec, batch=4 * model.max_batch)
         self._model = model

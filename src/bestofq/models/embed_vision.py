@@ -20,7 +20,8 @@ from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.local import Precision, placed, weights_hash
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.local import LocalModel, Precision, placed, weights_hash
 from bestofq.models.micro_batches import MicroBatches
 from bestofq.models.pooling import hidden_states, padded, pooled
 
@@ -53,11 +54,9 @@ class VisionEmbedder(CachedEmbedder):
         spec = EmbedSpec(
             model=name,
             revision=revision,
-            prompt=config.prompt,
             pixels=pictures.size["longest_edge"] if pictures else 0,
             pixels_least=pictures.size["shortest_edge"] if pictures else 0,
-            layer=config.layer,
-            pooling=config.pooling,
+            **config.model_dump(include={"prompt", "layer", "pooling"}),
             dim=model.config.get_text_config().hidden_size,
         )
         super().__init__(spec, batch=256)
@@ -146,6 +145,20 @@ class VisionEmbedder(CachedEmbedder):
         hidden = hidden_states(self._model, self.spec.layer, input_ids=ids, use_cache=False, **inputs)
         vectors = pooled(hidden, own, self.spec.pooling)
         return [Vector(vector, len(tokens)) for vector, tokens in zip(vectors, read, strict=True)]
+
+
+def load_embedder(
+    path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
+) -> CachedEmbedder:
+    """A vision-language model's where the checkpoint's configuration says it is one, else a language model's, of texts
+    alone. SetupError when it cannot be found, ConfigError on a context that the model cannot give."""
+    try:
+        kind = transformers.AutoConfig.from_pretrained(path).model_type
+    except (OSError, ValueError) as error:
+        raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
+    if kind in FAMILY:
+        return VisionEmbedder.load(path, device=device, precision=precision, config=config)
+    return LocalEmbedder(LocalModel.load(path, device=device, precision=precision), config)
 
 
 def _opened(shot: Screenshot) -> Image.Image:
