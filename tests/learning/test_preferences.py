@@ -14,10 +14,9 @@ from transformers import AutoModelForCausalLM
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.adapters import LoRAConfig
 from bestofq.learning.distributed import Group
 from bestofq.learning.objectives import PairMeans, preferences
-from bestofq.learning.tuning import DPOConfig, TuningProgress, schedule, train_on_preferences
+from bestofq.learning.tuning import DPOConfig, LoRAConfig, TuningProgress, schedule, train_on_preferences
 from bestofq.learning.tuning_batches import Batches, nodes_of, units
 
 TURNS = preferences(CONFIG.beta).turns

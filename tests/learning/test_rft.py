@@ -12,10 +12,9 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import DataError
 from bestofq.core.preferences import Turn
-from bestofq.learning.adapters import LoRAConfig
 from bestofq.learning.objectives import TurnMeans, successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
-from bestofq.learning.tuning import RFTConfig, TuningProgress, train_on_successes
+from bestofq.learning.tuning import LoRAConfig, RFTConfig, TuningProgress, train_on_successes
 from bestofq.learning.tuning_batches import nodes_of
 
 CONFIG = RFTConfig(lr=1e-2, batch_size=4, micro_batch_tokens=64, precision="float32", device="cpu")

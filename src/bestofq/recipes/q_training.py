@@ -24,7 +24,7 @@ from bestofq.learning.iql import IQLConfig
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.training import share_transitions, train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.recipes.progress import bar
+from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store

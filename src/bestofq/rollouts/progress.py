@@ -10,8 +10,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bar
 
 from bestofq.core.decision import DECIDED, Episode, Step
-from bestofq.rollouts.runner import Progress
 from bestofq.store.records import EpisodeSummary
+
+
+class Progress:
+    """Hears what happens, as it happens; this one says nothing."""
+
+    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
+
+    def step(self, step: Step) -> None: ...
+
+    def episode(self, episode: Episode) -> None: ...
+
+
+def bar(console: Console) -> Bar:
+    """Of long steps that are no episodes: what is done, of how much, and the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Bar(*columns, console=console)
 
 
 class LiveProgress(Progress):

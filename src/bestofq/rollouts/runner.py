@@ -7,25 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from bestofq.agents.agent import Agent
 from bestofq.core.concurrency import run_all
-from bestofq.core.decision import Episode, Step
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.progress import Progress
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-
-
-class Progress:
-    """Hears what happens, as it happens; this one says nothing."""
-
-    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
-
-    def step(self, step: Step) -> None: ...
-
-    def episode(self, episode: Episode) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
