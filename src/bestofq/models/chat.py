@@ -207,7 +207,9 @@ class ChatModel:
                     )
             if failure.kind in ("format", "setting"):
                 if failure.setting is not None and failure.setting not in refused:
-                    self._do_without(failure.setting, where)
+                    if failure.setting == "temperature" and failure.setting not in self.refused:
+                        log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
+                    self.refused |= {failure.setting}
                 elif failure.kind == "format" and request.schema is not None and rung != "text":
                     self.rung = max(self.rung, LADDER[LADDER.index(rung) + 1], key=LADDER.index)
                 else:
@@ -222,11 +224,6 @@ class ChatModel:
         raise ModelError(
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {failure.what})"
         )
-
-    def _do_without(self, setting: Setting, where: str) -> None:
-        if setting == "temperature" and setting not in self.refused:
-            log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
-        self.refused |= {setting}
 
     def _pause(self, attempt: int, failure: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""
