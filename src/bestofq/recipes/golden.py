@@ -137,8 +137,10 @@ def _golden(store: Store, golden: Golden) -> dict[tuple[str, str], EpisodeSummar
                 "`bestofq view STORE` shows, and --golden-store its folder"
             )
     won = [e for e in ([known[episode] for episode in ids] if ids else found) if e.success and e.steps]
-    longest_first = sorted(won[::-1], key=lambda e: -e.steps)  # of equally long ones the first comes last
-    return {episode.key[:2]: episode for episode in longest_first}
+    shortest: dict[tuple[str, str], EpisodeSummary] = {}
+    for one in sorted(won, key=lambda e: e.steps):
+        shortest.setdefault(one.key[:2], one)
+    return shortest
 
 
 async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher, found: GoldenFindings) -> None:
