@@ -15,9 +15,8 @@ from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
-from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
 from bestofq.agents.scorers.verifier import VerifierScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.build.models import Models, in_pocket_prompts, is_shipped

@@ -95,10 +95,6 @@ class ChatModel:
     budget: Budget = field(default_factory=Budget)  # shared by the endpoints of a command
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
-    _client: openai.AsyncOpenAI = field(init=False, repr=False)
-    _pace: RateLimit = field(init=False, repr=False)
-    _price: Price = field(init=False, repr=False)
-    _pictures: PictureCache = field(init=False, repr=False, default_factory=PictureCache)
 
     def __post_init__(self) -> None:
         config = self.config
@@ -116,7 +112,7 @@ class ChatModel:
                 f"--budget {self.budget.limit:g} cannot be kept: the price of {config.model} is not known; set usd_in "
                 "and usd_out of its endpoint, USD per million tokens (--set chat.usd_in=…)"
             )
-        self._jitter = random.Random()
+        self._pictures, self._jitter = PictureCache(), random.Random()
 
     @classmethod
     def at(cls, base_url: str, model: str, **settings: object) -> Self:

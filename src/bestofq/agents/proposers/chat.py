@@ -6,8 +6,7 @@ from functools import partial
 
 from bestofq.agents.dialects.dialect import ChatDialect
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.state_prompts import state_prompts
-from bestofq.agents.structured_output import ask
+from bestofq.agents.structured_output import ask, state_prompts
 from bestofq.core.actions import Wait, action_text
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError

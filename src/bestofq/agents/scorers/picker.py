@@ -1,4 +1,5 @@
-"""The picker baseline: ask a language model which candidate is best (Best-of-Q, 5 and Fig. 11)."""
+"""The picker baseline: ask a language model which candidate is best (Best-of-Q, 5 and Fig. 11). AI feedback asks it for
+the best of those that remain, again and again (Agent Q, 5.1.1 and Fig. 4)."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +9,14 @@ from functools import partial
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import pick_prompt, render
-from bestofq.agents.state_prompts import state_prompts
-from bestofq.agents.structured_output import ask
+from bestofq.agents.structured_output import ask, state_prompts
+from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, Picker, VisionModel
-from bestofq.core.usage import Usage
+from bestofq.core.usage import Usage, merge_usage
 
 _CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 
@@ -83,3 +84,34 @@ def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]
     """The index of candidate `number`, which counts from 1; where it is none of them, counted as unusable."""
     index = next((i for i in range(count) if i + 1 == number), None)
     return index, usage if index is not None else usage.model_copy(update={"unusable": 1})
+
+
+@dataclass(frozen=True)
+class FeedbackScorer:
+    """Q̂ in [0, 1] from the rank: 1 for the first, 0 for the last, evenly between (the paper leaves the mapping open).
+
+    A reply that names none of the remaining candidates ends the ranking: those share the mean of the places left, a
+    tie; `Usage.unusable` counts it.
+    """
+
+    picker: Picker
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """[K], by K - 1 questions to the model; one candidate is worth 1 and not asked about."""
+        count = len(candidates)
+        if count == 1:
+            return Scores(values=(1.0,))
+        places: dict[int, float] = {}
+        usage: list[Usage] = []
+        remaining = list(range(count))
+        while len(remaining) > 1:
+            with counted(usage):
+                best, used = await self.picker.pick(state, [candidates[i] for i in remaining])
+            usage.append(used)
+            if best is None:
+                break
+            places[remaining.pop(best)] = len(places)
+        shared = (len(places) + count - 1) / 2  # the mean of the places that are left
+        places |= dict.fromkeys(remaining, shared)
+        values = tuple(1 - places[i] / (count - 1) for i in range(count))
+        return Scores(values=values, usage=merge_usage(usage))
