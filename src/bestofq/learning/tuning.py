@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
-from bestofq.core.extras import extra
+from bestofq.core.loading import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16

@@ -73,10 +73,12 @@ class Origin(NamedTuple):
             "episodes": None if self.episodes is None else identity_of(self.episodes),
         }
 
-    def differences(self, out: Path) -> list[Difference]:
-        """Where the Q-function in `out`, or else its unfinished training, is of another origin. None lies there: []."""
+    def differences(self, out: Path, *, episodes: bool = True) -> list[Difference]:
+        """Where the Q-function in `out`, or else its unfinished training, is of another origin. None lies there: [].
+        `episodes`: in them, too."""
         there = Origin.read(out) or Origin.read(out / TRAINING)
-        return [] if there is None else differences(there.identity, self.identity)
+        found = [] if there is None else differences(there.identity, self.identity)
+        return [one for one in found if episodes or not _concerns_episodes(one)]
 
     def is_of(self, folder: Path) -> bool:
         """Whether the checkpoint in a folder is of this origin."""
@@ -116,7 +118,7 @@ def is_learned(out: Path, origin: Origin, console: Console, *, again: bool = Fal
 
 def described(found: Sequence[Difference]) -> str:
     """Each setting that differs by its name, with both values; then the episodes."""
-    settings = [one for one in found if not concerns_episodes(one)]
+    settings = [one for one in found if not _concerns_episodes(one)]
     said = [f"{name}={as_set(before)} (now {as_set(now)})" for name, before, now in settings[:3]]
     said += [f"{len(settings) - 3} more settings"] if len(settings) > 3 else []
     by_name = {one.name: one for one in found}
@@ -127,7 +129,7 @@ def described(found: Sequence[Difference]) -> str:
     return ", ".join(said)
 
 
-def concerns_episodes(difference: Difference) -> bool:
+def _concerns_episodes(difference: Difference) -> bool:
     return difference.name.partition(".")[0] == "episodes"
 
 
