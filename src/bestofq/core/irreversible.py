@@ -22,9 +22,7 @@ _WORDS_OF_A_LINK = 3  # a longer one is a title
 _WORDS_OF_A_BUTTON = 6
 _BEFORE = 240  # characters of the page read before a bare "Yes"
 
-
-# ---- the words of `irreversible.toml` as patterns, to be matched against `plain` text
-
+# The words of `irreversible.toml` as patterns, to be matched against `plain` text.
 Words = re.Pattern[str]
 
 
@@ -76,9 +74,6 @@ PERSONAL_TOKENS: Sequence[tuple[Words, str]] = [
     (re.compile(tokens), what) for what, tokens in _DATA["personal_tokens"].items()
 ]
 PERSONAL: Sequence[tuple[Words, str]] = [(_any(*names), what) for what, names in _DATA["personal"].items()]
-
-
-# ---- what an action does
 
 
 def irreversible(action: Action, observation: Observation) -> str | None:
