@@ -5,7 +5,7 @@ from random import Random
 from typing import NamedTuple
 
 from bestofq.agents.dialects.commands import propose_prompt, words_before
-from bestofq.agents.prompting import pick_prompt, review_prompt, review_question, state_text
+from bestofq.agents.prompting import pick_prompt, review_prompt, state_text
 from bestofq.core.actions import Action, Click, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.observation import Observation
@@ -64,7 +64,7 @@ def picking(state: State, listed: Sequence[Candidate], best: Candidate) -> Examp
 def reviewing(state: State, reviewed: Sequence[tuple[Candidate, str]]) -> Example:
     """A review of one candidate after another, in one text."""
     (first, _), *rest = reviewed
-    prompts = [review_prompt(state, first), *(f"\n{review_question(state, c)}" for c, _ in rest)]
+    prompts = [review_prompt(state, first), *(f"\n{review_prompt(state, c, first=False)}" for c, _ in rest)]
     return tuple(Turn(prompt, f" {review}") for prompt, (_, review) in zip(prompts, reviewed, strict=True))
 
 

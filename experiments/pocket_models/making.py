@@ -19,7 +19,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
-from bestofq.recipes.progress import bar
+from bestofq.rollouts.progress import bar
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example
 from experiments.pocket_models.induction import ROPE_THETA, InductionConfig, drill, drill_training, lay_heads

@@ -8,9 +8,8 @@ from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Proposal, State
+from bestofq.core.decision import Candidate, Located, Proposal, State
 from bestofq.core.errors import ConfigError, ModelError, ReplyError
-from bestofq.core.location import Located
 from bestofq.core.observation import Element, Observation, Point, Task
 from bestofq.core.protocols import Selector
 from bestofq.core.usage import Usage, merge_usage

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bestofq.agents.localizers.page import PageLocalizer
-from bestofq.core.location import Located
+from bestofq.core.decision import Located
 from bestofq.core.observation import Box, Element, Observation, Point
 
 

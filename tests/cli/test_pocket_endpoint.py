@@ -24,7 +24,7 @@ from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.models.chat import ChatConfig
 from bestofq.models.serving import model_app
 from bestofq.models.shipped import POCKET
-from bestofq.recipes.benchmark import compare
+from bestofq.recipes.collect import compare
 from bestofq.store.store import Store
 
 MODEL = ModelSettings(precision="float32", device="cpu")

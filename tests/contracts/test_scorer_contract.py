@@ -9,9 +9,8 @@ from contract_state import CANDIDATES, STATE, endpoint
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
-from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
 from bestofq.build.agents import make_agent
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from bestofq.core.errors import SetupError
-from bestofq.core.extras import extra
+from bestofq.core.loading import extra
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.errors import InputError
-from bestofq.recipes.benchmark import compare
+from bestofq.recipes.collect import compare
 from bestofq.store.store import Store
 from experiments.__main__ import app, console
 from experiments.ranking import OracleStep, by_kind

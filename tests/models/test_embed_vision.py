@@ -15,9 +15,7 @@ from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.embed_load import load_embedder
-from bestofq.models.embed_vision import VisionEmbedder
-from bestofq.models.micro_batches import MicroBatches
+from bestofq.models.embed_vision import MicroBatches, VisionEmbedder, load_embedder
 
 PAGE = EmbedItem(text="buy the red one", screenshots=(picture(100, 60),))
 TWO = EmbedItem(text="red mouse", screenshots=(picture(300, 200, 1), picture(56, 84, 2)))

@@ -25,9 +25,8 @@ from bestofq.learning.value import ValueModel
 from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
-from bestofq.recipes.benchmark import compare
 from bestofq.recipes.best_of_q import best_of_q, train
-from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.collect import Play, collect, compare
 from bestofq.recipes.q_training import embedded
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve

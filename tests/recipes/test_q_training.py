@@ -20,7 +20,7 @@ from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.config import IQLConfig
 from bestofq.recipes.best_of_q import best_of_q, train
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import TRAINING, TrainingProgress
+from bestofq.recipes.q_training import TRAINING, training_progress
 from bestofq.store.store import Store
 
 SMALL = (
@@ -212,7 +212,7 @@ def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:
         terminal=np.zeros(10, dtype=np.bool_),
     )
     config = IQLConfig(steps=6000, device="cpu")
-    with TrainingProgress(config, data, Console(file=said, width=500), clock=lambda: now) as progress:
+    with training_progress(config, data, Console(file=said, width=500), clock=lambda: now) as progress:
         for part in ("parameters", "10 transitions", "6,000 steps", "128-128-64-32-16-16"):
             assert part in said.getvalue()
         for step in range(1, 8):

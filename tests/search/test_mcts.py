@@ -352,14 +352,14 @@ async def test_nodes_draw_from_their_searchs_seed_and_depth() -> None:
     """So that an agent that searches is offered on its next page what its search has found there."""
     search, _, _ = await search_of({}, depth=2, iterations=3)
     seen: dict[int, set[int]] = {}
-    inner = search._proposer
+    inner = search.proposer
 
     class Noting:
         async def propose(self, state: State, n: int) -> Proposal:
             seen.setdefault(len(state.decisions), set()).add(state.step_seed)
             return await inner.propose(state, n)
 
-    search._proposer, search.state = Noting(), search.state.model_copy(update={"seed": 11})
+    search.proposer, search.state = Noting(), search.state.model_copy(update={"seed": 11})
     await search.run()
     assert seen == {depth: {step_seed(11, depth)} for depth in range(2)}
 

@@ -1,7 +1,7 @@
 """The agent: propose N, score them, select one (Best-of-Q, 3.3, Fig. 1)."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Targeted
 from bestofq.core.counted import counted
-from bestofq.core.decision import Choice, Decision, Proposal, Scores, State
+from bestofq.core.decision import Decision, Proposal, State
 from bestofq.core.errors import ModelError, ReplyError
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
 from bestofq.core.usage import Usage, merge_usage
@@ -42,22 +42,20 @@ class Agent:
             values = np.asarray(scores.values, dtype=np.float32)  # [N]
             if np.isnan(values).any():
                 raise ModelError(f"the scorer of {self.name} gave NaN among {scores.values}")
-            decision = self._decision(proposal, scores, self.selector.select(values, rng), used)
+            choice = self.selector.select(values, rng)
+            decision = Decision(
+                candidates=proposal.candidates,
+                scores=scores.values,
+                state_value=scores.state_value,
+                chosen=choice.index,
+                explored=choice.explored,
+                scorer=type(self.scorer).__name__,
+                checkpoint=scores.checkpoint,
+                visits=scores.visits,
+                feedback=scores.feedback,
+                usage=merge_usage(used),
+            )
             return decision if self.localizer is None else await _localized(decision, state, self.localizer)
-
-    def _decision(self, proposal: Proposal, scores: Scores, choice: Choice, used: Sequence[Usage]) -> Decision:
-        return Decision(
-            candidates=proposal.candidates,
-            scores=scores.values,
-            state_value=scores.state_value,
-            chosen=choice.index,
-            explored=choice.explored,
-            scorer=type(self.scorer).__name__,
-            checkpoint=scores.checkpoint,
-            visits=scores.visits,
-            feedback=scores.feedback,
-            usage=merge_usage(used),
-        )
 
 
 async def _meanwhile(

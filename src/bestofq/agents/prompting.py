@@ -76,14 +76,10 @@ def pick_prompt(state: State, candidates: Sequence[Candidate]) -> str:
     return render("pick", state=state_text(state), labels=labels, goal=state.task.goal)
 
 
-def review_prompt(state: State, candidate: Candidate) -> str:
-    """Asks what of the goal one candidate meets. The page is left out: a candidate's label says what it would do."""
-    return render("review", history=history_lines(state), goal=state.task.goal, label=candidate.label)
-
-
-def review_question(state: State, candidate: Candidate) -> str:
-    """The same without the history, to follow another review of the same state."""
-    return render("review", history=(), goal=state.task.goal, label=candidate.label)
+def review_prompt(state: State, candidate: Candidate, *, first: bool = True) -> str:
+    """Asks what of the goal one candidate meets. The page is left out: a candidate's label says what it would do; and
+    so is the history where it is not the `first` review of the state."""
+    return render("review", history=history_lines(state) if first else (), goal=state.task.goal, label=candidate.label)
 
 
 def picture_unit(picture: Picture) -> str:

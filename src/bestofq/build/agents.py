@@ -10,15 +10,13 @@ from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.localizers.fallback import FallbackLocalizer
-from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
-from bestofq.agents.scorers.feedback import FeedbackScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
-from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
 from bestofq.agents.scorers.verifier import VerifierScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.build.models import Models, in_pocket_prompts, is_shipped
@@ -28,6 +26,7 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.models.cached_embedder import VectorStore
+from bestofq.models.chat import ChatModel
 from bestofq.models.prices import price_of
 from bestofq.models.shipped import POCKET
 
@@ -35,11 +34,7 @@ log = logging.getLogger(__name__)
 
 SHIPPED_Q = {("pocket", "webshop"): POCKET.parent / "pocket_q"}
 """Q-functions that ship, by model and suite."""
-SHIPPED_FOR = {
-    "webshop": "pocket",
-    "miniwob": "pocket-web",
-    "booking": "pocket-agentq --set model.dialect=composite",
-}
+SHIPPED_FOR = {"webshop": "pocket", "miniwob": "pocket-web", "booking": "pocket-agentq --set model.dialect=composite"}
 """The shipped model that was taught a suite's pages, as the command line names it."""
 
 
@@ -63,7 +58,7 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
         case "explore":
             selector = EpsilonGreedySelector(settings.epsilon)
         case "picker":
-            scorer = _picker(models) if models.picking is None else _picker_of_its_own(models)
+            scorer = _picker(models, models.picking)
         case "verifier":
             scorer = _verifier(models)
         case "best-of-q" | "prior":
@@ -94,11 +89,10 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) ->
     if models.prompted is None:
         assert models.endpoint is not None
         by, shots = models.settings.by, models.settings.chat_screenshots
-        if chosen.dialect == "commands":
-            return ChatProposer(models.endpoint, JsonDialect(by=by), screenshots=shots, log_probs=log_probs)
-        if by != "mark":
+        if chosen.dialect == "composite" and by != "mark":
             raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
-        return ChatProposer(models.endpoint, COMPOSITE, screenshots=shots, log_probs=log_probs)
+        dialect = JsonDialect(by=by) if chosen.dialect == "commands" else COMPOSITE
+        return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs)
     return SamplingProposer(
         models.prompted,
         temperature=chosen.temperature,
@@ -134,17 +128,14 @@ def make_feedback(models: Models) -> Scorer:
     return FeedbackScorer(_picker(models))
 
 
-def _picker(models: Models) -> PickerScorer | ChatPickerScorer:
-    if models.prompted is None:
-        assert models.endpoint is not None
-        return ChatPickerScorer(models.endpoint)
-    return PickerScorer(models.prompted)
-
-
-def _picker_of_its_own(models: Models) -> PickerScorer | ChatPickerScorer:
-    endpoint = models.picking
-    assert endpoint is not None
-    return PickerScorer(endpoint) if is_shipped(endpoint.config) else ChatPickerScorer(endpoint)
+def _picker(models: Models, own: ChatModel | None = None) -> PickerScorer | ChatPickerScorer:
+    """The model that proposes, or an `own` endpoint, each in the prompts that it was made for."""
+    if own is not None:
+        return PickerScorer(own) if is_shipped(own.config) else ChatPickerScorer(own)
+    if models.prompted is not None:
+        return PickerScorer(models.prompted)
+    assert models.endpoint is not None
+    return ChatPickerScorer(models.endpoint)
 
 
 def _verifier(models: Models) -> VerifierScorer:

@@ -37,14 +37,8 @@ class Models:
 
     def reading(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on: layer, pooling and context."""
-        ways: dict[str, object] = {
-            "embed_layer": spec.layer,
-            "embed_pooling": spec.pooling,
-            "embed_context": spec.context,
-        }
-        if self.settings.model.embedder is not None:
-            ways |= {"embed_pixels": spec.pixels, "embed_pixels_least": spec.pixels_least}
-        return self._with_model(ways)
+        sees = () if self.settings.model.embedder is None else ("pixels", "pixels_least")
+        return self._with_model({f"embed_{way}": getattr(spec, way) for way in ("layer", "pooling", "context", *sees)})
 
     def playing(self, model: Path) -> "Models":
         """The models with another local model."""
@@ -127,7 +121,7 @@ class Models:
         """
         from bestofq.models.embed import LocalEmbedder
         from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
-        from bestofq.models.embed_load import load_embedder
+        from bestofq.models.embed_vision import load_embedder
 
         chosen = self.settings.model
         if self.settings.chat is not None:
@@ -135,14 +129,8 @@ class Models:
         if chosen.embed_agreement is not None:
             agreement = Agreement.read(chosen.embed_agreement)
             return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
-        how = EmbedConfig(
-            prompt=prompt_hash(),
-            layer=chosen.embed_layer,
-            pooling=chosen.embed_pooling,
-            context=chosen.embed_context,
-            pixels=chosen.embed_pixels,
-            pixels_least=chosen.embed_pixels_least,
-        )
+        ways = {way: getattr(chosen, f"embed_{way}") for way in EmbedConfig.model_fields if way != "prompt"}
+        how = EmbedConfig(prompt=prompt_hash(), **ways)
         if chosen.embedder is None:
             return LocalEmbedder(self.local, how)
         path = SHIPPED.get(chosen.embedder, chosen.embedder)

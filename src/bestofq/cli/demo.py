@@ -13,9 +13,8 @@ from bestofq.cli.writing import make_room
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.checkpoint import export_value, load_networks, load_value, read_card
 from bestofq.learning.iql import train_iql
-from bestofq.recipes.benchmark import AGENTS, compare
 from bestofq.recipes.best_of_q import transitions
-from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.collect import AGENTS, Play, collect, compare
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection

@@ -13,7 +13,7 @@ from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.writing import make_room
 from bestofq.core.errors import ConfigError
-from bestofq.core.extras import extra
+from bestofq.core.loading import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.settings import BookingSettings

@@ -12,7 +12,7 @@ from bestofq.cli.options import console
 from bestofq.core.embedding import PIXELS, PIXELS_LEAST, EmbedConfig, EmbedItem
 from bestofq.core.observation import Screenshot
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
-from bestofq.models.embed_load import load_embedder
+from bestofq.models.embed_vision import load_embedder
 
 
 def compare_embeddings(

@@ -15,8 +15,7 @@ from bestofq.cli.settings import kind_of, warned, with_values
 from bestofq.cli.writing import write_out
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
-from bestofq.recipes.benchmark import AGENTS, compare
-from bestofq.recipes.collect import Play
+from bestofq.recipes.collect import AGENTS, Play, compare
 from bestofq.recipes.provenance import this_command
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results

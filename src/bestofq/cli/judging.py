@@ -19,7 +19,6 @@ from bestofq.core.usage import Usage
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.golden import Golden, GoldenFindings, golden_findings
 from bestofq.recipes.judging import Which, episodes_to_judge, judge_run
-from bestofq.recipes.progress import bar
 from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.domains import domain_grid, domain_results
@@ -27,6 +26,7 @@ from bestofq.reports.figures import failure_split_svg
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import recall, recall_table
 from bestofq.reports.rows import Selection
+from bestofq.rollouts.progress import bar
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 

@@ -5,7 +5,7 @@ Agent Q adds submit, clear, goto and ask_user (3.1). A target is a mark of the c
 pixels, or a description in words that a localizer turns into a point (Best-of-Q, A.1).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
@@ -117,24 +117,18 @@ def action_text(action: Action, elements: Sequence[Element] | None = None) -> st
     """One line for the action. With `elements`, a mark is replaced by what it names, so that the line still means
     something on another page (histories, embeddings); without, it is the command a model writes: `click [7]`."""
     match action:
-        case Click():
-            return f"click {_target(action, elements)}"
+        case Click() | Submit() | Clear():
+            return f"{action.kind} {_target(action, elements)}"
         case Write():
             return f'write {_target(action, elements)} "{action.text}"' + (" enter" if action.enter else "")
-        case Submit():
-            return f"submit {_target(action, elements)}"
-        case Clear():
-            return f"clear {_target(action, elements)}"
         case Scroll():
             return f"scroll {action.direction}"
         case Goto():
             return f"goto {action.url}"
         case GoBack():
             return "back"
-        case Refresh():
-            return "refresh"
-        case Restart():
-            return "restart"
+        case Refresh() | Restart():
+            return action.kind
         case Wait():
             return f"wait {action.seconds:g}"
         case Answer():
@@ -143,14 +137,12 @@ def action_text(action: Action, elements: Sequence[Element] | None = None) -> st
             return f'ask "{action.question}"'
 
 
-def _states(element: Element) -> Iterable[str]:
-    return (f"({state})" for state in element.states)
-
-
 def _target(action: Targeted, elements: Sequence[Element] | None) -> str:
     if action.mark is not None:
         named = next((e for e in elements or () if e.mark == action.mark), None)
-        return f"[{action.mark}]" if named is None else " ".join((named.role, named.name, *_states(named)))
+        if named is None:
+            return f"[{action.mark}]"
+        return " ".join((named.role, named.name, *(f"({state})" for state in named.states)))
     if action.target is not None:
         return f"<{action.target}>"
     assert action.point is not None

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from bestofq.core.actions import Action, identity
 from bestofq.core.noun import Noun
-from bestofq.core.observation import Observation, Screenshot, Task
+from bestofq.core.observation import Observation, Point, Screenshot, Task
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
 
@@ -68,6 +68,20 @@ class Choice(Noun):
 
     index: int
     explored: bool = False
+
+
+class Located(Noun):
+    """What a localizer says: the point, or why there is none; and what it used, in both cases."""
+
+    point: Point | None = Field(default=None, description="CSS pixels from the viewport's top left corner")
+    refusal: str = Field(default="", description="why there is no point, in words for the acting model")
+    usage: tuple[Usage, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.point is None) == (not self.refusal):
+            raise ValueError("give a point or a refusal, one of the two")
+        return self
 
 
 class Decision(Noun):

@@ -5,27 +5,15 @@ the words before a bare "Yes". It is a seat belt, no wall: it would rather ask o
 things false names gets past it.
 """
 
-from collections.abc import Iterable
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
 from urllib.parse import urlsplit
 
 from bestofq.core.actions import Action, Click, Goto, Submit, Targeted, Write
-from bestofq.core.irreversible_words import (
-    BARE_YES,
-    CART,
-    COMMANDS,
-    HARMLESS_BUTTON,
-    LEAD_IN,
-    MESSAGE,
-    PERSONAL,
-    PERSONAL_TOKENS,
-    ROLE_WORDS,
-    SEARCH,
-    SUBMITTING,
-    URL_WORDS,
-    WITH_TEXT,
-    Command,
-    plain,
-)
 from bestofq.core.observation import Element, Observation
 
 _ACTING = {"button", "link", "menuitem", "clickable"}  # roles whose click does what their name says
@@ -33,6 +21,59 @@ _WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
 _WORDS_OF_A_LINK = 3  # a longer one is a title
 _WORDS_OF_A_BUTTON = 6
 _BEFORE = 240  # characters of the page read before a bare "Yes"
+
+# The words of `irreversible.toml` as patterns, to be matched against `plain` text.
+Words = re.Pattern[str]
+
+
+def plain(text: str) -> str:
+    """Folded case, no accents, no punctuation, single blanks."""
+    return " ".join(re.sub(r"[\W_]+", " ", _folded(text)).split())
+
+
+def _folded(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+
+
+def _any(*patterns: str, start: str = r"\b(?:", end: str = r")\b") -> Words:
+    """One of them as whole words; without patterns, nothing."""
+    alternatives = "|".join(patterns).replace("{mine}", _DATA["mine"])
+    return re.compile(start + _folded(alternatives) + end) if patterns else re.compile(r"(?!)")
+
+
+class Command:
+    """One kind of command: phrases that are sure wherever a name begins with them, and verbs that open a name."""
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        sure, verbs, last, script = (entry.get(name, ()) for name in ("sure", "verbs", "last", "script"))
+        self.reason: str = entry["reason"]
+        self.sure = _any(*sure)
+        self.verb = _any(*verbs)
+        self.infinitive = _any(*last, end=r")$")  # German and Dutch put the verb last
+        self.noun_too = _any(*entry.get("nouns_too", ()))  # as a link they are places, not commands
+        self.script = _any(*script, start="(?:", end=")")  # of languages without blanks
+        self.harmless = _any(*entry.get("harmless", ()))
+        self.ask = _any(*sure, *verbs, *last, *script)
+        self.in_carts_harmless: bool = entry.get("in_carts_harmless", False)
+
+
+_DATA = tomllib.loads(files(__package__).joinpath("irreversible.toml").read_text("utf-8"))
+COMMANDS: Sequence[Command] = [Command(entry) for entry in _DATA["commands"]]
+LEAD_IN = _any(*_DATA["lead_in"], start="^(?:(?:", end=") )+")
+BARE_YES = _any(*_DATA["bare_yes"])
+WITH_TEXT = _any(*_DATA["with_text"], end=r")$")
+MESSAGE = _any(*_DATA["message"])
+SEARCH = _any(*_DATA["search"])
+HARMLESS_BUTTON = _any(*_DATA["harmless_button"])
+SUBMITTING = _any(*_DATA["submitting"])
+ROLE_WORDS = _any(*_DATA["role_words"])
+CART = _any(*_DATA["cart"], start="", end="")
+URL_WORDS = _any(*_DATA["url_words"], start=r"(?<![\w-])(?:", end=r")(?![\w-])")
+PERSONAL_TOKENS: Sequence[tuple[Words, str]] = [
+    (re.compile(tokens), what) for what, tokens in _DATA["personal_tokens"].items()
+]
+PERSONAL: Sequence[tuple[Words, str]] = [(_any(*names), what) for what, names in _DATA["personal"].items()]
 
 
 def irreversible(action: Action, observation: Observation) -> str | None:
@@ -44,16 +85,12 @@ def irreversible(action: Action, observation: Observation) -> str | None:
             return f"call {found.group().strip('/=')!r} on the site by its address" if found else None
         case Click(target=str(words)) | Submit(target=str(words)):
             return _by_words(words, observation)
-        case Click():
-            element = element_of(action, observation)
-            return None if element is None else _click(element, observation)
-        case Submit():
-            element = element_of(action, observation)
-            return None if element is None else _submission(element, None, observation)
         case Write(enter=True):
             return _enter(element_of(action, observation), action, observation)
-        case _:
-            return None
+        case Click() | Submit() if element := element_of(action, observation):
+            is_click = isinstance(action, Click)
+            return _click(element, observation) if is_click else _submission(element, None, observation)
+    return None
 
 
 def element_of(action: Targeted, observation: Observation) -> Element | None:
@@ -72,15 +109,13 @@ def _click(element: Element, observation: Observation) -> str | None:
         return "choose a file to upload"
     if element.role not in _ACTING:
         return None
-    said = _said_by(element, observation)
-    if said is not None:
+    if said := _said_by(element, observation):
         return said
     name = plain(element.name)
     if HARMLESS_BUTTON.match(name):
         return None
-    if element.form is not None and element.role == "button" and element.value is None:
-        return _sends(_fields(element, observation), None)
-    return _sends(_fields(element, observation), None) if SUBMITTING.match(name) else None
+    sends = _submits(element) or SUBMITTING.match(name)
+    return _sends(_fields(element, observation), None) if sends else None
 
 
 def _enter(field: Element | None, action: Write, observation: Observation) -> str | None:
@@ -196,10 +231,8 @@ def _confirmed(name: str, element: Element, observation: Observation) -> str | N
         return None
     before = observation.text.partition(f"[{element.mark}]")[0][-_BEFORE:]
     question = plain(before.rpartition("?")[0].rpartition("\n")[2]) if "?" in before else ""
-    for command in COMMANDS:
-        if command.ask.search(question) and not command.harmless.search(question):
-            return command.reason
-    return None
+    asked = (c for c in COMMANDS if c.ask.search(question) and not c.harmless.search(question))
+    return next((command.reason for command in asked), None)
 
 
 def _path(url: str) -> str:

@@ -1,4 +1,5 @@
-"""What a user names in settings and on the command line as `my_package.my_module:my_object`."""
+"""What is imported by name: what a user gives as `my_package.my_module:my_object`, and packages that only some commands
+need, imported here and nowhere else."""
 
 import importlib
 import inspect
@@ -6,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bestofq.core.errors import ConfigError
+from bestofq.core.errors import ConfigError, SetupError
 
 
 def load_object(name: str) -> object:
@@ -37,3 +38,19 @@ def call_object(name: str, *arguments: object) -> Any:
         kinds = ", ".join(type(argument).__name__ for argument in arguments)
         raise ConfigError(f"{name} is no function or class that takes ({kinds}): {error}") from error
     return make(*arguments)  # type: ignore[operator]
+
+
+EXTRAS = {"accelerate": "agentq", "peft": "agentq", "pyarrow": "agentq"}
+
+
+def extra(module: str) -> Any:
+    """An optional package, or a module such as `pyarrow.parquet`. SetupError with the command that installs it."""
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        raise SetupError(
+            f"The package {package} is not installed; install it with `pip install 'bestofq[{EXTRAS[package]}]'`."
+        ) from error

@@ -7,10 +7,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Choice, Episode, Proposal, Scores, State, StepResult, Verdict
+from bestofq.core.decision import Candidate, Choice, Episode, Located, Proposal, Scores, State, StepResult, Verdict
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.language import Generation, Request
-from bestofq.core.location import Located
 from bestofq.core.observation import Observation, Screenshot, Split, Task
 from bestofq.core.picture import Picture
 from bestofq.core.transitions import Floats

@@ -1,5 +1,6 @@
 """A search tree over web pages: node 0 is the root, every other node is one action proposed at its parent."""
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -64,7 +65,12 @@ class SearchTree(Noun):
 
     def path(self, node: int) -> list[int]:
         """Root to node, both included."""
-        path = [node]
-        while (above := self.parent[path[-1]]) >= 0:
-            path.append(above)
-        return path[::-1]
+        return path_to(node, self.parent)
+
+
+def path_to(node: int, parent: Sequence[int]) -> list[int]:
+    """Root to node, both included, in a tree of these parents; the root's is -1."""
+    path = [node]
+    while (above := parent[path[-1]]) >= 0:
+        path.append(above)
+    return path[::-1]

@@ -8,7 +8,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, ValidationError
@@ -56,7 +56,7 @@ def save_training(
 
     Raises CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was.
     """
-    card = _card("training", iql, iql.config.network, embed, train_n, episodes)
+    card = _card(iql, embed, kind="training", network=iql.config.network, train_n=train_n, episodes=episodes)
     return _write(directory, training_tensors(iql), card)
 
 
@@ -88,7 +88,8 @@ def export_value(
     q, v = (folded(iql.q), folded(iql.v)) if fold else (iql.q, iql.v)
     tensors = {f"q.{name}": value.to(dtype) for name, value in q.state_dict().items()}
     tensors |= {f"v.{name}": value.to(dtype) for name, value in v.state_dict().items()}
-    return _write(directory, tensors, _card("value", iql, q.config, embed, train_n, episodes))
+    card = _card(iql, embed, kind="value", network=q.config, train_n=train_n, episodes=episodes)
+    return _write(directory, tensors, card)
 
 
 def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> ValueModel:
@@ -133,27 +134,10 @@ def read_card(directory: Path) -> Card:
         raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
 
 
-def _card(
-    kind: Literal["training", "value"],
-    iql: IQL,
-    network: NetworkConfig,
-    embed: EmbedSpec,
-    n: int,
-    episodes: EpisodeSet | None,
-) -> Card:
+def _card(iql: IQL, embed: EmbedSpec, **known: Any) -> Card:
     if embed.dim != iql.dim:
         raise CheckpointError(f"The EmbedSpec says vectors of {embed.dim} numbers, Q and V read {iql.dim}.")
-    return Card(
-        kind=kind,
-        weights="",
-        embed=embed,
-        train_n=n,
-        step=iql.step,
-        network=network,
-        config=iql.config,
-        data=iql.data,
-        episodes=episodes,
-    )
+    return Card(weights="", embed=embed, step=iql.step, config=iql.config, data=iql.data, **known)
 
 
 def _fitting_card(directory: Path, kind: Literal["training", "value"] | None, embed: EmbedSpec) -> Card:
@@ -182,15 +166,11 @@ def put_training_tensors(iql: IQL, tensors: Mapping[str, Tensor]) -> None:
     for prefix, network in (("q", iql.q), ("v", iql.v), ("q_target", iql.q_target)):
         network.load_state_dict(_below(prefix, tensors))
     for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
-        _load_adam(adam, _below(prefix, tensors))
-
-
-def _load_adam(adam: torch.optim.Adam, tensors: Mapping[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        index, name = key.split(".")
-        state.setdefault(int(index), {})[name] = value
-    adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in _below(prefix, tensors).items():
+            index, name = key.split(".")
+            state.setdefault(int(index), {})[name] = value
+        adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

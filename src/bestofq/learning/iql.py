@@ -142,17 +142,12 @@ def train_iql(
     if start is not None:
         _begin_from(iql, *start)
     joined = process_group(iql.device) if group is None else nullcontext(group)
-    with joined as group, torch.random.fork_rng(devices=_gpus(iql.device)):
+    gpus = [iql.device] if iql.device.type == "cuda" else []
+    with joined as group, torch.random.fork_rng(devices=gpus):
         if iql.config.batch_size % group.size:
             raise ConfigError(f"batch_size {iql.config.batch_size} is not a multiple of the {group.size} processes.")
-        batches = Batches(
-            data,
-            batch_size=iql.config.batch_size,
-            seed=iql.config.seed,
-            device=iql.device,
-            dtype=iql.dtype,
-            group=group,
-        )
+        size, seed = iql.config.batch_size, iql.config.seed
+        batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=iql.dtype, group=group)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
             sums += iql.update(batches[iql.step], group)
@@ -167,16 +162,8 @@ def train_iql(
 
 
 def _row(iql: IQL, means: list[float], seconds: float) -> IQLRow:
-    v_loss, q_loss, v_mean, q_mean = means
-    return IQLRow(
-        step=iql.step,
-        v_loss=v_loss,
-        q_loss=q_loss,
-        v_mean=v_mean,
-        q_mean=q_mean,
-        lr_q=iql.adam_q.param_groups[0]["lr"],
-        seconds=seconds,
-    )
+    named = dict(zip(("v_loss", "q_loss", "v_mean", "q_mean"), means, strict=True))
+    return IQLRow(step=iql.step, **named, lr_q=iql.adam_q.param_groups[0]["lr"], seconds=seconds)
 
 
 def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
@@ -210,7 +197,3 @@ def _begin_from(iql: IQL, q: QNetwork, v: VNetwork) -> None:
         )
     iql.q.load_state_dict(q.state_dict())
     iql.v.load_state_dict(v.state_dict())
-
-
-def _gpus(device: torch.device) -> list[torch.device]:
-    return [device] if device.type == "cuda" else []

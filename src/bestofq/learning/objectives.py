@@ -67,26 +67,19 @@ def successes() -> Objective[Turn, TurnMeans]:
     )
 
 
-class _Positions:
-    """Where in the row of replies each turn's own stands."""
-
-    def __init__(self, nodes: Sequence[Branches], device: torch.device) -> None:
-        self._device = device
-        self._place: dict[tuple[object, object], int] = {}
-        for index, key in enumerate((node.prompt, reply) for node in nodes for reply in node.replies):
-            self._place.setdefault(key, index)
-
-    def of(self, turns: Iterable[Turn]) -> Tensor:
-        """[number of turns] int64."""
-        places = [self._place[turn.prompt_ids, turn.reply_ids] for turn in turns]
-        return torch.tensor(places, dtype=torch.long, device=self._device)
+def _places(turns: Iterable[Turn], nodes: Sequence[Branches], device: torch.device) -> Tensor:
+    """[number of turns] int64: where in the row of replies each turn's own stands."""
+    place: dict[tuple[object, object], int] = {}
+    for index, key in enumerate((node.prompt, reply) for node in nodes for reply in node.replies):
+        place.setdefault(key, index)
+    return torch.tensor([place[turn.prompt_ids, turn.reply_ids] for turn in turns], dtype=torch.long, device=device)
 
 
 class _TurnTerms:
     """Eq. 4 over turns, of which the same may come several times."""
 
     def __init__(self, turns: Sequence[Turn], nodes: Sequence[Branches], device: torch.device) -> None:
-        self._at = _Positions(nodes, device).of(turns)  # [T]
+        self._at = _places(turns, nodes, device)  # [T]
 
     def slopes(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
         leaf = log_probs.detach().requires_grad_()
@@ -102,14 +95,13 @@ class _PairTerms:
         self, pairs: Sequence[PreferencePair], nodes: Sequence[Branches], device: torch.device, beta: float
     ) -> None:
         self._pairs, self._beta = len(pairs), beta
-        places = _Positions(nodes, device)
         self._sides = []
         for side in ("chosen", "rejected"):
             turns = [(number, turn) for number, pair in enumerate(pairs) for turn in getattr(pair, side)]
             owner, reference = [number for number, _ in turns], [turn.log_prob for _, turn in turns]
             self._sides.append(
                 (
-                    places.of(turn for _, turn in turns),
+                    _places((turn for _, turn in turns), nodes, device),
                     torch.tensor(owner, dtype=torch.long, device=device),
                     torch.tensor(reference, dtype=torch.float32, device=device),
                 )

@@ -84,11 +84,7 @@ class Resumable:
             with _alone():
                 import_module("torch.distributed.checkpoint").load(both, checkpoint_id=self.folder / f"step-{step}")
             states.set_state_dict(
-                model,
-                optimizer,
-                model_state_dict=both["model"],
-                optim_state_dict=both["optimizer"],
-                options=options,
+                model, optimizer, model_state_dict=both["model"], optim_state_dict=both["optimizer"], options=options
             )
         return step
 

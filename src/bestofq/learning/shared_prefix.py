@@ -120,12 +120,7 @@ NAME = "bestofq_shared_prefix"
 
 
 def _attend(
-    module: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    **others: Any,
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **others: Any
 ) -> tuple[Tensor, None]:
     """Attention of a row of nodes; query, key, value [1, heads, T, D], returns [1, T, heads, D]."""
     layout: _Layout | None = others.get("layout")

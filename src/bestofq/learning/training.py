@@ -28,7 +28,8 @@ def share_transitions(read: Callable[[], Transitions | None], group: Group) -> T
 
     def tensors() -> dict[str, Tensor]:
         data = read()
-        return {} if data is None else {name: _tensor(getattr(data, name)) for name in names}
+        arrays = {} if data is None else {name: getattr(data, name) for name in names}
+        return {name: torch.from_numpy(np.require(array, requirements=["C", "W"])) for name, array in arrays.items()}
 
     shared = group.share(tensors)
     return Transitions(**{name: shared[name].numpy() for name in names}) if shared else None
@@ -120,7 +121,3 @@ def _end(number: int) -> NoReturn:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)
-
-
-def _tensor(array: "np.ndarray[Any, Any]") -> Tensor:
-    return torch.from_numpy(np.require(array, requirements=["C", "W"]))

@@ -5,6 +5,7 @@ One trainer for all losses, on accelerate: alone on a CPU or a GPU, or under `ac
 """
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,11 +15,10 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from bestofq.core.errors import CheckpointError, ConfigError, DataError
-from bestofq.core.extras import extra
+from bestofq.core.loading import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.learning.adapters import with_adapters
-from bestofq.learning.config import DPOConfig, RFTConfig, TuningConfig
+from bestofq.learning.config import DPOConfig, LoRAConfig, RFTConfig, TuningConfig
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
 from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, successes
 from bestofq.learning.resuming import Resumable, claim, fingerprint, keep
@@ -40,13 +40,11 @@ class TuningProgress(Generic[Means]):
     tokens: int  # own prompts and replies, since step 1
 
 
+Report = Callable[[TuningProgress[Means]], None]
+
+
 def train_on_preferences(
-    model: Any,
-    pairs: Sequence[PreferencePair],
-    config: DPOConfig,
-    report: Callable[[TuningProgress[PairMeans]], None],
-    *,
-    out: Path,
+    model: Any, pairs: Sequence[PreferencePair], config: DPOConfig, report: Report[PairMeans], *, out: Path
 ) -> Path:
     """Minimise Eq. 5 over pairs of single turns at one node, Eq. 6 over pairs of trajectories; both may be mixed.
 
@@ -58,12 +56,7 @@ def train_on_preferences(
 
 
 def train_on_successes(
-    model: Any,
-    turns: Sequence[Turn],
-    config: RFTConfig,
-    report: Callable[[TuningProgress[TurnMeans]], None],
-    *,
-    out: Path,
+    model: Any, turns: Sequence[Turn], config: RFTConfig, report: Report[TurnMeans], *, out: Path
 ) -> Path:
     """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over the `turns` of successful trajectories.
 
@@ -79,7 +72,7 @@ def _tune(
     items: Sequence[AnyNoun],
     objective: Objective[AnyNoun, Means],
     config: TuningConfig,
-    report: Callable[[TuningProgress[Means]], None],
+    report: Report[Means],
     out: Path,
 ) -> Path:
     """Train `model` (a causal language model of transformers) in place and save it; returns the folder `out/model`.
@@ -98,16 +91,9 @@ def _tune(
     torch.manual_seed(config.seed)
     model = _prepared(model, config)
     share = config.share_prompts and _agreed(accelerator, lambda: can_share(model))
-    batches = Batches(
-        items,
-        objective.turns,
-        batch_size=config.batch_size,
-        micro_batch_tokens=config.micro_batch_tokens,
-        epochs=config.epochs,
-        seed=config.seed,
-        share=share,
-        group=Group(accelerator.process_index, accelerator.num_processes),
-    )
+    chosen = {name: getattr(config, name) for name in ("batch_size", "micro_batch_tokens", "epochs", "seed")}
+    group = Group(accelerator.process_index, accelerator.num_processes)
+    batches = Batches(items, objective.turns, **chosen, share=share, group=group)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=config.weight_decay)
     with shared_prefix(model) if share else nullcontext():
@@ -188,7 +174,7 @@ def _accelerator(config: TuningConfig) -> Any:
 def _prepared(model: Any, config: TuningConfig) -> Any:
     """The model with what it is to learn marked, and without dropout: stored likelihoods know none."""
     if config.lora is not None:
-        model = with_adapters(model, config.lora)
+        model = _with_adapters(model, config.lora)
     elif model.dtype != torch.float32:
         raise ConfigError(
             f"All weights are to be trained, but they are {model.dtype}: steps of {config.lr:g} would be rounded away. "
@@ -205,6 +191,17 @@ def _prepared(model: Any, config: TuningConfig) -> Any:
         name = "activation" if hasattr(model, "activation_checkpointing_enable") else "gradient"  # renamed in 5.2x
         getattr(model, f"{name}_checkpointing_enable")({"use_reentrant": False})
     return model
+
+
+def _with_adapters(model: Any, config: LoRAConfig) -> Any:
+    """`model` with adapters drawn by torch's generator and everything else frozen. SetupError without PEFT."""
+    peft = extra("peft")
+    adapters = peft.LoraConfig(
+        r=config.rank, lora_alpha=config.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+    with warnings.catch_warnings():  # PEFT and TRL still say `gradient_checkpointing`, which transformers warns of
+        warnings.filterwarnings("ignore", r"`\w*gradient_checkpointing\w*` is deprecated", FutureWarning)
+        return peft.get_peft_model(model, adapters)
 
 
 def _agreed(accelerator: Any, ask: Callable[[], bool]) -> bool:

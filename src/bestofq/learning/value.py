@@ -89,8 +89,6 @@ class ValueModel:
 
 
 class _Content(NamedTuple):
-    """Vectors as a key."""
-
     shape: tuple[int, ...]
     data: bytes
 

@@ -46,13 +46,8 @@ def beam_search(
         rows = torch.arange(len(active), device=first.device)[:, None]
         written = torch.cat([written[rows, parents], tokens[..., None]], dim=-1)
         own = torch.cat([own[rows, parents], each.expand(len(active), -1, -1)], dim=-1)
-        going = torch.tensor(
-            [
-                score > _worst(ended[row], width)
-                for row, score in zip(active.tolist(), scores[:, 0].tolist(), strict=True)
-            ],
-            device=first.device,
-        )
+        likeliest = zip(active.tolist(), scores[:, 0].tolist(), strict=True)
+        going = torch.tensor([score > _worst(ended[row], width) for row, score in likeliest], device=first.device)
         if step + 1 == limit or not going.any():
             break
         if not going.all():

@@ -24,10 +24,6 @@ class VectorStore(Protocol):
     def put_many(self, vectors: Mapping[str, Floats]) -> None: ...
 
 
-class Progress(Protocol):
-    def __call__(self, done: int, total: int) -> None: ...
-
-
 class Vector(NamedTuple):
     """One item's vector [D] and the tokens it took."""
 
@@ -82,7 +78,7 @@ class CachedEmbedder(ABC):
         self,
         items: Sequence[EmbedItem],
         store: VectorStore | None = None,
-        progress: Progress | None = None,
+        progress: Callable[[int, int], None] | None = None,
         pictures: Callable[[Screenshot], Screenshot] | None = None,
     ) -> Floats:
         """Vectors [B, D] of a whole data set, without an event loop; those in `store` are taken from there, new ones

@@ -95,10 +95,6 @@ class ChatModel:
     budget: Budget = field(default_factory=Budget)  # shared by the endpoints of a command
     rung: Rung = "json_schema"  # goes down as the endpoint refuses; never up
     refused: frozenset[Setting] = frozenset()  # what the endpoint does not take; grows as it says so
-    _client: openai.AsyncOpenAI = field(init=False, repr=False)
-    _pace: RateLimit = field(init=False, repr=False)
-    _price: Price = field(init=False, repr=False)
-    _pictures: PictureCache = field(init=False, repr=False, default_factory=PictureCache)
 
     def __post_init__(self) -> None:
         config = self.config
@@ -116,7 +112,7 @@ class ChatModel:
                 f"--budget {self.budget.limit:g} cannot be kept: the price of {config.model} is not known; set usd_in "
                 "and usd_out of its endpoint, USD per million tokens (--set chat.usd_in=…)"
             )
-        self._jitter = random.Random()
+        self._pictures, self._jitter = PictureCache(), random.Random()
 
     @classmethod
     def at(cls, base_url: str, model: str, **settings: object) -> Self:
@@ -207,7 +203,9 @@ class ChatModel:
                     )
             if failure.kind in ("format", "setting"):
                 if failure.setting is not None and failure.setting not in refused:
-                    self._do_without(failure.setting, where)
+                    if failure.setting == "temperature" and failure.setting not in self.refused:
+                        log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
+                    self.refused |= {failure.setting}
                 elif failure.kind == "format" and request.schema is not None and rung != "text":
                     self.rung = max(self.rung, LADDER[LADDER.index(rung) + 1], key=LADDER.index)
                 else:
@@ -222,11 +220,6 @@ class ChatModel:
         raise ModelError(
             f"{where} gave no reply in {attempt} attempts and {time.monotonic() - began:.0f} s (last: {failure.what})"
         )
-
-    def _do_without(self, setting: Setting, where: str) -> None:
-        if setting == "temperature" and setting not in self.refused:
-            log.warning("%s takes no temperature: it draws at its own, where 0 was asked for too", where)
-        self.refused |= {setting}
 
     def _pause(self, attempt: int, failure: ApiError) -> float:
         """Seconds until the next try: what the endpoint asks, else exponential with full jitter."""

@@ -32,21 +32,14 @@ class _Reading(NamedTuple):
 class LocalEmbedder(CachedEmbedder):
     """`Embedder` over a LocalModel, which reads texts only."""
 
-    def __init__(
-        self,
-        model: LocalModel,
-        config: EmbedConfig = DEFAULTS,
-    ) -> None:
+    def __init__(self, model: LocalModel, config: EmbedConfig = DEFAULTS) -> None:
         """Its `pixels` have no meaning for a model that reads texts only."""
         spec = EmbedSpec(
             model=model.name,
             revision=model.revision,
-            prompt=config.prompt,
-            layer=config.layer,
-            pooling=config.pooling,
             tokens="own",
-            context=config.context,
             dim=model.dim,
+            **config.model_dump(include={"prompt", "layer", "pooling", "context"}),
         )
         super().__init__(spec, batch=4 * model.max_batch)
         self._model = model
@@ -54,14 +47,11 @@ class LocalEmbedder(CachedEmbedder):
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} reads no pictures: embed texts alone, or use a vision-language model")
-        rows: list[Vector | None] = [None] * len(items)
         size = self._model.max_batch
         alone = [i for i, item in enumerate(items) if not item.context]
         read = dict(zip(alone, self._read([items[i] for i in alone]), strict=True))
-        for index, reading in read.items():
-            if reading.vector is not None:
-                rows[index] = Vector(reading.vector, len(reading.tokens))
-        unread = sorted((i for i in alone if rows[i] is None), key=lambda i: len(read[i].tokens))
+        rows = {i: Vector(row.vector, len(row.tokens)) for i, row in read.items() if row.vector is not None}
+        unread = sorted((i for i in alone if i not in rows), key=lambda i: len(read[i].tokens))
         for start in range(0, len(unread), size):
             group = unread[start : start + size]
             for index, vector in zip(group, self._pool([read[i] for i in group]), strict=True):
@@ -78,7 +68,7 @@ class LocalEmbedder(CachedEmbedder):
             indices = (i for c in some for i in by_context[c])
             for index, vector, count in zip(indices, vectors, tokens, strict=True):
                 rows[index] = Vector(vector, count)
-        return [row for row in rows if row is not None]
+        return [rows[i] for i in range(len(items))]
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
         """The tokens of each item without context, its answer among them."""

@@ -6,10 +6,10 @@ hidden state over all of its tokens, the pictures' among them.
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 import transformers  # its classes are named where they are used: each takes a second to import
@@ -17,14 +17,17 @@ from PIL import Image, UnidentifiedImageError
 from transformers.utils.logging import disable_progress_bar
 
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
-from bestofq.core.errors import ConfigError, DataError, SetupError
+from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
 from bestofq.core.observation import Screenshot
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.local import Precision, placed, weights_hash
-from bestofq.models.micro_batches import MicroBatches
+from bestofq.models.embed import LocalEmbedder
+from bestofq.models.local import LocalModel, Precision, placed, weights_hash
 from bestofq.models.pooling import hidden_states, padded, pooled
 
 FAMILY = ("qwen2_5_vl",)
+_GROW_AFTER = 64  # batches in a row that fitted
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Reading(NamedTuple):
@@ -32,6 +35,57 @@ class Reading(NamedTuple):
 
     ids: Sequence[int]
     screenshots: Sequence[Screenshot]
+
+
+class MicroBatches:
+    """Work in batches of at most `area` padded tokens (items × the longest of them). Where a batch runs out of memory,
+    the area is halved and what failed is done again; after enough that fitted it doubles, up to where it began.
+    """
+
+    def __init__(self, area: int) -> None:
+        self.area = area
+        self._most = area
+        self._fitted = 0
+
+    def run(
+        self, work: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item], lengths: Sequence[int]
+    ) -> list[Result]:
+        """The result for each item, in their order; alike `lengths` [tokens] run together. ModelError where one item
+        alone does not fit into memory."""
+        results: dict[int, Result] = {}
+        todo = sorted(range(len(items)), key=lambda i: lengths[i], reverse=True)  # what hardly fits is tried first
+        while todo:
+            size = max(1, min(len(todo), self.area // max(1, lengths[todo[0]])))
+            group = todo[:size]
+            done = _unless_full(work, [items[i] for i in group])
+            if done is not None:
+                results.update(zip(group, done, strict=True))
+                todo = todo[size:]
+                self._fits()
+            elif size > 1:
+                self.area, self._fitted = size * lengths[todo[0]] // 2, 0
+            else:
+                raise ModelError(
+                    f"an input of {lengths[todo[0]]} tokens does not fit into the device's memory: "
+                    "allow fewer pixels a picture, or take a smaller model"
+                )
+        return [results[i] for i in range(len(items))]
+
+    def _fits(self) -> None:
+        self._fitted += 1
+        if self._fitted >= _GROW_AFTER:
+            self.area, self._fitted = min(2 * self.area, self._most), 0
+
+
+def _unless_full(work: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]) -> Sequence[Result] | None:
+    """The results, or None where memory ran out; what the failed attempt held is given back."""
+    try:
+        return work(items)
+    except torch.OutOfMemoryError:
+        pass  # leaving the handler lets go of the tensors that the error's frames hold
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return None
 
 
 class VisionEmbedder(CachedEmbedder):
@@ -53,11 +107,9 @@ class VisionEmbedder(CachedEmbedder):
         spec = EmbedSpec(
             model=name,
             revision=revision,
-            prompt=config.prompt,
             pixels=pictures.size["longest_edge"] if pictures else 0,
             pixels_least=pictures.size["shortest_edge"] if pictures else 0,
-            layer=config.layer,
-            pooling=config.pooling,
+            **config.model_dump(include={"prompt", "layer", "pooling"}),
             dim=model.config.get_text_config().hidden_size,
         )
         super().__init__(spec, batch=256)
@@ -69,12 +121,7 @@ class VisionEmbedder(CachedEmbedder):
 
     @classmethod
     def load(
-        cls,
-        path: str | Path,
-        *,
-        device: str = "auto",
-        precision: Precision = "auto",
-        config: EmbedConfig = DEFAULTS,
+        cls, path: str | Path, *, device: str = "auto", precision: Precision = "auto", config: EmbedConfig = DEFAULTS
     ) -> Self:
         """Load a transformers directory or hub name. Where `config.pixels` is 0 it reads texts only. SetupError when it
         cannot be found or is of another family, ConfigError on another context than "alone"."""
@@ -151,6 +198,20 @@ class VisionEmbedder(CachedEmbedder):
         hidden = hidden_states(self._model, self.spec.layer, input_ids=ids, use_cache=False, **inputs)
         vectors = pooled(hidden, own, self.spec.pooling)
         return [Vector(vector, len(tokens)) for vector, tokens in zip(vectors, read, strict=True)]
+
+
+def load_embedder(
+    path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
+) -> CachedEmbedder:
+    """A vision-language model's where the checkpoint's configuration says it is one, else a language model's, of texts
+    alone. SetupError when it cannot be found, ConfigError on a context that the model cannot give."""
+    try:
+        kind = transformers.AutoConfig.from_pretrained(path).model_type
+    except (OSError, ValueError) as error:
+        raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
+    if kind in FAMILY:
+        return VisionEmbedder.load(path, device=device, precision=precision, config=config)
+    return LocalEmbedder(LocalModel.load(path, device=device, precision=precision), config)
 
 
 def _opened(shot: Screenshot) -> Image.Image:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -194,7 +195,7 @@ class LocalModel:
                 read.append((active, out.hidden_states[-1][:, 0]))
         drawn = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
         generations = [
-            self._generation(drawn[row], log_prob[row].tolist(), len(prompts[row]), one_line=requests[row].one_line)
+            self._generation(drawn[row], log_prob[row].tolist(), len(prompts[row]), requests[row].one_line)
             for row in range(rows)
         ]
         if not states:
@@ -203,12 +204,7 @@ class LocalModel:
         return [(generation, held[row, : len(drawn[row][0])]) for row, generation in enumerate(generations)]
 
     def _generation(
-        self,
-        branches: Sequence[Sequence[int]],
-        log_probs: Sequence[float],
-        prompt_tokens: int,
-        *,
-        one_line: bool = False,
+        self, branches: Sequence[Sequence[int]], log_probs: Sequence[float], prompt_tokens: int, one_line: bool = False
     ) -> Generation:
         ends = {*self._ends.tolist(), *(self._breaks.tolist() if one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
@@ -251,13 +247,8 @@ def _kind(request: Request) -> tuple[int, int, bool, bool]:
 
 
 def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:
-    groups: list[list[int]] = []
-    for index in order:
-        if groups and len(groups[-1]) < size and _kind(requests[groups[-1][0]]) == _kind(requests[index]):
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return groups
+    alike = (list(group) for _, group in groupby(order, key=lambda index: _kind(requests[index])))
+    return [group[start : start + size] for group in alike for start in range(0, len(group), size)]
 
 
 def placed(device: str, precision: Precision) -> tuple[str, torch.dtype]:

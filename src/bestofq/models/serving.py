@@ -92,11 +92,7 @@ def _completion(name: str, replies: tuple[Reply, ...], prompt_tokens: int, log_p
         "created": int(time.time()),
         "model": name,
         "choices": [_choice(index, reply, log_probs) for index, reply in enumerate(replies)],
-        "usage": {
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens": drawn,
-            "total_tokens": prompt_tokens + drawn,
-        },
+        "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": drawn, "total_tokens": prompt_tokens + drawn},
     }
 
 

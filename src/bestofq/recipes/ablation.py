@@ -22,8 +22,7 @@ from bestofq.core.protocols import Rated
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.ablation_config import Ablation, ArmConfig
-from bestofq.recipes.ablation_data import Sources, choose
+from bestofq.recipes.ablation_config import Ablation, ArmConfig, Sources, choose
 from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn, transitions_of
 from bestofq.recipes.run_config import run_config, search_config_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from bestofq.build.context import RunContext
 from bestofq.build.models import Models
 from bestofq.core.errors import ConfigError
-from bestofq.core.extras import extra
+from bestofq.core.loading import extra
 from bestofq.core.preferences import PreferencePair
 from bestofq.recipes.policy_training import need_pairs, step_pairs, tune
 from bestofq.recipes.tree_search import search_training

@@ -14,15 +14,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import (
-    Origin,
-    TrainingSet,
-    concerns_episodes,
-    described,
-    is_learned,
-    learn,
-    transitions_of,
-)
+from bestofq.recipes.q_training import Origin, TrainingSet, described, is_learned, learn, transitions_of
 from bestofq.recipes.run_config import endpoint_of
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
@@ -56,10 +48,9 @@ def check_played(context: RunContext, out: Path) -> None:
     for cycle in range(context.settings.cycles + 1):
         folder = out / f"q{cycle}"
         played = _has_played(context.store, folder, cycle)
-        found = Origin.of(context.models, ()).differences(folder) if played else []
-        if settings := [one for one in found if not concerns_episodes(one)]:
+        if played and (found := Origin.of(context.models, ()).differences(folder, episodes=False)):
             raise DataError(
-                f"{folder} holds a Q-function trained with {described(settings)}, and {cycle_run(cycle + 1)} was "
+                f"{folder} holds a Q-function trained with {described(found)}, and {cycle_run(cycle + 1)} was "
                 "played with it: give --store and --out other folders, or learn from the runs by `bestofq train --out` "
                 "another folder"
             )

@@ -119,19 +119,8 @@ async def golden_findings(
     return found
 
 
-def golden_episodes(episodes: Sequence[EpisodeSummary]) -> dict[tuple[str, str], EpisodeSummary]:
-    """By suite and task, the shortest successful episode."""
-    found: dict[tuple[str, str], EpisodeSummary] = {}
-    for episode in episodes:
-        if episode.success and episode.steps:
-            before = found.get(episode.key[:2])
-            if before is None or episode.steps < before.steps:
-                found[episode.key[:2]] = episode
-    return found
-
-
 def _golden(store: Store, golden: Golden) -> dict[tuple[str, str], EpisodeSummary]:
-    """By suite and task. InputError where there is no such run, or an episode of `ids` is no success."""
+    """By suite and task, the shortest success. InputError where there is no such run, or one of `ids` is none."""
     run, agent, ids = golden.run, golden.agent, golden.ids
     if ids and (run or agent):
         raise InputError("--golden-episode says which episode is golden: leave out --golden-run and --golden-agent")
@@ -147,7 +136,11 @@ def _golden(store: Store, golden: Golden) -> dict[tuple[str, str], EpisodeSummar
                 f"the episode {episode!r} is {what}: give --golden-episode the id of a successful one, as "
                 "`bestofq view STORE` shows, and --golden-store its folder"
             )
-    return golden_episodes([known[episode] for episode in ids] if ids else found)
+    won = [e for e in ([known[episode] for episode in ids] if ids else found) if e.success and e.steps]
+    shortest: dict[tuple[str, str], EpisodeSummary] = {}
+    for one in sorted(won, key=lambda e: e.steps):
+        shortest.setdefault(one.key[:2], one)
+    return shortest
 
 
 async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher, found: GoldenFindings) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,14 @@ from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
+from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
-from bestofq.learning.objectives import PairMeans, TurnMeans
-from bestofq.learning.tuning import TuningProgress, train_on_preferences, train_on_successes
+from bestofq.learning.objectives import Means, PairMeans, TurnMeans
+from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import SHIPPED
-from bestofq.recipes.progress import bar
 from bestofq.recipes.run_config import check_searched
+from bestofq.rollouts.progress import bar
 from bestofq.search.mcts import state_after
 from bestofq.search.pairs import node_pairs, rollouts
 from bestofq.store.pairs import PairSource
@@ -115,50 +115,48 @@ def tune(models: Models, pairs: Sequence[PreferencePair], out: Path, console: Co
     """DPO (Eq. 5 or 6) from the model that drew the pairs, or the last of them; the folder of the tuned one. On all
     processes launched."""
     config = models.settings.agent_q.dpo
-    with _bar("DPO", console) as show:
 
-        def report(row: TuningProgress[PairMeans]) -> None:
-            show(row.step, row.steps, f"loss {row.means.loss:.3f}, {100 * row.means.accuracy:.0f} % right way round")
+    def train(weights: Any, report: Report[PairMeans]) -> Path:
+        return train_on_preferences(weights, pairs, config, report, out=out)
 
-        with group_left():
-            folder = train_on_preferences(_weights(models, config.lora is not None), pairs, config, report, out=out)
-    return _with_tokenizer(models, folder)
+    def said(means: PairMeans) -> str:
+        return f"loss {means.loss:.3f}, {100 * means.accuracy:.0f} % right way round"
+
+    return _trained(models, "DPO", config, train, said, console)
 
 
 def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, console: Console) -> Path:
     """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model. On all processes launched."""
     config = models.settings.agent_q.rft
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
-    with _bar("RFT", console) as show:
 
-        def report(row: TuningProgress[TurnMeans]) -> None:
-            show(row.step, row.steps, f"loss {row.means.loss:.3f}")
+    def train(weights: Any, report: Report[TurnMeans]) -> Path:
+        return train_on_successes(weights, turns, config, report, out=out)
 
-        with group_left():
-            folder = train_on_successes(_weights(models, config.lora is not None), turns, config, report, out=out)
-    return _with_tokenizer(models, folder)
+    return _trained(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", console)
 
 
-def _with_tokenizer(models: Models, folder: Path) -> Path:
-    if is_first_process():
-        models.local.tokenizer.save_pretrained(folder)
-    return folder
-
-
-def _weights(models: Models, adapters: bool) -> Any:
-    """A copy of the policy's weights to train: in float32 unless only adapters are."""
-    chosen = models.settings.model
-    path = SHIPPED.get(chosen.path, chosen.path)
-    return LocalModel.load(path, device=chosen.device, precision=chosen.precision if adapters else "float32").model
-
-
-@contextmanager
-def _bar(label: str, console: Console) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar whose function takes step, steps and what to say."""
+def _trained(
+    models: Models,
+    label: str,
+    config: TuningConfig,
+    train: Callable[[Any, Report[Means]], Path],
+    said: Callable[[Means], str],
+    console: Console,
+) -> Path:
+    """What `train` makes of a copy of the policy's weights, in float32 unless only adapters are trained, with the
+    policy's tokenizer; `said` of each step beside a bar."""
+    chosen, precision = models.settings.model, "float32" if config.lora is None else models.settings.model.precision
     with bar(console) as shown:
         row = shown.add_task(label, total=None)
 
-        def show(step: int, steps: int, text: str) -> None:
-            shown.update(row, completed=step, total=steps, description=f"{label}: {text}")
+        def report(made: TuningProgress[Means]) -> None:
+            text = f"{label}: {said(made.means)}"
+            shown.update(row, completed=made.step, total=made.steps, description=text)
 
-        yield show
+        with group_left():
+            path = SHIPPED.get(chosen.path, chosen.path)
+            folder = train(LocalModel.load(path, device=chosen.device, precision=precision).model, report)
+    if is_first_process():
+        models.local.tokenizer.save_pretrained(folder)
+    return folder

@@ -4,9 +4,10 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 from rich.console import Console
@@ -24,7 +25,7 @@ from bestofq.learning.distributed import choose_device, process_group
 from bestofq.learning.networks import parameter_counts
 from bestofq.learning.training import share_transitions, train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.recipes.progress import bar
+from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -72,10 +73,12 @@ class Origin(NamedTuple):
             "episodes": None if self.episodes is None else identity_of(self.episodes),
         }
 
-    def differences(self, out: Path) -> list[Difference]:
-        """Where the Q-function in `out`, or else its unfinished training, is of another origin. None lies there: []."""
+    def differences(self, out: Path, *, episodes: bool = True) -> list[Difference]:
+        """Where the Q-function in `out`, or else its unfinished training, is of another origin. None lies there: [].
+        `episodes`: in them, too."""
         there = Origin.read(out) or Origin.read(out / TRAINING)
-        return [] if there is None else differences(there.identity, self.identity)
+        found = [] if there is None else differences(there.identity, self.identity)
+        return [one for one in found if episodes or not _concerns_episodes(one)]
 
     def is_of(self, folder: Path) -> bool:
         """Whether the checkpoint in a folder is of this origin."""
@@ -115,23 +118,19 @@ def is_learned(out: Path, origin: Origin, console: Console, *, again: bool = Fal
 
 def described(found: Sequence[Difference]) -> str:
     """Each setting that differs by its name, with both values; then the episodes."""
-    settings = [one for one in found if not concerns_episodes(one)]
+    settings = [one for one in found if not _concerns_episodes(one)]
     said = [f"{name}={as_set(before)} (now {as_set(now)})" for name, before, now in settings[:3]]
     said += [f"{len(settings) - 3} more settings"] if len(settings) > 3 else []
-    return ", ".join([*said, *_episodes({one.name: one for one in found})])
+    by_name = {one.name: one for one in found}
+    if count := by_name.get("episodes.count"):
+        said.append(f"{'unknown' if count.before is None else count.before} episodes (now {count.now})")
+    elif mark := by_name.get("episodes.fingerprint"):
+        said.append(f"the episodes {mark.before} (now {mark.now}: as many, but others or with other verdicts)")
+    return ", ".join(said)
 
 
-def concerns_episodes(difference: Difference) -> bool:
+def _concerns_episodes(difference: Difference) -> bool:
     return difference.name.partition(".")[0] == "episodes"
-
-
-def _episodes(found: Mapping[str, Difference]) -> list[str]:
-    if mark := found.get("episodes.fingerprint"):
-        if count := found.get("episodes.count"):
-            before = "unknown" if count.before is None else count.before
-            return [f"{before} episodes (now {count.now})"]
-        return [f"the episodes {mark.before} (now {mark.now}: as many, but others or with other verdicts)"]
-    return []
 
 
 def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, console: Console) -> None:
@@ -160,7 +159,7 @@ def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, 
         kept: dict[str, Any] = {"embed": origin.embed, "train_n": origin.train_n, "episodes": origin.episodes}
         resumable = not own and (unfinished / CARD).exists()
         begun = load_training(unfinished, embed=origin.embed, device=config.device) if resumable else None
-        with TrainingProgress(config, data, console, at=begun.step if begun else 0) as progress:
+        with training_progress(config, data, console, at=begun.step if begun else 0) as progress:
             iql = (
                 train_own(data, config)
                 if own
@@ -183,7 +182,7 @@ def transitions_of(
 ) -> Transitions:
     """The training set of episodes of `store`; vectors are kept in `vectors`. InputError where none succeeded."""
     table = tabulate(records(episodes, models.texts))
-    if not table.reward.any():
+    if not table.rows.reward.any():
         raise InputError(
             "none of the episodes succeeded, so there is nothing to learn a value from: "
             "collect more (`bestofq collect`), or use a stronger model"
@@ -198,57 +197,47 @@ def embedded(
     with bar(console) as shown:
         row = shown.add_task("embedding", total=len(items))
         return models.embedder.embed_all(
-            items,
-            vectors,
-            progress=lambda done, _: shown.update(row, completed=done),
-            pictures=store.screenshots.load,
+            items, vectors, progress=lambda done, _: shown.update(row, completed=done), pictures=store.screenshots.load
         )
 
 
-class TrainingProgress:
-    """Says what is trained before the first step and how long it takes after the first measured ones; and a bar."""
+@contextmanager
+def training_progress(
+    config: IQLConfig,
+    data: Transitions,
+    console: Console,
+    *,
+    at: int = 0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Callable[[int], None]]:
+    """Says what is trained before the first step and how long it takes after the first measured ones; and a bar. Gives
+    what is to be called after each step."""
+    q, v = parameter_counts(data.dim, config.network)
+    hidden = "-".join(map(str, config.network.widths(data.dim)))
+    console.print(
+        f"Q ({q:,} parameters) and V ({v:,}), hidden layers {hidden}, learn from {len(data):,} transitions with "
+        f"vectors of {data.dim:,}: {config.steps:,} steps of {config.batch_size} on {choose_device(config.device)}"
+    )
+    if at:
+        console.print(f"the training continues after step {at:,}")
+    first: tuple[int, float] | None = None  # when the first step had been taken, which takes longer
+    estimated = False
+    with bar(console) as shown:
+        task = shown.add_task("training Q and V", total=config.steps, completed=at)
 
-    def __init__(
-        self,
-        config: IQLConfig,
-        data: Transitions,
-        console: Console,
-        *,
-        at: int = 0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._steps, self._console, self._clock = config.steps, console, clock
-        self._first: tuple[int, float] | None = None  # when the first step had been taken, which takes longer
-        self._estimated = False
-        q, v = parameter_counts(data.dim, config.network)
-        hidden = "-".join(map(str, config.network.widths(data.dim)))
-        console.print(
-            f"Q ({q:,} parameters) and V ({v:,}), hidden layers {hidden}, learn from {len(data):,} transitions with "
-            f"vectors of {data.dim:,}: {config.steps:,} steps of {config.batch_size} on {choose_device(config.device)}"
-        )
-        if at:
-            console.print(f"the training continues after step {at:,}")
-        self._bar = bar(console)
-        self._task = self._bar.add_task("training Q and V", total=config.steps, completed=at)
+        def after(step: int) -> None:
+            nonlocal first, estimated
+            shown.update(task, completed=step)
+            now = clock()
+            if first is None:
+                first = step, now
+            elif not estimated and now - first[1] >= MEASURED_SECONDS:
+                estimated = True
+                each = (now - first[1]) / (step - first[0])
+                left = each * (config.steps - step)
+                console.print(f"{1000 * each:,.3g} ms a step: about {_duration(left)} left")
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, step: int) -> None:
-        """After each step."""
-        self._bar.update(self._task, completed=step)
-        now = self._clock()
-        if self._first is None:
-            self._first = step, now
-        elif not self._estimated and now - self._first[1] >= MEASURED_SECONDS:
-            self._estimated = True
-            each = (now - self._first[1]) / (step - self._first[0])
-            left = each * (self._steps - step)
-            self._console.print(f"{1000 * each:,.3g} ms a step: about {_duration(left)} left")
+        yield after
 
 
 def _duration(seconds: float) -> str:

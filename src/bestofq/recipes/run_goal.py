@@ -75,13 +75,7 @@ class UserJudge:
 
 
 async def visit(
-    env: WebEnv,
-    agent: Agent,
-    task: Task,
-    *,
-    store: Store,
-    config: Mapping[str, JsonValue],
-    options: EpisodeOptions,
+    env: WebEnv, agent: Agent, task: Task, *, store: Store, config: Mapping[str, JsonValue], options: EpisodeOptions
 ) -> Episode:
     """One more episode of the task, in the run that `config` names; `env` is closed.
 
@@ -94,15 +88,7 @@ async def visit(
     before = (s for status in _EVERY for s in store.summaries(run=run, agent=agent.name, suite=SUITE, status=status))
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
     try:
-        return await run_episode(
-            env,
-            agent,
-            task,
-            store=store,
-            run=run,
-            repeat=repeat,
-            options=options,
-        )
+        return await run_episode(env, agent, task, store=store, run=run, repeat=repeat, options=options)
     except asyncio.CancelledError:
         await store.interrupt(run, agent.name)
         raise

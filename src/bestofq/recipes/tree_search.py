@@ -18,7 +18,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.recipes.collect import begin
 from bestofq.recipes.mcts_agent import ranker, search_config
-from bestofq.recipes.progress import bar
+from bestofq.rollouts.progress import bar
 from bestofq.search.backtracking import EnvPool, same_page
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree

@@ -38,14 +38,7 @@ DEFAULTS = EpisodeOptions()
 
 
 async def run_episode(
-    env: Env,
-    agent: Agent,
-    task: Task,
-    *,
-    store: Store,
-    run: str,
-    repeat: int = 0,
-    options: EpisodeOptions = DEFAULTS,
+    env: Env, agent: Agent, task: Task, *, store: Store, run: str, repeat: int = 0, options: EpisodeOptions = DEFAULTS
 ) -> Episode:
     """Run and store one episode of a run that was begun.
 

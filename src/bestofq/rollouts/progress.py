@@ -13,7 +13,23 @@ from bestofq.core.decision import DECIDED, Episode, Step
 from bestofq.store.records import EpisodeSummary
 
 
-class LiveProgress:
+class Progress:
+    """Hears what happens, as it happens; this one says nothing."""
+
+    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
+
+    def step(self, step: Step) -> None: ...
+
+    def episode(self, episode: Episode) -> None: ...
+
+
+def bar(console: Console) -> Bar:
+    """Of long steps that are no episodes: what is done, of how much, and the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Bar(*columns, console=console)
+
+
+class LiveProgress(Progress):
     """Episodes done of all, success so far, steps/s, tokens, time left. A context manager around `run_many`.
 
     Rates are of this call; the success rate is of all finished episodes whose outcome tells. Cut episodes, and those

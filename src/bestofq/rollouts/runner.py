@@ -4,39 +4,18 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from bestofq.agents.agent import Agent
 from bestofq.core.concurrency import run_all
-from bestofq.core.decision import Episode, Step
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.progress import Progress
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-
-
-class Progress(Protocol):
-    """Hears what happens, as it happens."""
-
-    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
-
-    def step(self, step: Step) -> None: ...
-
-    def episode(self, episode: Episode) -> None: ...
-
-
-class Silent:
-    """A progress that says nothing."""
-
-    def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
-
-    def step(self, step: Step) -> None: ...
-
-    def episode(self, episode: Episode) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,34 +24,10 @@ class RunOptions(EpisodeOptions):
 
     retries: int = 1  # of an episode that the infrastructure cut
     give_up_after: int = 20  # cuts in a row
-    progress: Progress | None = None
+    progress: Progress = field(default_factory=Progress)
 
 
 DEFAULTS = RunOptions()
-
-
-@dataclass(slots=True)
-class _Todo:
-    task: Task
-    repeat: int
-    attempts_left: int
-
-
-@dataclass(slots=True)
-class _Health:
-    """Stops the run when nothing but cuts comes, instead of going through all tasks in vain."""
-
-    give_up_after: int
-    cuts_in_a_row: int = field(default=0)
-
-    def note(self, episode: Episode) -> None:
-        cut = episode.verdict.outcome == "infra_error"
-        self.cuts_in_a_row = self.cuts_in_a_row + 1 if cut else 0
-        if self.cuts_in_a_row >= self.give_up_after:
-            raise InfraError(
-                f"{self.cuts_in_a_row} episodes in a row were cut off, the last by {episode.verdict.reason!r}: "
-                "fix that, then run the same command again: it continues from here"
-            )
 
 
 async def run_many(
@@ -96,44 +51,45 @@ async def run_many(
     Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
     """
     _check(tasks, repeats, concurrency)
-    progress = options.progress or Silent()
+    progress = options.progress
     each = replace(options, on_step=progress.step)
     await store.interrupt(run, agent.name)
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
     done = store.finished(run, agent.name)
-    todo = deque(_Todo(task, key.repeat, options.retries) for key, task in wanted.items() if key not in done)
-    finished = [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
-    progress.begin(finished, len(wanted))
-    health = _Health(options.give_up_after)
+
+    def finished() -> list[EpisodeSummary]:
+        return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
+
+    todo = deque((task, key.repeat, options.retries) for key, task in wanted.items() if key not in done)
+    progress.begin(finished(), len(wanted))
+    cuts = 0  # in a row
 
     async def work() -> None:
+        nonlocal cuts
         env: Env | None = None
         try:
             while todo:
-                item = todo.popleft()
+                task, repeat, attempts_left = todo.popleft()
                 env = env or await make_env()
-                episode = await run_episode(
-                    env,
-                    agent,
-                    item.task,
-                    store=store,
-                    run=run,
-                    repeat=item.repeat,
-                    options=each,
-                )
-                if episode.verdict.outcome == "infra_error":
+                episode = await run_episode(env, agent, task, store=store, run=run, repeat=repeat, options=each)
+                if cut := episode.verdict.outcome == "infra_error":
                     broken, env = env, None
                     await _close_broken(broken)
-                    if item.attempts_left > 0:
-                        todo.append(_Todo(item.task, item.repeat, item.attempts_left - 1))
+                    if attempts_left > 0:
+                        todo.append((task, repeat, attempts_left - 1))
                 progress.episode(episode)
-                health.note(episode)
+                cuts = cuts + 1 if cut else 0
+                if cuts >= options.give_up_after:
+                    raise InfraError(
+                        f"{cuts} episodes in a row were cut off, the last by {episode.verdict.reason!r}: "
+                        "fix that, then run the same command again: it continues from here"
+                    )
         finally:
             if env is not None:
                 await env.close()
 
     await run_all(work() for _ in range(min(concurrency, len(todo))))
-    return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
+    return finished()
 
 
 async def _close_broken(env: Env) -> None:

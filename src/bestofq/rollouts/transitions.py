@@ -1,20 +1,17 @@
 """Stored episodes as (s, a, r, s', terminal): first what is to be embedded, once each, then the arrays of IQL."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from bestofq.core.decision import DECIDED, Candidate, Episode, State, Verdict, state_at
+from bestofq.core.decision import DECIDED, Candidate, Episode, State, state_at
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Task
-from bestofq.core.transitions import Bools, Floats, Ints, Transitions
-
-Reward = Literal["success", "score"]
-"""success: 1 on success, else 0 (Best-of-Q, 3.1); score: the verdict's reward, in [0, 1]."""
+from bestofq.core.transitions import Floats, Transitions
 
 
 class Texts(Protocol):
@@ -32,53 +29,42 @@ class Record:
     """One step as IQL sees it, before it is embedded. `next_state` is None at the end."""
 
     episode: str
-    index: int
     state: EmbedItem
     action: EmbedItem
     task: EmbedItem
     next_state: EmbedItem | None
     reward: float
-    explored: bool
-    success: bool  # of the whole episode
 
     @property
     def terminal(self) -> bool:
         return self.next_state is None
 
 
-def records(episodes: Iterable[Episode], texts: Texts, reward: Reward = "success") -> Iterator[Record]:
-    """A record per step. The reward is sparse: the last step has the verdict's, all others 0.
+def records(episodes: Iterable[Episode], texts: Texts) -> Iterator[Record]:
+    """A record per step. The reward is sparse: 1 at the last step of a success, else 0 (Best-of-Q, 3.1).
 
     The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
     how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
     """
     for episode in episodes:
         if episode.steps and episode.verdict.outcome in DECIDED:
-            yield from _of(episode, texts, _reward(episode.verdict, reward))
+            yield from _of(episode, texts)
 
 
-def _of(episode: Episode, texts: Texts, reward: float) -> Iterator[Record]:
-    task = texts.task(episode.task)
-    steps = episode.steps
+def _of(episode: Episode, texts: Texts) -> Iterator[Record]:
+    task, steps = texts.task(episode.task), episode.steps
     states = [state_at(episode.task, steps[:index], step.observation) for index, step in enumerate(steps)]
-    items = [texts.state(state) for state in states]
-    following: list[EmbedItem | None] = [after for _, after in pairwise(items)]
-    for step, state, item, after in zip(steps, states, items, [*following, None], strict=True):
+    items = [*map(texts.state, states), None]
+    for step, state, (item, after) in zip(steps, states, pairwise(items), strict=True):
+        assert item is not None
         yield Record(
             episode=episode.id,
-            index=step.index,
             state=item,
             action=texts.action(state, step.decision.candidate),
             task=task,
             next_state=after,
-            reward=reward if after is None else 0.0,
-            explored=step.decision.explored,
-            success=episode.verdict.outcome == "success",
+            reward=float(after is None and episode.verdict.outcome == "success"),
         )
-
-
-def _reward(verdict: Verdict, reward: Reward) -> float:
-    return float(verdict.outcome == "success") if reward == "success" else verdict.reward
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,31 +72,13 @@ class Table:
     """T records over U distinct items, ready for their vectors."""
 
     items: tuple[EmbedItem, ...]  # [U], in order of first appearance
-    state: Ints  # [T] rows of `items`
-    action: Ints  # [T]
-    task: Ints  # [T]
-    next_state: Ints  # [T]; the state itself where terminal
-    reward: Floats  # [T]
-    terminal: Bools  # [T]
-    explored: Bools  # [T]
-    success: Bools  # [T]
-
-    def __len__(self) -> int:
-        return len(self.reward)
+    rows: Transitions  # [T] rows of `items`, vectors [U, 0]
 
     def transitions(self, vectors: Floats) -> Transitions:
         """The training set, given the vectors [U, D] of `items` in their order. DataError on another U."""
         if vectors.ndim != 2 or len(vectors) != len(self.items):
             raise DataError(f"vectors have shape {vectors.shape}, the table has {len(self.items)} distinct items")
-        return Transitions(
-            vectors=vectors,
-            state=self.state,
-            action=self.action,
-            task=self.task,
-            next_state=self.next_state,
-            reward=self.reward,
-            terminal=self.terminal,
-        )
+        return replace(self.rows, vectors=vectors)
 
 
 def tabulate(rows: Iterable[Record]) -> Table:
@@ -125,25 +93,23 @@ def tabulate(rows: Iterable[Record]) -> Table:
         return row
 
     indices: list[tuple[int, int, int, int]] = []
-    facts: list[tuple[float, bool, bool, bool]] = []
+    ends: list[tuple[float, bool]] = []
     for record in rows:
         state = number(record.state)
         after = state if record.next_state is None else number(record.next_state)
         indices.append((state, number(record.action), number(record.task), after))
-        facts.append((record.reward, record.terminal, record.explored, record.success))
+        ends.append((record.reward, record.terminal))
     if not indices:
         raise DataError("there is no finished episode with a step to learn from: collect some first")
     state, action, task, after = np.asarray(indices, dtype=np.int64).T.copy()
-    reward, *flags = np.asarray(facts, dtype=np.float32).T.copy()
-    terminal, explored, success = (flag.astype(np.bool_) for flag in flags)
-    return Table(
-        items=tuple(items),
+    reward, terminal = np.asarray(ends, dtype=np.float32).T.copy()
+    transitions = Transitions(
+        vectors=np.zeros((len(items), 0), np.float32),
         state=state,
         action=action,
         task=task,
         next_state=after,
         reward=reward,
-        terminal=terminal,
-        explored=explored,
-        success=success,
+        terminal=terminal.astype(np.bool_),
     )
+    return Table(items=tuple(items), rows=transitions)

@@ -4,7 +4,7 @@ that are under way at once in one tree must know of each other."""
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import get_args
@@ -14,7 +14,7 @@ from bestofq.core.decision import StepResult
 from bestofq.core.errors import BestOfQError
 from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Element, Observation, Point, Task
-from bestofq.core.protocols import Checkpointable, Env
+from bestofq.core.protocols import Checkpointable, Env, EnvFactory
 from bestofq.core.tree import BacktrackCost, Way
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree import Move, MutableTree
@@ -97,6 +97,7 @@ class Slot:
     page: Observation | None = None
 
 
+@dataclass
 class EnvPool:
     """The environments of one tree: as many as rollouts run at once, made when first needed.
 
@@ -105,26 +106,21 @@ class EnvPool:
     it is, and what is `irreversible` on the page as it is now is not carried out.
     """
 
-    def __init__(
-        self,
-        make_env: Callable[[], Awaitable[Env]],
-        task: Task,
-        config: SearchConfig,
-        irreversible: Irreversible = lambda observation, action: False,
-    ) -> None:
-        self._make_env = make_env
-        self._task = task
-        self._sandboxed = config.sandboxed
-        self._irreversible = irreversible
-        self._free: list[Slot] = []
-        self._room = asyncio.Semaphore(config.parallel)
-        self._saved: dict[int, object] = {}
-        self.costs = Costs()
+    make_env: EnvFactory
+    task: Task
+    config: SearchConfig
+    irreversible: Irreversible = lambda observation, action: False
+    costs: Costs = field(default_factory=Costs)
+    _free: list[Slot] = field(default_factory=list)
+    _saved: dict[int, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._room = asyncio.Semaphore(self.config.parallel)
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Slot]:
         async with self._room:
-            slot = self._free.pop() if self._free else Slot(await self._make_env())
+            slot = self._free.pop() if self._free else Slot(await self.make_env())
             try:
                 yield slot
             except BaseException:
@@ -137,7 +133,7 @@ class EnvPool:
         """What is seen where the episode starts, which is the root unless the agent has acted before."""
         async with self.borrow() as slot:
             started = time.perf_counter()
-            page = slot.page = await slot.env.reset(self._task, seed=self._task.seed)
+            page = slot.page = await slot.env.reset(self.task, seed=self.task.seed)
             await self.save(slot, 0)
             self.costs.add("replayed", 1, time.perf_counter() - started)
             return page
@@ -178,7 +174,7 @@ class EnvPool:
         slot.at = node
 
     async def _replay(self, slot: Slot, moves: list[Move]) -> None:
-        slot.page = await slot.env.reset(self._task, seed=self._task.seed)
+        slot.page = await slot.env.reset(self.task, seed=self.task.seed)
         for number, move in enumerate(moves, 1):
             result = await self._step(slot, move)
             if (result.terminated or result.truncated) and number < len(moves):
@@ -208,7 +204,7 @@ class EnvPool:
 
     def unsafe(self, page: Observation, action: Action) -> bool:
         """Whether the action must not be carried out on the page: it seems irreversible, and this is no sandbox."""
-        return not self._sandboxed and self._irreversible(page, action)
+        return not self.config.sandboxed and self.irreversible(page, action)
 
     async def close(self) -> None:
         """Once no rollout is under way."""

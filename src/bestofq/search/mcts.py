@@ -7,6 +7,7 @@ there when selection comes by. No action is carried out twice, except to get bac
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 from bestofq import __version__
 from bestofq.core.concurrency import run_all
@@ -37,6 +38,7 @@ IN_A_ROW = 3  # iterations the machinery may break, one after another
 Report = Callable[[float], Awaitable[None]]
 
 
+@dataclass
 class Search:
     """One tree. `state` is what the agent sees at its root, its past decisions included; `ranker` gives Q̂ in [0, 1];
     `judge` says what an episode is worth where the environment cannot tell.
@@ -44,29 +46,19 @@ class Search:
     `start` is the node from which rollouts begin: the root, or a node below it once the agent has acted.
     """
 
-    def __init__(
-        self,
-        tree: MutableTree,
-        state: State,
-        envs: EnvPool,
-        *,
-        proposer: Proposer,
-        ranker: Scorer | None,
-        config: SearchConfig,
-        judge: Judge | None = None,
-    ) -> None:
-        self.tree = tree
-        self.state = state
-        self.envs = envs
-        self.start = 0
-        self.usage: list[Usage] = []
-        self.checkpoint: str | None = None  # of the Q-function that ranks, where one does
-        self._proposer = proposer
-        self._ranker = ranker
-        self._config = config
-        self._judge = judge
-        self._in_flight = InFlight()
-        self._failures = 0
+    tree: MutableTree
+    state: State
+    envs: EnvPool
+    _: KW_ONLY
+    proposer: Proposer
+    ranker: Scorer | None
+    config: SearchConfig
+    judge: Judge | None = None
+    start: int = 0
+    usage: list[Usage] = field(default_factory=list)
+    checkpoint: str | None = None  # of the Q-function that ranks, where one does
+    _in_flight: InFlight = field(default_factory=InFlight)
+    _failures: int = 0
 
     async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
         """So many more rollouts (the configured number unless given), fewer where time is up, a success is enough or
@@ -75,8 +67,8 @@ class Search:
         `report` hears of each one's outcome before the next begins in its place. InfraError after three in a row that
         the machinery broke; ConfigError where nobody can tell how an episode ended.
         """
-        left = self._config.iterations if iterations is None else iterations
-        deadline = time.monotonic() + (self._config.seconds or float("inf"))
+        left = self.config.iterations if iterations is None else iterations
+        deadline = time.monotonic() + (self.config.seconds or float("inf"))
 
         async def work() -> None:
             nonlocal left
@@ -90,7 +82,7 @@ class Search:
                 elif report is not None:
                     await report(outcome)
 
-        await run_all(work() for _ in range(min(self._config.parallel, left)))
+        await run_all(work() for _ in range(min(self.config.parallel, left)))
 
     async def iterate(self) -> float | None:
         """Algorithm 1's inner loop, once: the outcome R of one rollout, None where its branch was pruned."""
@@ -112,7 +104,7 @@ class Search:
         while tree.ending[node := path[-1]] == "open" and tree.seen[node] is not None:
             child = tree.best_untried(node) if await self.expand(node) else None
             if child is None:
-                child = tree.argmax_ucb1(node, self._config.exploration)
+                child = tree.argmax_ucb1(node, self.config.exploration)
             if child is None:
                 tree.ending[node] = "pruned"
                 return
@@ -126,7 +118,7 @@ class Search:
                 return False
             state = self._state_at(node)
             try:
-                proposal = await self._proposer.propose(state, self._config.candidates)
+                proposal = await self.proposer.propose(state, self.config.candidates)
             except ReplyError as error:
                 log.debug("nothing is proposed at node %d: %s", node, error)
                 self.usage += error.usage
@@ -143,8 +135,8 @@ class Search:
             self._add(node, candidate)
         ranked = list(self.tree.children[node])  # more may come while it is asked, by rollouts of other workers
         children = [c for n in ranked if (c := self.tree.candidate[n]) is not None]
-        if self._ranker is not None and children:
-            scores = await self._ranker.score(state, children)
+        if self.ranker is not None and children:
+            scores = await self.ranker.score(state, children)
             self.usage += scores.usage
             self.checkpoint = scores.checkpoint
             self.tree.rank(ranked, scores.values)
@@ -170,7 +162,7 @@ class Search:
         reward = self.tree.reward[node]
         match self.tree.ending[node]:
             case "ended":
-                return reward if self._config.outcome == "reward" else float(reward >= 1.0)
+                return reward if self.config.outcome == "reward" else float(reward >= 1.0)
             case "unsafe":
                 return self.tree.prior[node] or 0.0
             case "open":
@@ -180,7 +172,7 @@ class Search:
 
     def enough(self, node: int) -> bool:
         """Whether one success is enough, and there is one at the node or below it."""
-        return self._config.stop_at_success and self.tree.solved(node)
+        return self.config.stop_at_success and self.tree.solved(node)
 
     # ---- below the main steps
 
@@ -211,9 +203,9 @@ class Search:
     async def _follow_policy(self, node: int) -> int | None:
         """Where the policy itself goes; None where it has no valid action. Where it is not drawn from, it never will,
         and the episode ends there."""
-        sampled = self._config.rollout == "sample"
+        sampled = self.config.rollout == "sample"
         try:
-            proposal = await (self._sample(node) if sampled else self._proposer.propose(self._state_at(node), 1))
+            proposal = await (self._sample(node) if sampled else self.proposer.propose(self._state_at(node), 1))
         except ReplyError as error:
             log.debug("a rollout ends at node %d: %s", node, error)
             self.usage += error.usage
@@ -230,9 +222,9 @@ class Search:
         """An action drawn from the policy, another draw each time that a rollout passes."""
         state, passed = self._state_at(node), self.tree.visits[node] + self.tree.in_flight[node]
         state = state.model_copy(update={"seed": step_seed(state.step_seed, passed)})
-        if isinstance(self._proposer, Samples):
-            return await self._proposer.sample(state)
-        return await self._proposer.propose(state, 1)
+        if isinstance(self.proposer, Samples):
+            return await self.proposer.sample(state)
+        return await self.proposer.propose(state, 1)
 
     async def _step_down(self, slot: Slot, node: int) -> None:
         """Go to a child: by carrying its action out, unless another rollout has done so, or is about to."""
@@ -254,20 +246,20 @@ class Search:
             raise InfraError("the environment was cut off")
         if result.terminated and result.reward is None:
             tree.reward[node] = await self._judged(node, result.observation)
-        elif result.terminated or tree.depth[node] < self._config.depth:
+        elif result.terminated or tree.depth[node] < self.config.depth:
             tree.reward[node] = result.reward or 0.0
-        if result.terminated or tree.depth[node] >= self._config.depth:
+        if result.terminated or tree.depth[node] >= self.config.depth:
             tree.ending[node] = "ended"
         tree.seen[node] = result.observation
 
     async def _judged(self, node: int, final: Observation) -> float:
         """What the judge gives the episode that ends at the node. InfraError where it cannot tell."""
-        if self._judge is None:
+        if self.judge is None:
             raise ConfigError(
                 f"nobody can tell what an episode of {self.tree.task.suite} is worth: a search there needs a judge "
                 "(--set judge.model=…, and judge.base_url)"
             )
-        verdict = await self._judge.judge(self._episode(node, final))
+        verdict = await self.judge.judge(self._episode(node, final))
         self.usage += verdict.usage
         if verdict.outcome not in DECIDED:
             raise InfraError(f"the judge could not tell how an episode ended: {verdict.reason or verdict.outcome}")

@@ -7,8 +7,11 @@ from typing import NamedTuple
 from bestofq.core.actions import Action, identity
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Observation, Task
-from bestofq.core.tree import BacktrackCost, Ending, SearchTree
+from bestofq.core.tree import BacktrackCost, Ending, SearchTree, path_to
 from bestofq.core.usage import Usage
+
+_GROWN = ("parent", "depth", "candidate")  # columns of a tree that are known as soon as a node is
+_COUNTED = ("visits", "value", "prior", "reward", "ending", "expanded")  # and those that rollouts change
 
 
 class Move(NamedTuple):
@@ -73,10 +76,7 @@ class MutableTree:
 
     def path(self, node: int) -> list[int]:
         """Root to node, both included."""
-        path = [node]
-        while (above := self.parent[path[-1]]) >= 0:
-            path.append(above)
-        return path[::-1]
+        return path_to(node, self.parent)
 
     def move(self, node: int) -> Move:
         """The action that leads to a node below the root."""
@@ -157,15 +157,7 @@ class MutableTree:
         page = tuple(-1 if seen is None else pages.setdefault(seen, len(pages)) for seen in self.seen)
         return SearchTree(
             task=self.task,
-            parent=tuple(self.parent),
-            depth=tuple(self.depth),
-            visits=tuple(self.visits),
-            value=tuple(self.value),
-            prior=tuple(self.prior),
-            reward=tuple(self.reward),
-            ending=tuple(self.ending),
-            expanded=tuple(self.expanded),
-            candidate=tuple(self.candidate),
+            **{name: tuple(getattr(self, name)) for name in (*_GROWN, *_COUNTED)},
             page=page,
             pages=tuple(pages),
             usage=tuple(usage),
@@ -178,8 +170,7 @@ class MutableTree:
         found = cls(tree.task, tree.pages[tree.page[0]])
         for node in range(1, len(tree)):
             found._add(tree.parent[node], tree.candidate[node], tree.depth[node])
-        found.visits, found.value = list(tree.visits), list(tree.value)
-        found.prior, found.reward = list(tree.prior), list(tree.reward)
-        found.ending, found.expanded = list(tree.ending), list(tree.expanded)
+        for name in _COUNTED:
+            setattr(found, name, list(getattr(tree, name)))
         found.seen = [None if page < 0 else tree.pages[page] for page in tree.page]
         return found

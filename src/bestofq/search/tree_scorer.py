@@ -1,13 +1,14 @@
 """Search at inference as a scorer (Agent Q, 5.1 and 6.2): candidates are worth what rollouts through them brought."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 from bestofq.core.actions import identity
 from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.observation import Observation
-from bestofq.core.protocols import Env, Judge, Proposer, Scorer
+from bestofq.core.protocols import EnvFactory, Judge, Proposer, Scorer
 from bestofq.search.backtracking import EnvPool, Irreversible, same_page
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
@@ -17,6 +18,7 @@ TREES = 256  # episodes in flight whose trees are kept
 _Key = tuple[str, int]  # of an episode: its task and seed
 
 
+@dataclass
 class TreeScorer:
     """Q̃ of each candidate after the configured rollouts in environments of its own, never in the agent's.
 
@@ -25,24 +27,15 @@ class TreeScorer:
     its page is not the one that the tree has there, a new tree begins.
     """
 
-    def __init__(
-        self,
-        make_env: Callable[[], Awaitable[Env]],
-        *,
-        proposer: Proposer,
-        ranker: Scorer | None,
-        config: SearchConfig,
-        irreversible: Irreversible = lambda observation, action: False,
-        judge: Judge | None = None,
-    ) -> None:
-        self._make_env = make_env
-        self._proposer = proposer
-        self._ranker = ranker
-        self._config = config
-        self._irreversible = irreversible
-        self._judge = judge
-        self._searches: OrderedDict[_Key, Search] = OrderedDict()
-        self._pages: OrderedDict[_Key, list[Observation]] = OrderedDict()  # that each episode has been on
+    make_env: EnvFactory
+    _: KW_ONLY
+    proposer: Proposer
+    ranker: Scorer | None
+    config: SearchConfig
+    irreversible: Irreversible = lambda observation, action: False
+    judge: Judge | None = None
+    _searches: OrderedDict[_Key, Search] = field(default_factory=OrderedDict)
+    _pages: OrderedDict[_Key, list[Observation]] = field(default_factory=OrderedDict)  # that each episode has been on
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
@@ -54,7 +47,7 @@ class TreeScorer:
             with counted(search.usage):
                 if not tree.expanded[node]:
                     await search.offer(node, state, candidates)
-                await search.run(self._config.iterations - tree.visits[node])
+                await search.run(self.config.iterations - tree.visits[node])
         children = [tree.child(node, candidate) for candidate in candidates]
         values = tuple(tree.value[child] + 1e-6 * (tree.prior[child] or 0.0) for child in children)
         return Scores(
@@ -62,7 +55,7 @@ class TreeScorer:
             state_value=tree.value[node],
             checkpoint=search.checkpoint,
             visits=tuple(tree.visits[child] for child in children),
-            feedback=None if self._ranker is None else tuple(tree.prior[child] for child in children),
+            feedback=None if self.ranker is None else tuple(tree.prior[child] for child in children),
             usage=tuple(search.usage),
         )
 
@@ -104,25 +97,25 @@ class TreeScorer:
         return Search(
             MutableTree(state.task, state.observation, before=before),
             state,
-            EnvPool(self._make_env, state.task, self._config, self._irreversible),
-            proposer=self._proposer,
-            ranker=self._ranker,
-            config=self._config,
-            judge=self._judge,
+            EnvPool(self.make_env, state.task, self.config, self.irreversible),
+            proposer=self.proposer,
+            ranker=self.ranker,
+            config=self.config,
+            judge=self.judge,
         )
 
 
+@dataclass(frozen=True)
 class FoundProposer:
     """Offers what a search has found, where that is enough; elsewhere asks another proposer, the model."""
 
-    def __init__(self, scorer: TreeScorer, proposer: Proposer) -> None:
-        self._scorer = scorer
-        self._proposer = proposer
+    scorer: TreeScorer
+    proposer: Proposer
 
     async def propose(self, state: State, n: int) -> Proposal:
-        if found := self._scorer.found(state):
+        if found := self.scorer.found(state):
             return Proposal(candidates=found, usage=())
-        return await self._proposer.propose(state, n)
+        return await self.proposer.propose(state, n)
 
 
 def _key(state: State) -> _Key:

@@ -18,23 +18,8 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from bestofq.agents.prompting import render, state_text
-from bestofq.core.actions import (
-    Action,
-    Answer,
-    AskUser,
-    Clear,
-    Click,
-    GoBack,
-    Goto,
-    Refresh,
-    Restart,
-    Scroll,
-    Submit,
-    Targeted,
-    Wait,
-    Write,
-    action_text,
-)
+from bestofq.core import actions as act
+from bestofq.core.actions import Action, Targeted, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Observation
@@ -43,21 +28,21 @@ MARK = r" \[(\d{1,9})\]"
 Commands = Sequence[tuple[re.Pattern[str], Callable[..., Action]]]
 _NAMED = re.compile(r"(click|CLICK) (.*) \[(\d{1,9})\]")
 _COMMANDS: Commands = (
-    (re.compile(rf"click{MARK}"), lambda mark: Click(mark=int(mark))),
+    (re.compile(rf"click{MARK}"), lambda mark: act.Click(mark=int(mark))),
     (
         re.compile(rf'write{MARK} "(.*)"( enter)?'),
-        lambda mark, text, enter: Write(mark=int(mark), text=text, enter=enter is not None),
+        lambda mark, text, enter: act.Write(mark=int(mark), text=text, enter=enter is not None),
     ),
-    (re.compile(rf"submit{MARK}"), lambda mark: Submit(mark=int(mark))),
-    (re.compile(rf"clear{MARK}"), lambda mark: Clear(mark=int(mark))),
-    (re.compile(r"scroll (\w+)"), lambda direction: Scroll(direction=direction)),
-    (re.compile(r"goto (\S+)"), lambda url: Goto(url=url)),
-    (re.compile(r"back"), GoBack),
-    (re.compile(r"refresh"), Refresh),
-    (re.compile(r"restart"), Restart),
-    (re.compile(r"wait (\d+(?:\.\d+)?(?:e-?\d+)?)"), lambda seconds: Wait(seconds=float(seconds))),
-    (re.compile(r'answer "(.*)"'), lambda text: Answer(text=text)),
-    (re.compile(r'ask "(.*)"'), lambda question: AskUser(question=question)),
+    (re.compile(rf"submit{MARK}"), lambda mark: act.Submit(mark=int(mark))),
+    (re.compile(rf"clear{MARK}"), lambda mark: act.Clear(mark=int(mark))),
+    (re.compile(r"scroll (\w+)"), lambda direction: act.Scroll(direction=direction)),
+    (re.compile(r"goto (\S+)"), lambda url: act.Goto(url=url)),
+    (re.compile(r"back"), act.GoBack),
+    (re.compile(r"refresh"), act.Refresh),
+    (re.compile(r"restart"), act.Restart),
+    (re.compile(r"wait (\d+(?:\.\d+)?(?:e-?\d+)?)"), lambda seconds: act.Wait(seconds=float(seconds))),
+    (re.compile(r'answer "(.*)"'), lambda text: act.Answer(text=text)),
+    (re.compile(r'ask "(.*)"'), lambda question: act.AskUser(question=question)),
 )
 
 
@@ -124,12 +109,8 @@ class CommandsDialect:
     """`Dialect`: a thought and a command."""
 
     keeps_ids = False
-
-    def prompt(self, state: State) -> str:
-        return propose_prompt(state)
-
-    def parse(self, reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
-        return parse_reply(reply, observation, log_prob)
+    prompt = staticmethod(propose_prompt)
+    parse = staticmethod(parse_reply)
 
 
 COMMANDS = CommandsDialect()

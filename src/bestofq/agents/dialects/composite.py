@@ -18,18 +18,7 @@ from dataclasses import dataclass
 
 from bestofq.agents.dialects.commands import MARK, Commands, check_mark, grounded, read_command
 from bestofq.agents.prompting import page_values, render
-from bestofq.core.actions import (
-    Action,
-    Answer,
-    AskUser,
-    Clear,
-    Click,
-    Goto,
-    Scroll,
-    Submit,
-    Write,
-    action_text,
-)
+from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, Goto, Scroll, Submit, Write, action_text
 from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply
@@ -147,21 +136,15 @@ class CompositeDialect:
     single = True
     pointing = False
     repair = "in the form that was asked for, with nothing around it"
-
-    def prompt(self, state: State) -> str:
-        return composite_prompt(state)
-
-    def parse(self, reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
-        return parse_composite(reply, observation, log_prob)
+    prompt = staticmethod(composite_prompt)
+    parse = staticmethod(parse_composite)
+    user = staticmethod(composite_user)
 
     def schema(self, n: int) -> None:
         """Free text."""
 
     def system(self, state: State, n: int, picture: Picture | None) -> str:
         return render("composite_system", first=not state.decisions)
-
-    def user(self, state: State, history: int, pictures: int) -> str:
-        return composite_user(state, history, pictures)
 
     def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
         """Without the empty lines and the fence that chat models put around and between what they are asked for."""

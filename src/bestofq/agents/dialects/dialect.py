@@ -12,10 +12,7 @@ from bestofq.core.picture import Picture
 class Dialect(Protocol):
     """How a model is asked for one action, and how its reply is read."""
 
-    @property
-    def keeps_ids(self) -> bool:
-        """Whether a candidate keeps the tokens of its reply, because a policy is tuned on them."""
-        ...
+    keeps_ids: bool  # whether a candidate keeps the tokens of its reply, because a policy is tuned on them
 
     def prompt(self, state: State) -> str: ...
 
@@ -27,19 +24,12 @@ class Dialect(Protocol):
 class ChatDialect(Protocol):
     """How a chat endpoint is asked for n actions, or for one in each reply, and how its reply is read."""
 
-    @property
-    def single(self) -> bool:
-        """Whether a reply can hold one action only."""
-        ...
+    single: bool  # whether a reply can hold one action only
+    repair: str  # how to reply, after a reply that could not be read
 
     @property
     def pointing(self) -> bool:
         """Whether elements are points on the picture of the page."""
-        ...
-
-    @property
-    def repair(self) -> str:
-        """How to reply, after a reply that could not be read."""
         ...
 
     def schema(self, n: int) -> JsonSchema | None: ...

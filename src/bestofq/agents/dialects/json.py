@@ -36,23 +36,6 @@ _FIELDS: Mapping[str, Sequence[str]] = {
 _TARGETED = ("click", "write")
 
 
-def candidates_system(n: int, by: By, picture: Picture | None = None) -> str:
-    """The system prompt for n candidates of a chat model: what Fig. 7 asks for, in our words. Points are on
-    `picture`."""
-    element, rule = '"element": 7', "An element is the number in [brackets] that stands after it on the page."
-    if by == "words":
-        element = '"element": "Add to cart button of the blue mug"'
-        rule = "An element is described in words that fit no other element."
-    elif by == "point" and picture is not None:
-        across, down = picture.span
-        element = f'"x": {across // 2}, "y": {down // 2}'
-        rule = (
-            "An element is the middle of its visible part on the picture of the current page: x from the left edge, y "
-            f"from the top edge, whole numbers, {picture_unit(picture)}."
-        )
-    return render("candidates_system", n=n, element=element, element_rule=rule)
-
-
 def candidates_user(state: State, history: int, pictures: int = 1) -> str:
     """Task, the last `history` actions with their notes, and the page; `pictures` stand after it."""
     lines = history_lines(state, history)
@@ -100,11 +83,9 @@ def parse_candidates(
     complaints = []
     for number, entry in enumerate(listed, 1):
         try:
-            candidate = _candidate(entry, observation, by, picture)
+            found.append(_candidate(entry, observation, by, picture))
         except ReplyError as error:
             complaints.append(f"candidate {number}: {error}")
-        else:
-            found.append(candidate)
     if not found:
         raise ReplyError("; ".join(complaints))
     return distinct(found)[:n]
@@ -176,6 +157,7 @@ class JsonDialect:
     by: By = "mark"
     single = False
     repair = "with JSON only"
+    user = staticmethod(candidates_user)
 
     @property
     def pointing(self) -> bool:
@@ -185,10 +167,19 @@ class JsonDialect:
         return candidates_schema(n, self.by)
 
     def system(self, state: State, n: int, picture: Picture | None) -> str:
-        return candidates_system(n, self.by, picture)
-
-    def user(self, state: State, history: int, pictures: int) -> str:
-        return candidates_user(state, history, pictures)
+        """What Fig. 7 asks for, in our words. Points are on `picture`."""
+        element, rule = '"element": 7', "An element is the number in [brackets] that stands after it on the page."
+        if self.by == "words":
+            element = '"element": "Add to cart button of the blue mug"'
+            rule = "An element is described in words that fit no other element."
+        elif self.by == "point" and picture is not None:
+            across, down = picture.span
+            element = f'"x": {across // 2}, "y": {down // 2}'
+            rule = (
+                "An element is the middle of its visible part on the picture of the current page: x from the left "
+                f"edge, y from the top edge, whole numbers, {picture_unit(picture)}."
+            )
+        return render("candidates_system", n=n, element=element, element_rule=rule)
 
     def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
         return parse_candidates(json_of(reply), observation, n, self.by, picture)

@@ -15,11 +15,7 @@ from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
 
 _SCHEMA = object_schema(
-    {
-        "rationale": {"type": "string"},
-        "contained": {"type": "boolean"},
-        "matched_index": {"type": ["integer", "null"]},
-    }
+    {"rationale": {"type": "string"}, "contained": {"type": "boolean"}, "matched_index": {"type": ["integer", "null"]}}
 )
 
 

@@ -1,4 +1,5 @@
-"""An element described in words, found by the page's own roles and names (Best-of-Q, A.1, without a model)."""
+"""An element described in words, found by the page's own roles and names (Best-of-Q, A.1, without a model); and one
+localizer after another."""
 
 import re
 from dataclasses import dataclass
@@ -6,9 +7,11 @@ from dataclasses import dataclass
 from rapidfuzz.fuzz import ratio, token_set_ratio
 from rapidfuzz.utils import default_process
 
+from bestofq.core.decision import Located
 from bestofq.core.errors import ReplyError
-from bestofq.core.location import Located
 from bestofq.core.observation import Element, Observation, Point
+from bestofq.core.protocols import Localizer
+from bestofq.core.usage import merge_usage
 
 ROLES = {  # words people use, and the ARIA roles they mean
     "button": {"button", "link", "tab", "menuitem", "switch"},
@@ -96,3 +99,20 @@ def _score(element: Element, wanted: str, whole: str, roles: set[str]) -> float:
 def _similarity(name: str, words: str) -> float:
     """Shared words count most, closeness as a whole breaks ties."""
     return (0.7 * token_set_ratio(name, words) + 0.3 * ratio(name, words)) / 100
+
+
+@dataclass(frozen=True)
+class FallbackLocalizer:
+    """`Localizer`: `first`, and `second` where it refuses: the page, which costs nothing, then a model (A.1)."""
+
+    first: Localizer
+    second: Localizer
+
+    async def locate(self, observation: Observation, target: str) -> Located:
+        """The first point found; where both refuse, the first's words, which name what the page holds."""
+        found = await self.first.locate(observation, target)
+        if found.point is not None:
+            return found
+        other = await self.second.locate(observation, target)
+        usage = merge_usage((*found.usage, *other.usage))
+        return (found if other.point is None else other).model_copy(update={"usage": usage})

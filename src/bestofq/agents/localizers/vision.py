@@ -7,9 +7,9 @@ from bestofq.agents.dialects.json import point_of
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import picture_unit, render
 from bestofq.agents.structured_output import Prompt, Prompts, ask
+from bestofq.core.decision import Located
 from bestofq.core.errors import ConfigError, ReplyError
 from bestofq.core.language import Reply, Request, user
-from bestofq.core.location import Located
 from bestofq.core.observation import Observation, Point, Screenshot
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import VisionModel

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from bestofq.agents.dialects.dialect import ChatDialect
 from bestofq.agents.dialects.json import JsonDialect
-from bestofq.agents.state_prompts import state_prompts
-from bestofq.agents.structured_output import ask
+from bestofq.agents.structured_output import ask, state_prompts
 from bestofq.core.actions import Wait, action_text
 from bestofq.core.decision import Candidate, Proposal, State, distinct
 from bestofq.core.errors import ReplyError
@@ -62,14 +62,10 @@ class ChatProposer:
             self.model,
             state,
             Request(
-                messages=(),
-                greedy=False,
-                schema=dialect.schema(most),
-                name="candidates",
-                log_probs=self.log_probs,
+                messages=(), greedy=False, schema=dialect.schema(most), name="candidates", log_probs=self.log_probs
             ),
             system=lambda picture: dialect.system(state, most, picture),
-            text=lambda history, pictures: dialect.user(state, history, pictures),
+            text=partial(dialect.user, state),
             screenshots=self.screenshots,
             history=self.history,
             pointing=dialect.pointing,
@@ -80,10 +76,8 @@ class ChatProposer:
             )
         except ReplyError as error:
             self.no_ops += 1
-            wait = Wait(seconds=1)
-            thought, reply = f"no valid reply: {error}", error.replies[-1]
-            candidates = [Candidate(action=wait, label=action_text(wait), thought=thought, reply=reply)]
-            usage = error.usage
+            wait, thought, usage = Wait(seconds=1), f"no valid reply: {error}", error.usage
+            candidates = [Candidate(action=wait, label=action_text(wait), thought=thought, reply=error.replies[-1])]
         return Proposal(candidates=tuple(candidates), usage=usage)
 
     def _each(self, replies: Sequence[Reply], state: State, picture: Picture | None) -> Sequence[Candidate]:

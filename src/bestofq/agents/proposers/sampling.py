@@ -1,5 +1,7 @@
 """Candidates drawn one by one from a model: the greedy reply first, then distinct samples."""
 
+from dataclasses import KW_ONLY, dataclass
+
 from bestofq.agents.dialects.commands import COMMANDS
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.core.decision import Candidate, Proposal, State, distinct
@@ -8,6 +10,7 @@ from bestofq.core.language import Request, user
 from bestofq.core.protocols import LanguageModel
 
 
+@dataclass(frozen=True)
 class SamplingProposer:
     """`Proposer` over a model that is asked in its own prompt, here or behind an endpoint.
 
@@ -17,40 +20,32 @@ class SamplingProposer:
     candidates are the likeliest replies of a beam search so wide instead, and nothing is drawn.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        *,
-        temperature: float = 1.0,
-        samples_per_candidate: int = 4,
-        max_new_tokens: int = 40,
-        dialect: Dialect = COMMANDS,
-        beams: int = 0,
-    ) -> None:
-        self._model = model
-        self._dialect = dialect
-        self._temperature = temperature
-        self._samples = samples_per_candidate
-        self._max_new_tokens = max_new_tokens
-        self._beams = beams
+    model: LanguageModel
+    _: KW_ONLY
+    temperature: float = 1.0
+    samples_per_candidate: int = 4
+    max_new_tokens: int = 40
+    dialect: Dialect = COMMANDS
+    beams: int = 0
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ReplyError, with what was used and replied, when no draw is a valid action."""
-        return await self._drawn(state, n, replies=1 if self._beams else 1 + (n - 1) * self._samples, greedy=True)
+        replies = 1 if self.beams else 1 + (n - 1) * self.samples_per_candidate
+        return await self._drawn(state, n, replies=replies, greedy=True)
 
     async def sample(self, state: State) -> Proposal:
         """The first valid of `samples_per_candidate` draws, none of them greedy. ReplyError as `propose`."""
-        return await self._drawn(state, 1, replies=self._samples, greedy=False)
+        return await self._drawn(state, 1, replies=self.samples_per_candidate, greedy=False)
 
     async def _drawn(self, state: State, n: int, *, replies: int, greedy: bool) -> Proposal:
-        generation = await self._model.generate(
+        generation = await self.model.generate(
             Request(
-                messages=user(self._dialect.prompt(state)),
+                messages=user(self.dialect.prompt(state)),
                 n=replies,
                 greedy=greedy,
-                beams=self._beams,
-                temperature=self._temperature,
-                max_tokens=self._max_new_tokens,
+                beams=self.beams,
+                temperature=self.temperature,
+                max_tokens=self.max_new_tokens,
                 seed=state.step_seed,
                 log_probs=True,
             )
@@ -60,16 +55,16 @@ class SamplingProposer:
         problem = ""
         for reply in generation.replies:
             try:
-                candidate = self._dialect.parse(reply.text, state.observation, reply.log_prob)
+                candidate = self.dialect.parse(reply.text, state.observation, reply.log_prob)
             except ReplyError as error:
                 problem = str(error)
                 continue
-            if self._dialect.keeps_ids and reply.ids:  # what is learned from needs them as they were drawn
+            if self.dialect.keeps_ids and reply.ids:  # what is learned from needs them as they were drawn
                 candidate = candidate.model_copy(update={"reply_ids": reply.ids})
             candidates.append(candidate)
         if not candidates:
             raise ReplyError(
-                f"none of {len(generation.replies)} replies of {self._model.name} is an action: {problem}",
+                f"none of {len(generation.replies)} replies of {self.model.name} is an action: {problem}",
                 usage=(usage,),
                 replies=[reply.text for reply in generation.replies],
             )

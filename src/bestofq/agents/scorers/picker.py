@@ -1,29 +1,32 @@
-"""The picker baseline: ask a language model which candidate is best (Best-of-Q, 5 and Fig. 11)."""
+"""The picker baseline: ask a language model which candidate is best (Best-of-Q, 5 and Fig. 11). AI feedback asks it for
+the best of those that remain, again and again (Agent Q, 5.1.1 and Fig. 4)."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import pick_prompt, render
-from bestofq.agents.state_prompts import state_prompts
-from bestofq.agents.structured_output import ask
+from bestofq.agents.structured_output import ask, state_prompts
+from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel, Picker, VisionModel
-from bestofq.core.usage import Usage
+from bestofq.core.usage import Usage, merge_usage
 
 _CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 
 
+@dataclass(frozen=True)
 class PickerScorer:
     """1 for the candidate the model names, 0 for the others. An answer that names none leaves all at 0, so that a
     greedy selector falls back to the proposer's first; `Usage.unusable` counts it."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    model: LanguageModel
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about."""
@@ -31,17 +34,17 @@ class PickerScorer:
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """`Picker`."""
-        generation = await self._model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
+        generation = await self.model.generate(Request(messages=user(pick_prompt(state, candidates)), max_tokens=4))
         found = re.search(r"\d+", generation.replies[0].text)
         return _named(int(found.group()) if found else None, len(candidates), generation.usage("critic"))
 
 
+@dataclass(frozen=True)
 class ChatPickerScorer:
     """The same by a chat endpoint, over the same candidates (Fig. 11). Falls back to the first in the same way."""
 
-    def __init__(self, model: VisionModel, *, history: int = 30) -> None:
-        self._model = model
-        self._history = history
+    model: VisionModel
+    history: int = 30  # past actions shown, the last ones
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0 and 1. One candidate is not asked about. ModelError when the endpoint gives no reply, ContextError
@@ -55,16 +58,16 @@ class ChatPickerScorer:
             return json_of(replies[0]).get("best")
 
         prompts = state_prompts(
-            self._model,
+            self.model,
             state,
             Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
             system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
-            text=lambda history, pictures: candidates_user(state, history, pictures),
+            text=partial(candidates_user, state),
             screenshots=1,
-            history=self._history,
+            history=self.history,
         )
         try:
-            named, (usage,) = await ask(self._model, prompts, read, "critic", attempts=1)
+            named, (usage,) = await ask(self.model, prompts, read, "critic", attempts=1)
         except ReplyError as error:
             named, (usage,) = None, error.usage
         return _named(named, len(candidates), usage)
@@ -81,3 +84,34 @@ def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]
     """The index of candidate `number`, which counts from 1; where it is none of them, counted as unusable."""
     index = next((i for i in range(count) if i + 1 == number), None)
     return index, usage if index is not None else usage.model_copy(update={"unusable": 1})
+
+
+@dataclass(frozen=True)
+class FeedbackScorer:
+    """Q̂ in [0, 1] from the rank: 1 for the first, 0 for the last, evenly between (the paper leaves the mapping open).
+
+    A reply that names none of the remaining candidates ends the ranking: those share the mean of the places left, a
+    tie; `Usage.unusable` counts it.
+    """
+
+    picker: Picker
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """[K], by K - 1 questions to the model; one candidate is worth 1 and not asked about."""
+        count = len(candidates)
+        if count == 1:
+            return Scores(values=(1.0,))
+        places: dict[int, float] = {}
+        usage: list[Usage] = []
+        remaining = list(range(count))
+        while len(remaining) > 1:
+            with counted(usage):
+                best, used = await self.picker.pick(state, [candidates[i] for i in remaining])
+            usage.append(used)
+            if best is None:
+                break
+            places[remaining.pop(best)] = len(places)
+        shared = (len(places) + count - 1) / 2  # the mean of the places that are left
+        places |= dict.fromkeys(remaining, shared)
+        values = tuple(1 - places[i] / (count - 1) for i in range(count))
+        return Scores(values=values, usage=merge_usage(usage))

@@ -8,6 +8,7 @@ import asyncio
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.prompting import review_prompt
@@ -21,12 +22,12 @@ _VALUES = {"right": 1.0, "wrong": 0.0}
 _UNCLEAR = 0.5
 
 
+@dataclass(frozen=True)
 class VerifierScorer:
     """1 for a candidate whose review ends with `right`, 0 for `wrong`, 0.5 for any other review (`moves on`). A greedy
     selector takes the first of equals, which is the proposer's likeliest."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    model: LanguageModel
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0, 0.5 and 1, by N reviews at once. One candidate is worth 1 and not asked about."""
@@ -35,7 +36,7 @@ class VerifierScorer:
         started = time.perf_counter()
         reviews = await asyncio.gather(
             *(
-                self._model.generate(
+                self.model.generate(
                     Request(messages=user(review_prompt(state, c)), max_tokens=REVIEW_TOKENS, one_line=True)
                 )
                 for c in candidates

@@ -177,7 +177,6 @@ class _Writer:
         )
 
     def _take(self, item: object, shown: Sequence[Entry], screen: Screen, tally: Tally) -> None:
-        """Accept or refuse one of the things a reply lists."""
         if not tally.lacking:
             tally.surplus += 1
             return
