@@ -54,6 +54,7 @@ SLOW = (  # the files that take five seconds and more, the longest first
     "test_q_training.py",
     "test_own_suite.py",
     "test_chat_proposer.py",
+    "test_ranking.py",
 )
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn

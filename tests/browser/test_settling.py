@@ -45,6 +45,7 @@ async def test_a_chain_of_navigations_is_followed_to_its_end(site: Any, session:
     assert (await session.snapshot()).title == "/slow/end"
 
 
+@pytest.mark.slow
 async def test_a_restless_page_is_left_after_the_limit(site: Any, session: Any) -> None:
     await session.reset(site.page("<p id=p></p><script>setInterval(() => p.textContent = Math.random(), 5)</script>"))
     clock = asyncio.get_running_loop().time
@@ -53,6 +54,7 @@ async def test_a_restless_page_is_left_after_the_limit(site: Any, session: Any) 
     assert 0.9 < clock() - begun < 4
 
 
+@pytest.mark.slow
 async def test_a_page_that_never_answers_is_an_error(site: Any, session: Any) -> None:
     await session.reset(site.page("<a href=/never>go</a>"))
     await session.snapshot()

@@ -91,6 +91,7 @@ def log_of(seeds: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (seeds.parent / "new.refused.jsonl").read_text("utf-8").splitlines()]
 
 
+@pytest.mark.slow
 async def test_three_sites_get_their_tasks_and_the_suite_reads_them(seeds: Path) -> None:
     out = seeds.parent / "new.jsonl"
     async with FaultServer(writer, {"500": 0.1}, seed=2) as server:

@@ -86,6 +86,7 @@ def test_a_tuned_model_prefers_the_better_reply(tmp_path: Path) -> None:
         bq.tune(model, [(prompt, better, worse)], tmp_path / "other", lr=-1.0)
 
 
+@pytest.mark.slow
 async def test_a_visit_does_one_thing_and_leaves_open_whether_it_was_right(store: bq.Store) -> None:
     def page(_: Request) -> HTMLResponse:
         return HTMLResponse("<title>Lamps</title><a href='/lamp'>Red lamp</a><p>12 dollars</p>")

@@ -124,6 +124,7 @@ async def test_the_user_says_how_it_ended_and_what_is_not_judged_teaches_nothing
 
 
 @open_page
+@pytest.mark.slow
 async def test_cancelled_it_leaves_its_steps(browser: Browser, task: Task, tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         stepped = asyncio.Event()

@@ -46,6 +46,7 @@ async def test_an_episode_is_the_same_whatever_runs_beside_it(tmp_path: Path) ->
     assert len({tuple(walk) for walk in walks[0].values()}) > 1
 
 
+@pytest.mark.slow
 async def test_a_slow_model_is_waited_for_by_all_at_once(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         began = time.monotonic()
