@@ -4,8 +4,8 @@
     python benchmarks/golden_run.py runs/golden/after --against runs/golden/before    # on the other
 
 60 shop tasks by five agents as text, 10 in Chromium, search trees for 5 bookings, a Q-function trained on what those
-agents did. `facts` holds all of it but times and random ids; the weights are a hash. All must be equal, but that
-a number may differ by 0.01. Some ten minutes on two cores.
+agents did. `facts` holds all of it but times and random ids; the weights are a hash. Numbers may differ by
+0.01, all else must be equal. Some ten minutes on two cores.
 """
 
 import argparse
