@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up; arguments go through ARGS, as in `make demo ARGS="--seed 1"`.
-.PHONY: demo test check experiment results setup clean
+.PHONY: demo test check experiment results reference setup clean
 
 BIN := .venv/bin
 
@@ -21,6 +21,9 @@ experiment: setup
 
 results: setup
 	$(BIN)/python -m experiments results $(ARGS)
+
+reference: setup
+	$(BIN)/python scripts/reference.py docs/reference.md
 
 setup:
 	@scripts/setup.sh

@@ -28,8 +28,9 @@ from bestofq.viewer.export import export
 from experiments.ranking import by_kind, oracle_steps
 
 TEST = "test"
-COMPARED: tuple[AgentKind, ...] = (*AGENTS, "verifier")
-"""The verifier learns nothing: it ranks the same candidates by the model's own review of each."""
+COMPARED: tuple[AgentKind, ...] = (*AGENTS, "vote", "verifier")
+"""The last two learn nothing: they rank the same candidates by how many replies gave each, and by the model's own
+review of it."""
 
 
 async def run_best_of_q(

@@ -37,7 +37,7 @@ class DevRanker:
         dev = await self._steps(runner, models)
         known = KnownVectors(models.embedder.spec, dev.vectors)
         scorer = QScorer(values, known, models.texts, checkpoint=values.checkpoint)
-        return list(oracle_steps(models, await rescored(dev.episodes, scorer)))
+        return list(oracle_steps(models, await rescored(dev.episodes, scorer), dev.episodes))
 
     async def _steps(self, runner: AblationRunner, models: Models) -> DevSteps:
         facts, spec = facts_of(models, "dev"), models.embedder.spec

@@ -4,10 +4,10 @@ For each stored step: was a right action among the candidates, and was it taken?
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from rich.console import Console
@@ -17,7 +17,9 @@ from bestofq.core.actions import identity
 from bestofq.core.decision import Decision, Episode, state_at
 from bestofq.core.errors import DataError, InputError
 from bestofq.envs.local_site.suite import LocalSuite
+from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.miniwob.suite import MiniWobSuite
+from bestofq.envs.quirks.suite import Quirks
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import from_url
@@ -30,7 +32,10 @@ from bestofq.reports.table import Row, Table, columns
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
+from experiments.oracles.quirks import QuirksOracle
 from experiments.oracles.webshop import Oracle, is_right
+
+T = TypeVar("T")
 
 
 class OracleStep(NamedTuple):
@@ -84,11 +89,16 @@ def _ranking(rated: Sequence[OracleStep]) -> Ranking:
     )
 
 
-def oracle_steps(models: Models, episodes: Iterable[Episode]) -> Iterator[OracleStep]:
-    """The steps of the settings' suite that its oracle can rate; none where no oracle knows it."""
+def oracle_steps(
+    models: Models, episodes: Iterable[Episode], played: Sequence[Episode] | None = None
+) -> Iterator[OracleStep]:
+    """The steps of the settings' suite that its oracle can rate; none where no oracle knows it. `played`: the same
+    episodes with the actions that were taken, where `episodes` hold other choices."""
     suite = make_suite(models.settings.suite)
     if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
         return _webshop(episodes, suite.rules)
+    if isinstance(suite, LocalSuite) and isinstance(suite.rules, Quirks):
+        return _quirks(zip(episodes, played, strict=True) if played else ((e, e) for e in episodes), suite.rules)
     return _miniwob(episodes) if isinstance(suite, MiniWobSuite) else iter(())
 
 
@@ -102,6 +112,27 @@ def _webshop(episodes: Iterable[Episode], suite: WebShop) -> Iterator[OracleStep
                 raise DataError(f"{step.observation.url} of episode {episode.id} is no page of this suite's shop")
             right = [is_right(oracle, shop, view, step.observation, c.action) for c in step.decision.candidates]
             yield _rated(type(view).__name__.lower(), episode, step.decision, right)
+
+
+def _quirks(pairs: Iterable[tuple[Episode, Episode]], suite: Quirks) -> Iterator[OracleStep]:
+    """Each episode is played again as text, since its pages do not tell what the site did."""
+    for episode, played in pairs:
+        env, oracle = TextEnv(suite), QuirksOracle(suite, episode.task, knows=True)
+        _at_once(env.reset(episode.task, seed=0))
+        for step, taken in zip(episode.steps, played.steps, strict=True):
+            decision, title = step.decision, env.visit.site.kind.stages[env.visit.stage].title
+            right = [oracle.is_right(env.visit, step.observation, c.action) for c in decision.candidates]
+            yield _rated(title, episode, decision, right)
+            _at_once(env.step(taken.decision.candidate.action))
+
+
+def _at_once(coroutine: Coroutine[None, None, T]) -> T:
+    """The result of a coroutine that waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        return cast(T, ended.value)
+    raise RuntimeError(f"{coroutine} waits")
 
 
 def _miniwob(episodes: Iterable[Episode]) -> Iterator[OracleStep]:

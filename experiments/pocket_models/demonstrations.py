@@ -40,6 +40,7 @@ from experiments.pocket_models.examples import (
     some_candidates,
 )
 from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations, demonstrate_miniwob
+from experiments.pocket_models.quirks_demonstrations import QuirksDemonstrations, walk_quirks
 from experiments.pocket_models.reviews import review
 from experiments.pocket_models.visitors import stray
 
@@ -61,11 +62,12 @@ class DemonstrationConfig(Noun):
     named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
     composite: CompositeDemonstrations = CompositeDemonstrations()
+    quirks: QuirksDemonstrations = QuirksDemonstrations()
 
 
 async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: Path) -> Sequence[Example]:
     """At least `count` examples, in random order; `config.miniwob.share` of `count` from MiniWoB++, or as many as there
-    are, and `config.composite.share` in Agent Q's format.
+    are, `config.quirks.share` from ordinary sites of quirks, and `config.composite.share` in Agent Q's format.
 
     MiniWoB++'s are kept in the folder `kept` and taken from there the next time. Raises SetupError where they are
     wanted and its package or Chromium is missing.
@@ -76,6 +78,9 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
     if wanted:
         found = await demonstrate_miniwob(config.miniwob, seed, kept)
         examples = random.Random(f"mixture-{seed}").sample(found, min(wanted, len(found)))
+    ordinary = len(examples) + round(config.quirks.share * count)
+    while len(examples) < ordinary:
+        examples.extend([example async for example in walk_quirks(config.quirks, rng, named=config.named)])
     if config.data is None:
         suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
     else:

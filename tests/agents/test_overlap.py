@@ -113,6 +113,22 @@ async def test_a_proposer_s_error_stops_the_preparation_and_is_the_step_s() -> N
     assert not [task for task in asyncio.all_tasks() if "prepare" in repr(task.get_coro())]
 
 
+async def test_a_proposal_that_was_paid_before_the_embedder_fails_is_counted() -> None:
+    with pytest.raises(ModelError) as error:
+        await agent(Thinker(0), QScorer(Ten(), Slow(0.1, broken="out of memory"), EmbeddingTexts())).decide(
+            STATE, rng()
+        )
+    assert error.value.usage == (await THREE.propose(STATE, 3)).usage != ()
+
+
+async def test_what_was_embedded_before_the_proposer_fails_is_counted() -> None:
+    slow = Slow()
+    with pytest.raises(ModelError) as error:
+        await agent(Thinker(0.2, ModelError("no reply")), QScorer(Ten(), slow, EmbeddingTexts())).decide(STATE, rng())
+    (used,) = error.value.usage
+    assert (used.role, used.tokens_in) == ("embedder", sum(map(len, slow.calls[0])))
+
+
 async def test_an_embedder_s_error_stops_the_proposer_and_is_the_step_s() -> None:
     thinker = Thinker(30)
     with pytest.raises(ModelError, match="out of memory"):

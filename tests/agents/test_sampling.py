@@ -1,13 +1,18 @@
 """What a model's draws become: distinct actions, or an error that says what they were and what they took."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from test_composite_chat import endpoint, said
 
+from bestofq.agents.agent import Agent
 from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.scorers.vote import VoteScorer
+from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click
 from bestofq.core.decision import State
 from bestofq.core.errors import ReplyError
@@ -33,11 +38,26 @@ async def test_two_buttons_with_the_same_words_are_two_candidates() -> None:
 
     drawn = await SamplingProposer(ScriptedModel(replies), samples_per_candidate=1).propose(STATE, 3)
     assert [candidate.action for candidate in drawn.candidates] == BOTH
+    assert [candidate.votes for candidate in drawn.candidates] == [2, None]
     assert drawn.candidates[0].label == drawn.candidates[1].label == "click button Add to cart"
     marks = iter([1, 2, 1])
     async with FaultServer(lambda _: said(f"CLICK [{next(marks)}]")) as server, endpoint(server) as model:
         chosen = await ChatProposer(model, dialect=COMPOSITE).propose(STATE, 3)
     assert [candidate.action for candidate in chosen.candidates] == BOTH
+
+
+async def test_a_vote_takes_what_most_replies_gave_and_the_first_of_equals() -> None:
+    agent = Agent(
+        name="vote",
+        proposer=SamplingProposer(ScriptedModel(lambda _: ["click [1]", "click [2]", "why not\nclick [2]"])),
+        scorer=VoteScorer(),
+        selector=GreedySelector(),
+        n_candidates=3,
+    )
+    decision = await agent.decide(STATE, np.random.default_rng(0))
+    assert (decision.chosen, decision.scores) == (1, (1.0, 2.0))
+    even = replace(agent, proposer=SamplingProposer(ScriptedModel(lambda _: ["click [1]", "click [2]"])))
+    assert (await even.decide(STATE, np.random.default_rng(0))).chosen == 0
 
 
 async def test_draws_that_are_no_action_are_told_with_what_they_took() -> None:

@@ -11,8 +11,8 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Scores, State
-from bestofq.core.errors import ConfigError
-from bestofq.core.language import Request
+from bestofq.core.errors import ConfigError, ModelError
+from bestofq.core.language import Generation, Request
 from bestofq.core.observation import Observation, Task
 from bestofq.models.chat import ChatConfig
 from bestofq.testing.scripted import ScriptedModel
@@ -51,6 +51,19 @@ async def test_right_is_above_unclear_above_wrong_and_the_first_of_equals_is_tak
     assert (usage.role, usage.calls, usage.usd) == ("critic", 4, None)
     assert usage.tokens_in == sum(len(review_prompt(STATE, c).encode()) for c in CANDIDATES)
     assert usage.tokens_out == sum(map(len, REVIEWS.values()))
+
+
+async def test_what_other_reviews_used_is_counted_where_one_fails() -> None:
+    class Failing(ScriptedModel):
+        async def generate(self, request: Request) -> Generation:
+            if request.prompt == review_prompt(STATE, CANDIDATES[1]):
+                raise ModelError("no reply")
+            return await super().generate(request)
+
+    with pytest.raises(ModelError, match="no reply") as caught:
+        await VerifierScorer(Failing(Reviewer().reply)).score(STATE, CANDIDATES)
+    (used,) = caught.value.usage
+    assert (used.role, used.calls) == ("critic", 3)
 
 
 async def test_one_candidate_is_not_asked_about() -> None:

@@ -165,7 +165,9 @@ def test_a_judge_s_error_is_put_in(folder: Path) -> None:
         type_in("report", str(folder), "--table", "judged", "--judge", "k", "--judge-run", "eval")
 
 
-@pytest.mark.parametrize("price", ["proposer=1", "nobody=1,2", "proposer=a,b"])
+@pytest.mark.parametrize(
+    "price", ["proposer=1", "nobody=1,2", "proposer=a,b", "proposer=-1,2", "proposer=1,nan", "proposer=inf,1"]
+)
 def test_a_price_must_be_one(folder: Path, price: str) -> None:
     with pytest.raises(InputError, match="is not ROLE=IN,OUT with a role of proposer"):
         type_in("report", str(folder), "--table", "spending", "--price", price)
@@ -183,8 +185,9 @@ def test_compare_groups_by_settings_and_draws_bars(folder: Path, tmp_path: Path)
     assert "Success by n_candidates, agent" in said
     assert "human 50.0 %" in svg.read_text("utf-8")
     assert (tmp_path / "by-n_candidates-agent.csv").exists()
-    with pytest.raises(InputError, match="is not NAME=PERCENT"):
-        type_in("report", str(folder), "--by", "agent", "--reference", "human", "--svg", str(svg))
+    for reference in ("human", "human=nan", "human=-1", "human=101"):
+        with pytest.raises(InputError, match="is not NAME=PERCENT"):
+            type_in("report", str(folder), "--by", "agent", "--reference", reference, "--svg", str(svg))
 
 
 def test_golden_steps_are_looked_for_by_a_model(folder: Path, tmp_path: Path) -> None:

@@ -60,3 +60,10 @@ def test_data_that_is_not_there_is_named(command: list[str], tmp_path: Path) -> 
     )
     assert isinstance(result.exception, DataError)
     assert str(tmp_path / "nowhere") in str(result.exception)
+
+
+@pytest.mark.parametrize("agents", ["", "prompting,,random"])
+def test_an_agent_without_a_name_is_refused(agents: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["eval", "--agents", agents, "--store", str(tmp_path / "store")])
+    assert isinstance(result.exception, ConfigError)
+    assert "prompting" in str(result.exception)

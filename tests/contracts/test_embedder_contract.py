@@ -8,7 +8,10 @@ import pytest
 from pooling_server import served
 from tiny_vision import save_tiny_vision
 
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import EmbedConfig, EmbedItem
+from bestofq.core.errors import ConfigError
 from bestofq.models.cached_embedder import CachedEmbedder
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.embed_http import HttpEmbedder, check
@@ -18,7 +21,7 @@ from bestofq.models.local import LocalModel
 ITEMS = [EmbedItem(text="red"), EmbedItem(text="buy the red one\nnow"), EmbedItem(text="page: red Buy Now [1]")]
 
 
-@pytest.fixture(params=["local", "last token", "vision", "endpoint"])
+@pytest.fixture(params=["local", "last token", "one of my own", "vision", "endpoint"])
 def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> Iterator[CachedEmbedder]:
     match request.param:
         case "local":
@@ -27,6 +30,8 @@ def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> It
             yield LocalEmbedder(
                 LocalModel.load(weights, device="cpu", precision="float32"), EmbedConfig(pooling="last")
             )
+        case "one of my own":
+            yield Models(BestOfQSettings(model=ModelSettings(embedder="experiments.one_hot:OneHot"))).embedder
         case _:
             local = VisionEmbedder.load(
                 save_tiny_vision(tmp_path), device="cpu", precision="float32", config=EmbedConfig(pixels=112 * 112)
@@ -58,3 +63,8 @@ async def test_an_item_has_one_vector_whatever_it_comes_with(embedder: CachedEmb
 async def test_other_items_have_other_vectors(embedder: CachedEmbedder) -> None:
     vectors, _ = await embedder.embed(ITEMS)
     assert len({vector.tobytes() for vector in vectors}) == len(ITEMS)
+
+
+def test_what_is_no_embedder_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"builtins:repr"):
+        _ = Models(BestOfQSettings(model=ModelSettings(embedder="builtins:repr"))).embedder

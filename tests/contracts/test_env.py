@@ -26,17 +26,21 @@ from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.miniwob.env import MiniWobEnv
 from bestofq.envs.miniwob.suite import MiniWob
+from bestofq.envs.quirks.settings import QuirksSettings
+from bestofq.envs.quirks.suite import quirks
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from experiments.oracles.booking import BookingOracle
+from experiments.oracles.quirks import QuirksOracle
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
 BOOKING = Booking()
-SITES = ("webshop-text", "webshop-browser", "booking-text", "booking-browser")
+QUIRKS = quirks(QuirksSettings())
+SITES = ("webshop-text", "webshop-browser", "booking-text", "booking-browser", "quirks-text", "quirks-browser")
 RESTORING = (*SITES, "scripted")
 ALL = (*RESTORING, "miniwob", "page")
 Make = Callable[[], Env]
@@ -59,6 +63,11 @@ async def opened(name: str, browser: Browser, stack: AsyncExitStack) -> tuple[Ma
         case "booking-browser":
             tables = await stack.enter_async_context(serve(BOOKING))
             return lambda: LocalWebEnv(tables, browser), BOOKING.tasks("test")
+        case "quirks-text":
+            return lambda: TextEnv(QUIRKS), QUIRKS.tasks("test")
+        case "quirks-browser":
+            shops = await stack.enter_async_context(serve(QUIRKS))
+            return lambda: LocalWebEnv(shops, browser), QUIRKS.tasks("test")
         case "miniwob":
             if find_spec("miniwob") is None:
                 pytest.skip("MiniWoB++'s pages are not installed")
@@ -225,8 +234,13 @@ async def to_the_brink(env: Env, task: Task) -> tuple[Observation, Action]:
         seen = (await env.step(Write(mark=1, text="mouse", enter=True))).observation
         seen = (await env.step(Click(mark=next(e.mark for e in seen.elements if "$" in e.name)))).observation
         return seen, Click(mark=next(e.mark for e in seen.elements if e.name.startswith(BUY)))
-    oracle = BookingOracle(BOOKING, task.id)
     assert isinstance(env, TextEnv | LocalWebEnv)
+    if task.suite == "quirks":
+        guide, rng = QuirksOracle(QUIRKS, task, knows=True), random.Random(0)
+        while not QUIRKS.irreversible(seen, action := guide.advise(env.visit, seen, rng).action):
+            seen = (await env.step(action)).observation
+        return seen, action
+    oracle = BookingOracle(BOOKING, task.id)
     while not BOOKING.irreversible(seen, action := oracle.advise(env, seen).action):
         seen = (await env.step(action)).observation
     return seen, action

@@ -11,6 +11,7 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
+from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.build.agents import make_agent
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
@@ -47,13 +48,26 @@ def second(request: Request) -> Sequence[str]:
 
 
 @pytest.fixture(
-    params=["constant", "q", "prior", "picker", "picker that fails", "chat picker", "feedback", "scripted", "own"]
+    params=[
+        "constant",
+        "vote",
+        "q",
+        "prior",
+        "picker",
+        "picker that fails",
+        "chat picker",
+        "feedback",
+        "scripted",
+        "own",
+    ]
 )
 async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
     q = QScorer(Sum(), Lengths(), EmbeddingTexts(), checkpoint="q1")
     match request.param:
         case "constant":
             yield ConstantScorer()
+        case "vote":
+            yield VoteScorer()
         case "q":
             yield q
         case "prior":

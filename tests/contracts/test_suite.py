@@ -28,6 +28,7 @@ OWN = "examples.own_suite:make_suite"
 SETTINGS = {
     "webshop": [],
     "booking": ["suite.env=browser"],
+    "quirks": ["suite.env=browser"],
     "miniwob": ["suite.only=click-link,click-test", "suite.per_task=2"],
     "webvoyager": ["suite.holdout=true"],
     OWN: ["suite.colours=red,blue"],

@@ -17,7 +17,7 @@ from bestofq.learning.checkpoint import (
     read_card,
     save_training,
 )
-from bestofq.learning.config import IQLConfig
+from bestofq.learning.config import IQLConfig, Scaling
 from bestofq.learning.iql import IQL, train_iql
 from bestofq.learning.value import ValueModel
 
@@ -33,15 +33,16 @@ def everything(iql: IQL) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("precision", "scaling"), [("fp32", None), ("bf16", None), ("bf16", "whiten")])
 def test_resuming_is_bit_for_bit(
-    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec, precision: str
+    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec, precision: str, scaling: Scaling | None
 ) -> None:
     def at_100(iql: IQL) -> None:
         if iql.step == 100:  # not a multiple of target_update_every
             save_training(tmp_path, iql, embed=embed, train_n=3)
 
-    config = config.model_copy(update={"precision": precision})
+    network = config.network.model_copy(update={"scaling": scaling})
+    config = config.model_copy(update={"precision": precision, "network": network})
     through = train_iql(data, config, on_step=at_100)
     loaded = load_training(tmp_path, embed=embed)
     assert loaded.step == 100

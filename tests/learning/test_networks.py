@@ -1,3 +1,5 @@
+from typing import Literal
+
 import pytest
 import torch
 
@@ -83,3 +85,46 @@ def test_the_output_is_float32_under_autocast() -> None:
     v = VNetwork(6, SMALL)
     with torch.autocast("cpu", torch.bfloat16):
         assert v(torch.randn(2, 6), torch.randn(2, 6)).dtype == torch.float32
+
+
+VECTORS = torch.tensor([[1.0, 10.0, 5.0], [3.0, 14.0, 5.0], [5.0, 18.0, 5.0], [3.0, 14.0, 5.0]])
+
+
+def test_standardizing_gives_each_number_mean_0_and_variance_1() -> None:
+    q = QNetwork(3, SMALL.model_copy(update={"scaling": "standardize"}))
+    q.fit_scaling(VECTORS, VECTORS, VECTORS)
+    sd = 2**0.5
+    expected = torch.tensor([[-sd, -sd, 0], [0, 0, 0], [sd, sd, 0], [0, 0, 0]])  # by hand: (x - 3) / √2, (x - 14) / √8
+    torch.testing.assert_close(q.scale[0](VECTORS), expected, atol=2e-3, rtol=0)
+
+
+def test_whitening_leaves_no_direction_wider_than_another_and_takes_the_mean_away() -> None:
+    generator = torch.Generator().manual_seed(0)
+    mixed = torch.randn(500, 6, generator=generator) @ torch.randn(6, 6, generator=generator) + 7
+    v = VNetwork(6, SMALL.model_copy(update={"scaling": "whiten"}))
+    v.fit_scaling(mixed, mixed)
+    white = v.scale[1](mixed)
+    torch.testing.assert_close(white.mean(0), torch.zeros(6), atol=1e-3, rtol=0)
+    torch.testing.assert_close(white.T @ white / 500, torch.eye(6), atol=2e-2, rtol=0)
+
+
+def test_a_direction_that_never_varies_is_not_blown_up() -> None:
+    v = VNetwork(3, SMALL.model_copy(update={"scaling": "whiten"}))
+    v.fit_scaling(VECTORS, torch.ones(4, 3))
+    assert v.scale[0](VECTORS + torch.tensor([0, 0, 1e-3])).abs().max() < 2
+    assert not v.scale[1](torch.ones(1, 3)).any()
+
+
+@pytest.mark.parametrize("project", [None, 16])
+@pytest.mark.parametrize("without", [(), ("task",)])
+def test_scaling_is_folded_away(project: int | None, without: tuple[Literal["task"], ...]) -> None:
+    config = SMALL.model_copy(update={"scaling": "whiten", "project": project, "q_without": without})
+    q = QNetwork(3, config)
+    q.fit_scaling(VECTORS, VECTORS + 1, VECTORS)
+    plain = folded(q)
+    assert plain.config.scaling is None
+    assert not any(name.startswith(("scale", "project")) for name, _ in plain.named_parameters())
+    q.eval(), plain.eval()
+    torch.testing.assert_close(plain(VECTORS, VECTORS, VECTORS), q(VECTORS, VECTORS, VECTORS))
+    parts = [q.part(index, VECTORS) for index in range(3)]
+    torch.testing.assert_close(q.value_of(*parts), q(VECTORS, VECTORS, VECTORS))

@@ -91,6 +91,21 @@ async def test_tokens_that_were_not_counted_have_no_price() -> None:
     assert counted == [(0, 0, None), (0, 0, None), (100, 20, pytest.approx(140e-6))]
 
 
+@pytest.mark.parametrize("greedy", [True, False], ids=["greedy and sampled", "one by one"])
+async def test_what_was_paid_before_a_later_call_fails_is_counted(greedy: bool) -> None:
+    asking = replace(ASK, n=3, greedy=greedy, role="judge")
+    async with (
+        FaultServer(good, script=["ok", "ok", "500"]) as server,
+        model(server, attempts=1, usd_in=1.0, usd_out=2.0) as asked,
+    ):
+        with pytest.raises(ModelError) as caught:
+            await asked.generate(asking)
+    (used,) = caught.value.usage
+    assert (used.role, used.calls, used.tokens_in, used.tokens_out) == ("judge", 2, 200, 40)
+    assert used.usd == pytest.approx(asked.budget.spent) == pytest.approx(280e-6)
+    assert used.seconds > 0
+
+
 REFUSED: list[tuple[Fault, str]] = [
     ("400", r"Unsupported value.*check `model`"),
     ("401", "put a valid one into the environment variable OPENAI_API_KEY"),

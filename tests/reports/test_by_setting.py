@@ -129,8 +129,10 @@ async def test_what_no_run_knows_is_refused_in_words(store: Store) -> None:
     assert [row.difference is None for row in rows if row.values[1] == "q"] == [False, True]
     with pytest.raises(DataError, match="no row 'q' to compare with: there are high, other; high, q"):
         by_setting({"here": store}, ["run", "agent"], baseline="q")
-    with pytest.raises(DataError, match="no episode is finished"):
+    with pytest.raises(DataError, match="no episode is finished with a verdict"):
         by_setting({"here": store}, ["run"], agents=["nobody"])
+    with pytest.raises(DataError, match="no run 'hihg': there are high"):
+        by_setting({"here": store}, ["run"], runs=["high", "hihg"])
 
 
 async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
 """Every table and figure of some runs."""
 
 import re
+from math import inf, nan
 from pathlib import Path
 
-from report_nouns import PROVENANCE, page, record, task
+import pytest
+from report_nouns import PROVENANCE, decision, page, record, task
 
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate
+from bestofq.core.decision import Candidate, Outcome, Step
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Usage
+from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.report import gather
@@ -45,6 +48,40 @@ async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
                 within_runs = column.name.startswith("±")
                 stored = table.name in ("values", "prices")  # numbers as they are, no estimates
                 assert not isinstance(cell, float) or within_runs or stored, (table.name, column.name)
+
+
+async def test_a_pass_without_a_verdict_ends_the_learning_curve(tmp_path: Path) -> None:
+    """On open sites a judge may not have spoken yet."""
+    with Store.open(tmp_path) as store:
+        passes: dict[str, Outcome] = {"seed": "success", "cycle-1": "success", "cycle-2": "unjudged"}
+        for run, outcome in passes.items():
+            await store.begin_run(run, {}, PROVENANCE)
+            await record(store, "best-of-q", task("a"), 0, 1, outcome, run=run)
+        await store.begin_run("dev-base", {}, PROVENANCE)
+        await record(store, "prompting", task("a"), 0, 1, "unjudged", run="dev-base")
+        (point,) = dev_curve(store)
+        base = dev_base(store)
+        assert (point.episodes, point.successes, point.success, base) == (1, 1, 1.0, None)
+        await record(store, "prompting", task("b"), 0, 1, "failure", run="dev-base")
+        assert dev_base(store) == ("prompting", 0.0)
+
+
+@pytest.mark.parametrize("odd", [-inf, inf, nan])
+async def test_scores_that_are_no_numbers_spoil_no_report(odd: float, tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for name in "abc":
+            for agent in ("prompting", "best-of-q"):
+                decided = [
+                    decision((odd, 0.5, 0.1), chosen=chosen, value=value) for chosen, value in ((1, odd), (0, 0.5))
+                ]
+                steps = [Step(index=i, observation=page(i), decision=one) for i, one in enumerate(decided)]
+                await record(store, agent, task(name), 0, steps, "success" if name == "a" else "failure")
+        found = gather(store)
+    assert "agents" in {table.name for table in found.tables}
+    written = [figure.svg for figure in found.figures] + [table.to_latex() for table in found.tables]
+    assert len(written) > 10
+    assert [text for text in written if re.search(r"\b(nan|inf)\b", text)] == []
 
 
 async def test_searches_alone_are_a_report_too(tmp_path: Path) -> None:

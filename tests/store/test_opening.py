@@ -53,6 +53,16 @@ async def test_a_store_from_before_scorers_were_recorded_opens(tmp_path: Path) -
     assert episode.steps[1].decision == decision()
 
 
+@pytest.mark.parametrize("content", [b"not a database", b"SQLite format 3\0 and then nothing of it" * 99])
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "store.sqlite"
+    file.write_bytes(content)
+    for read_only in (True, False):
+        with pytest.raises(DataError, match=r"store\.sqlite .* \(file is not a database\)"):
+            Store.open(tmp_path, read_only=read_only)
+    assert file.read_bytes() == content
+
+
 def test_a_second_writer_is_refused_and_readers_are_not(tmp_path: Path) -> None:
     with Store.open(tmp_path):
         other = f"from bestofq.store.store import Store; Store.open({str(tmp_path)!r})"

@@ -1,4 +1,5 @@
 import asyncio
+from math import inf, isnan, nan
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,21 @@ async def test_an_episode_is_read_back_as_it_was(tmp_path: Path) -> None:
         provenance=PROVENANCE,
     )
     assert episode.steps[0].decision == decision()
+
+
+async def test_numbers_that_json_does_not_have_are_read_back(tmp_path: Path) -> None:
+    """A scorer of a user's own may say -∞ of an action never to take, and a value may be NaN."""
+    odd = {"scores": (-inf, inf, 0.5), "state_value": nan, "chosen": 2}
+    decided = [step(0).model_copy(update={"decision": decision().model_copy(update=odd)})]
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        await store.append_step(episode, decided[0])
+        await store.finish_episode(episode, WON, None)
+        (found,) = store.episodes()
+    assert found.steps[0].decision.scores == (-inf, inf, 0.5)
+    assert found.steps[0].decision.state_value is not None
+    assert isnan(found.steps[0].decision.state_value)
 
 
 async def test_pages_are_kept_once_and_pictures_by_their_content(tmp_path: Path) -> None:

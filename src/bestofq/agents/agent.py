@@ -12,7 +12,7 @@ from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Targeted
 from bestofq.core.counted import counted
 from bestofq.core.decision import Decision, Proposal, State
-from bestofq.core.errors import ModelError, ReplyError
+from bestofq.core.errors import BestOfQError, ModelError, ReplyError
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
 from bestofq.core.usage import Usage, merge_usage
 
@@ -63,21 +63,27 @@ async def _meanwhile(
 ) -> tuple[Proposal, tuple[Usage, ...]]:
     """The proposal, and what the scorer used while it waited for it: the embedding of a state hides behind the model's
     latency. Where one of the two fails, the other is stopped, and the step fails with that error; but where there is no
-    valid action the scorer ends what it began, and the ReplyError has what that used, too."""
+    valid action the scorer ends what it began. An error has what the one that ended used."""
     if not isinstance(scorer, Prefetching):
         return await proposing, ()
     thinking, preparing = asyncio.ensure_future(proposing), asyncio.ensure_future(scorer.prepare(state))
     try:
         return await asyncio.gather(thinking, preparing)
-    except ReplyError as error:
-        (used,) = await asyncio.gather(preparing, return_exceptions=True)
-        if not isinstance(used, BaseException):
-            error.usage = merge_usage((*error.usage, *used))
+    except BestOfQError as error:
+        if isinstance(error, ReplyError):
+            await asyncio.wait([preparing])
+        proposed = thinking.result().usage if _ended(thinking) else ()
+        error.usage = merge_usage((*proposed, *error.usage, *(preparing.result() if _ended(preparing) else ())))
         raise
     finally:
         for task in (thinking, preparing):
             task.cancel()
         await asyncio.gather(thinking, preparing, return_exceptions=True)
+
+
+def _ended(task: asyncio.Future[Any]) -> bool:
+    """Whether it has a result."""
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:

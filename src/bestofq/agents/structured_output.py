@@ -71,13 +71,14 @@ async def ask(
                 seed = None if request.seed is None else request.seed + later
                 try:
                     found: Generation = await model.generate(
-                        replace(request, messages=(*request.messages, *tail), seed=seed, **changes)
+                        replace(request, messages=(*request.messages, *tail), seed=seed, role=role, **changes)
                     )
-                except ContextError:
+                except ContextError as error:
                     shorter = await anext(prompts, None)
                     if shorter is None:
                         raise
                     prompt = shorter
+                    usage.extend(error.usage)
                 else:
                     usage.append(found.usage(role))
                     return found.replies

@@ -18,6 +18,7 @@ from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
 from bestofq.agents.scorers.verifier import VerifierScorer
+from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.build.models import Models, in_pocket_prompts, is_shipped
 from bestofq.build.settings import AgentKind, BestOfQSettings
@@ -57,6 +58,8 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
             selector = UniformSelector()
         case "explore":
             selector = EpsilonGreedySelector(settings.epsilon)
+        case "vote":
+            scorer = VoteScorer()
         case "picker":
             scorer = _picker(models, models.picking)
         case "verifier":

@@ -14,6 +14,7 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
+from bestofq.core.loading import call_object
 from bestofq.core.protocols import Judge, LanguageModel
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.models.prices import Budget
@@ -117,8 +118,10 @@ class Models:
     def embedder(self) -> "CachedEmbedder":
         """The proposer's own model, another one (Table 12), or an endpoint that was compared with one.
 
-        ConfigError where an endpoint proposes and no model is named that embeds.
+        ConfigError where an endpoint proposes and no model is named that embeds, and where one of the user's own is no
+        `CachedEmbedder`.
         """
+        from bestofq.models.cached_embedder import CachedEmbedder
         from bestofq.models.embed import LocalEmbedder
         from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
         from bestofq.models.embed_vision import load_embedder
@@ -133,6 +136,12 @@ class Models:
         how = EmbedConfig(prompt=prompt_hash(), **ways)
         if chosen.embedder is None:
             return LocalEmbedder(self.local, how)
+        if ":" in chosen.embedder:
+            own = call_object(chosen.embedder, how)
+            if not isinstance(own, CachedEmbedder):
+                wanted = "a bestofq.models.cached_embedder.CachedEmbedder"
+                raise ConfigError(f"{chosen.embedder} gave {own!r}, which is no embedder: it must be {wanted}")
+            return own
         path = SHIPPED.get(chosen.embedder, chosen.embedder)
         return load_embedder(path, how, device=chosen.device, precision=chosen.precision)
 

@@ -17,7 +17,9 @@ from bestofq.models.chat import ChatConfig
 from bestofq.search.config import SearchConfig
 
 LocalizerKind = Literal["none", "page", "vision", "page+vision"]
-AgentKind = Literal["prompting", "random", "explore", "picker", "verifier", "best-of-q", "prior", "own", "beam", "mcts"]
+AgentKind = Literal[
+    "prompting", "random", "explore", "vote", "picker", "verifier", "best-of-q", "prior", "own", "beam", "mcts"
+]
 
 
 class ModelSettings(Noun):
@@ -40,8 +42,9 @@ class ModelSettings(Noun):
     )
     embedder: Annotated[str | None, FREE] = Field(
         default=None,
-        description="model that embeds: directory, hub name or a shipped one (Table 12). Default: the one at `path`, "
-        "where no endpoint proposes",
+        description="model that embeds: directory, hub name or a shipped one (Table 12), or one of your own, "
+        "`my_package.my_module:make_embedder`, called with an `EmbedConfig`. Default: the one at `path`, where no "
+        "endpoint proposes",
     )
     embed_pixels: Annotated[int, FREE] = Field(
         default=PIXELS, ge=0, description="largest picture a VLM embedder sees; 0: texts only"

@@ -16,7 +16,7 @@ from bestofq.cli.writing import write_out
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.collect import AGENTS, Play, compare
-from bestofq.recipes.provenance import this_command
+from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.rows import BASELINE, Selection
@@ -37,9 +37,8 @@ class Evaluation:
 
 def evaluate_agents(models: Models, store: Path, options: Evaluation, out: Path | None, *, dry_run: bool) -> None:
     """Play the tasks with each agent, and print and write the tables."""
-    kinds = (
-        [kind_of(kind.strip()) for kind in options.agents.split(",")] if options.agents else _playable(models, options)
-    )
+    given = None if options.agents is None else [kind_of(kind.strip()) for kind in options.agents.split(",")]
+    kinds = _playable(models, options) if given is None else given
     models, values = with_values(models, options.q, kinds)
     if dry_run:
         plays = [Play(kind, options.passes, split=options.split, limit=options.tasks) for kind in kinds]
@@ -51,7 +50,7 @@ def evaluate_agents(models: Models, store: Path, options: Evaluation, out: Path 
         async with open_suite(models, named) as suite:
             if "prior" in kinds and not await models.gives_log_probs():
                 sentence = f"{proposer_name(models.settings)} gives no log-probabilities, which the agent prior needs"
-                if options.agents:
+                if given is not None:
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
@@ -96,7 +95,7 @@ def _show(context: RunContext, suite: str, options: Evaluation, kinds: Sequence[
     console.print(cost_table(costs))
     if out is not None:
         result = {
-            "command": this_command(),
+            **made_by(context.settings),
             "table": results.model_dump(mode="json"),
             "costs": costs.model_dump(mode="json"),
             **({} if domains is None else {"domains": domains.model_dump(mode="json")}),

@@ -1,5 +1,6 @@
 """The command line's entry. Errors are sentences; exit codes say whose fault it is."""
 
+import gc
 import logging
 from collections.abc import Callable
 from typing import NoReturn
@@ -17,7 +18,9 @@ def run() -> NoReturn:
 
 
 def exit_with(command: Callable[[], object]) -> NoReturn:
-    """Run a command line: exit code 0, or that of one of our errors, printed as one sentence."""
+    """Run a command line: exit code 0, or that of one of our errors, printed as one sentence; 2 too for
+    a path that cannot be read or written."""
+    gc.set_threshold(50_000, 20, 20)  # imports leave no garbage: to look for it takes an eighth of a short command
     console = Console()
     logging.basicConfig(
         level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)], format="%(message)s"
@@ -30,6 +33,11 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
     except ImportError as error:
         console.print(f"[red]error:[/red] {escape(str(error))}: run `bestofq doctor`", highlight=False)
         raise SystemExit(3) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        console.print(f"[red]error:[/red] {escape(f'{error.filename}: {error.strerror}')}", highlight=False)
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         console.print("Stopped. Run the same command again to continue.")
         raise SystemExit(130) from None

@@ -14,7 +14,7 @@ from bestofq.core.errors import InputError
 
 console = Console()
 RUNS = Path("runs/webshop")
-SUITES = ("webshop", "booking", "miniwob", "webvoyager")
+SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
 
 SuiteName = Annotated[
     str | None,

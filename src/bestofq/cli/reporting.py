@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -117,10 +118,12 @@ def prices_of(given: Sequence[str]) -> dict[Role, tuple[float, float]] | None:
         name, _, amounts = one.partition("=")
         try:
             usd_in, usd_out = map(float, amounts.split(","))
+            if not (0 <= usd_in < inf and 0 <= usd_out < inf):
+                raise ValueError
             prices[roles[name]] = usd_in, usd_out
         except (ValueError, KeyError):
             raise InputError(
-                f"--price {shlex.quote(one)} is not ROLE=IN,OUT with a role of {', '.join(roles)}"
+                f"--price {shlex.quote(one)} is not ROLE=IN,OUT with a role of {', '.join(roles)} and amounts from 0"
             ) from None
     return prices or None
 
@@ -128,6 +131,9 @@ def prices_of(given: Sequence[str]) -> dict[Role, tuple[float, float]] | None:
 def _reference(given: str) -> tuple[str, float]:
     name, _, percent = given.rpartition("=")
     try:
-        return name, float(percent) / 100
-    except ValueError as error:
-        raise InputError(f"--reference {shlex.quote(given)} is not NAME=PERCENT") from error
+        share = float(percent) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise InputError(f"--reference {shlex.quote(given)} is not NAME=PERCENT, from 0 to 100")
+    return name, share

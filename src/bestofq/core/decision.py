@@ -35,14 +35,19 @@ class Candidate(Noun):
     reply_ids: tuple[int, ...] | None = Field(
         default=None, description="the reply's tokens as drawn, its end included: what log_prob is the likelihood of"
     )
+    votes: int | None = Field(default=None, description="replies of the proposer that gave this action. Default: one")
 
 
 def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The candidates in their order, the first of each action: two buttons with the same words are two actions."""
-    found: dict[Action, Candidate] = {}
+    """The candidates in their order, the first of each action with the votes of all: two buttons with the same words
+    are two actions."""
+    found: dict[Action, list[Candidate]] = {}
     for candidate in candidates:
-        found.setdefault(identity(candidate.action), candidate)
-    return tuple(found.values())
+        found.setdefault(identity(candidate.action), []).append(candidate)
+    return tuple(
+        first if not others else first.model_copy(update={"votes": sum(c.votes or 1 for c in (first, *others))})
+        for first, *others in found.values()
+    )
 
 
 class Proposal(Noun):

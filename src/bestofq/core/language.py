@@ -46,6 +46,7 @@ class Request:
     name: str = "reply"  # of the schema
     pixels: int | None = None  # of a picture, at most; None: the model's own limit
     log_probs: bool = False  # of the replies; a local model always gives them, an endpoint may give none
+    role: Role = "proposer"  # whose usage an error keeps, where calls were paid for before the one that failed
 
     @property
     def prompt(self) -> str:

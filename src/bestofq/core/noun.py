@@ -4,6 +4,8 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Noun(BaseModel):
-    """A frozen value; equal when its fields are equal, stored and parsed as JSON."""
+    """A frozen value; equal when its fields are equal, stored and parsed as JSON, where NaN and ±∞ are texts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="strings"
+    )

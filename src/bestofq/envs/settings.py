@@ -10,10 +10,11 @@ from bestofq.core.noun import Noun
 SELECTS: Final = "selects"
 """Marks a setting that chooses among a suite's tasks and changes none of them."""
 EVAL_TASKS = 200
+NAME = "the benchmark (`bestofq tasks -h` names them), or `my_package.my_module:make_suite`"
 
 
 class SuiteSettings(Noun):
-    name: str
+    name: str = Field(description=NAME)
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task ids; commas between them")
     train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="training tasks, at most")
     step_limit: Annotated[int | None, FREE] = Field(

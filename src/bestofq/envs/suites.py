@@ -10,6 +10,7 @@ from bestofq.core.loading import load_object
 from bestofq.core.protocols import Suite
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.miniwob.settings import MiniWobSettings
+from bestofq.envs.quirks.settings import QuirksSettings
 from bestofq.envs.settings import OwnSuiteSettings, SuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webvoyager.settings import WebVoyagerSettings
@@ -17,6 +18,7 @@ from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 SUITES: Mapping[str, str] = {
     "webshop": "bestofq.envs.local_site.suite:LocalSuite",
     "booking": "bestofq.envs.local_site.suite:LocalSuite",
+    "quirks": "bestofq.envs.local_site.suite:LocalSuite",
     "miniwob": "bestofq.envs.miniwob.suite:MiniWobSuite",
     "webvoyager": "bestofq.envs.webvoyager.suite:WebVoyagerSuite",
 }
@@ -32,6 +34,7 @@ def _tag(settings: object) -> str:
 AnySuiteSettings = Annotated[
     Annotated[WebShopSettings, Tag("webshop")]
     | Annotated[BookingSettings, Tag("booking")]
+    | Annotated[QuirksSettings, Tag("quirks")]
     | Annotated[MiniWobSettings, Tag("miniwob")]
     | Annotated[WebVoyagerSettings, Tag("webvoyager")]
     | Annotated[OwnSuiteSettings, Tag(_OWN)],

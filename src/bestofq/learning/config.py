@@ -8,6 +8,7 @@ from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 
 Input = Literal["state", "action", "task"]
+Scaling = Literal["standardize", "whiten"]
 
 
 PAPER_DIM = 2048
@@ -20,6 +21,11 @@ LEAST_WIDTH = 16
 class NetworkConfig(Noun):
     """The shape both networks share. At D = 2048 the defaults are B.2's: Q has 11.19 M parameters, V 8.04 M."""
 
+    scaling: Scaling | None = Field(
+        default=None,
+        description="of each embedding, by the training set; None: as it is (the paper); standardize: each number to "
+        "mean 0 and variance 1; whiten: the same along the principal axes, so that no direction outweighs the others",
+    )
     project: PositiveInt | Literal["auto"] | None = Field(
         default="auto",
         description="width each embedding is projected to, 1024 in B.2; None: concatenated as they are; auto: B.2's "
@@ -83,7 +89,7 @@ class IQLConfig(Noun):
 class LoRAConfig(Noun):
     """Adapters on every linear layer of the blocks; PEFT's usual numbers."""
 
-    rank: int = Field(default=16, ge=1)
+    rank: int = Field(default=16, ge=1, description="width of an adapter")
     alpha: float = Field(default=32.0, gt=0, description="adapters are scaled by alpha / rank")
 
 
@@ -91,11 +97,11 @@ class TuningConfig(Noun):
     """One training run. The optimizer is AdamW as in TRL."""
 
     lr: float = Field(default=2e-5, gt=0, description="peak rate; adapters want some ten times that of all weights")
-    epochs: int = Field(default=1, ge=1)
+    epochs: int = Field(default=1, ge=1, description="times that every example is trained on")
     batch_size: int = Field(default=8, ge=1, description="turns or pairs a step, of all processes, at least")
     micro_batch_tokens: int = Field(default=8192, ge=1, description="tokens a forward pass, each shared prompt once")
     warmup_share: float = Field(default=0.0, ge=0, le=1, description="first share of the steps; then straight to 0")
-    weight_decay: float = Field(default=0.0, ge=0, description="TRL")
+    weight_decay: float = Field(default=0.0, ge=0, description="of AdamW; TRL")
     clip_norm: float = Field(default=1.0, gt=0, description="of all gradients together; TRL")
     lora: LoRAConfig | None = Field(default=None, description="adapters; None trains all weights")
     share_prompts: bool = Field(default=True, description="compute a prompt once for all its replies where possible")
@@ -104,7 +110,7 @@ class TuningConfig(Noun):
         default="auto", description="of the matrix products; auto: bfloat16 where the hardware multiplies it"
     )
     device: str = Field(default="auto", description="auto (a GPU where there is one) or cpu")
-    checkpoint_every: int = Field(default=50, ge=1, description="steps")
+    checkpoint_every: int = Field(default=50, ge=1, description="steps between checkpoints")
     seed: int = Field(default=0, description="of the order of examples")
 
 

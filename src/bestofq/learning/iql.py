@@ -68,6 +68,15 @@ class IQL:
         self.adam_q = torch.optim.Adam(self.q.parameters(), config.lr_q, weight_decay=config.weight_decay, fused=True)
         self.adam_v = torch.optim.Adam(self.v.parameters(), config.lr_v, weight_decay=config.weight_decay, fused=True)
 
+    def fit_scaling(self, data: Transitions) -> None:
+        """Set `network.scaling` by the distinct states, actions and tasks of the training set."""
+        if self.config.network.scaling is None:
+            return
+        parts = [torch.from_numpy(data.vectors[np.unique(rows)]) for rows in (data.state, data.action, data.task)]
+        state, action, task = (part.to(self.device) for part in parts)
+        self.q.fit_scaling(state, action, task)
+        self.v.fit_scaling(state, task)
+
     def update(self, batch: Batch, group: Group = SOLO) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
         state, action, task, next_state, reward, continues = batch
@@ -147,7 +156,10 @@ def train_iql(
         if iql.config.batch_size % group.size:
             raise ConfigError(f"batch_size {iql.config.batch_size} is not a multiple of the {group.size} processes.")
         size, seed = iql.config.batch_size, iql.config.seed
-        batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=iql.dtype, group=group)
+        dtype = iql.dtype if iql.config.network.scaling is None else torch.float32
+        batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=dtype, group=group)
+        if resume is None and start is None:
+            iql.fit_scaling(data)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
             sums += iql.update(batches[iql.step], group)

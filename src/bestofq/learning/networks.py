@@ -10,9 +10,15 @@ from torch import Tensor, nn
 
 from bestofq.learning.config import Input, NetworkConfig
 
+LEAST_VARIANCE = 1e-4
+"""Of an axis that is scaled to variance 1, as a share of the widest one's: what is below it is damped."""
+
 
 class EmbeddingMLP(nn.Module):
-    """Linear projection of each embedding, concatenation, (Linear, ReLU, Dropout) per hidden layer, one scalar out."""
+    """Linear projection of each embedding, concatenation, (Linear, ReLU, Dropout) per hidden layer, one scalar out.
+
+    Where `config.scaling` says so each embedding is scaled first, by a linear map that `fit_scaling` sets and no
+    gradient changes (not in the paper)."""
 
     def __init__(self, dim: int, inputs: tuple[Input, ...], without: Collection[Input], config: NetworkConfig) -> None:
         super().__init__()
@@ -20,6 +26,9 @@ class EmbeddingMLP(nn.Module):
         self.seen = tuple(name not in without for name in inputs)
         project, hidden = config.projected(dim), config.widths(dim)
         width = self.width = project or dim
+        scaled = self.config.scaling is not None
+        self.scale = nn.ModuleList(nn.Linear(dim, dim) if scaled else nn.Identity() for _ in inputs)
+        self.scale.requires_grad_(False)
         self.project = nn.ModuleList(nn.Linear(dim, width) if project else nn.Identity() for _ in inputs)
         self.body = nn.Sequential()
         for before, after in pairwise((len(inputs) * width, *hidden)):
@@ -27,10 +36,7 @@ class EmbeddingMLP(nn.Module):
         self.out = nn.Linear(hidden[-1], 1)
 
     def _value(self, *parts: Tensor) -> Tensor:
-        projected = [
-            project(part if seen else torch.zeros_like(part))
-            for project, part, seen in zip(self.project, parts, self.seen, strict=True)
-        ]
+        projected = [self._projected(index, part) for index, part in enumerate(parts)]
         joint = torch.broadcast_tensors(*projected)  # type: ignore[no-untyped-call]
         hidden = self.body(torch.cat(joint, dim=-1))
         with torch.autocast(hidden.device.type, enabled=False):
@@ -38,12 +44,36 @@ class EmbeddingMLP(nn.Module):
             value: Tensor = self.out(hidden.float())
         return value.squeeze(-1)
 
+    def _projected(self, index: int, vectors: Tensor) -> Tensor:
+        """One embedding [..., D] as the first hidden layer reads it [..., width]; zeros where it is not seen."""
+        with torch.autocast(vectors.device.type, enabled=False):  # scaling amplifies differences that bfloat16 has not
+            scaled = self.scale[index](vectors if self.seen[index] else torch.zeros_like(vectors))
+        projected: Tensor = self.project[index](scaled)
+        return projected
+
+    @torch.no_grad()
+    def fit_scaling(self, *parts: Tensor) -> None:
+        """Set the scaling by what each embedding is in the training set [B, D]. Axes narrower than `LEAST_VARIANCE` of
+        the widest are damped, an embedding that never varies becomes zeros."""
+        for layer, vectors in zip(self.scale, parts, strict=True):
+            if not isinstance(layer, nn.Linear):
+                continue
+            mean = vectors.double().mean(0)
+            centred = vectors.double() - mean
+            if self.config.scaling == "whiten":
+                variances, axes = torch.linalg.eigh(centred.T @ centred / len(centred))  # [D], [D, D] in columns
+            else:
+                variances, axes = centred.square().mean(0), torch.eye(self.dim, dtype=mean.dtype, device=mean.device)
+            floor = LEAST_VARIANCE * variances.max()
+            matrix = axes.T / (variances.clamp(min=0) + floor).sqrt()[:, None] if floor > 0 else torch.zeros_like(axes)
+            layer.weight.copy_(matrix)
+            layer.bias.copy_(-matrix @ mean)
+
     def part(self, index: int, vectors: Tensor) -> Tensor:
         """What one embedding [..., D] adds to the first hidden layer [..., H]. No activation stands before it, so that
         the parts add up, and one that comes again need not be computed again."""
         columns = slice(index * self.width, (index + 1) * self.width)
-        projected = self.project[index](vectors if self.seen[index] else torch.zeros_like(vectors))
-        return nn.functional.linear(projected, self._first.weight[:, columns])
+        return nn.functional.linear(self._projected(index, vectors), self._first.weight[:, columns])
 
     def value_of(self, *parts: Tensor) -> Tensor:
         """The same value [...] as of the embeddings, from what each of them adds."""
@@ -98,16 +128,20 @@ def parameter_counts(dim: int, config: NetworkConfig) -> tuple[int, int]:
 
 @torch.no_grad()
 def folded(network: Network) -> Network:
-    """The same function without projections, as a new network: no activation stands between them and the first hidden
-    layer, so the two matrices are multiplied into one (in float64). At D = 256 under half the parameters remain."""
-    if network.config.project is None:
+    """The same function without scaling and projections, as a new network: no activation stands between them and the
+    first hidden layer, so the matrices are multiplied into one (in float64). At D = 256 under half the parameters
+    remain."""
+    if network.config.project is None and network.config.scaling is None:
         return copy.deepcopy(network)
     first = network._first
-    blocks = first.weight.double().chunk(len(network.project), dim=1)
-    projections = [p for p in network.project if isinstance(p, nn.Linear)]
-    result = type(network)(network.dim, network.config.model_copy(update={"project": None}))
-    weights = {name: value for name, value in network.state_dict().items() if not name.startswith("project.")}
-    weights["body.0.weight"] = torch.cat([w @ p.weight.double() for w, p in zip(blocks, projections, strict=True)], 1)
-    weights["body.0.bias"] = first.bias + sum(w @ p.bias.double() for w, p in zip(blocks, projections, strict=True))
-    result.load_state_dict(weights)
+    blocks, bias = list(first.weight.double().chunk(len(network.project), dim=1)), first.bias.double()
+    for maps in (network.project, network.scale):
+        for index, layer in enumerate(maps):
+            if isinstance(layer, nn.Linear):
+                bias = bias + blocks[index] @ layer.bias.double()
+                blocks[index] = blocks[index] @ layer.weight.double()
+    result = type(network)(network.dim, network.config.model_copy(update={"project": None, "scaling": None}))
+    before = ("project.", "scale.")
+    weights = {name: value for name, value in network.state_dict().items() if not name.startswith(before)}
+    result.load_state_dict(weights | {"body.0.weight": torch.cat(blocks, 1), "body.0.bias": bias})
     return result.to(first.weight.device).train(network.training)

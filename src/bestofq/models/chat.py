@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 import openai
 from pydantic import Field, model_validator
 
+from bestofq.core.counted import counted
 from bestofq.core.errors import ConfigError, ModelError
 from bestofq.core.language import Finish, Generation, Message, Reply, Request
 from bestofq.core.noun import Noun
@@ -41,7 +42,7 @@ class ChatConfig(Noun):
     model: str = Field(description="the name the endpoint knows it by")
     base_url: Address = Field(default="https://api.openai.com/v1", description="of the endpoint, with its /v1")
     key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
-    temperature: float = Field(default=0.7, ge=0)
+    temperature: float = Field(default=0.7, ge=0, description="of every draw but the greedy first")
     max_tokens: int = Field(default=1500, ge=1, description="of a reply")
     deadline: float = Field(default=180.0, gt=0, description="seconds one reply may take, all attempts together")
     attempt: float = Field(default=90.0, gt=0, description="seconds one attempt may take")
@@ -141,19 +142,21 @@ class ChatModel:
         together with `n`, and one by one, each with the next seed, from an endpoint that gives one reply whatever `n`
         says; which draws a seed stands for is up to the endpoint: behind `models.serving` they are `LocalModel`'s.
 
-        Raises BudgetError once the budget is spent, ConfigError where a setting must be changed (key, model, address)
-        or beams are asked for, ContextError where the request is too long for the model, ModelError when the attempts
-        or the deadline are spent.
+        Raises, with what earlier calls used: BudgetError once the budget is spent, ConfigError where a setting must be
+        changed (key, model, address) or beams are asked for, ContextError where the request is too long for the model,
+        ModelError when the attempts or the deadline are spent.
         """
         if request.beams:
             raise ConfigError(f"{self.name} is behind an endpoint, which finds no beams: leave the agent beam out")
-        began = time.monotonic()
-        generations = [await self._call(replace(request, n=1))] if request.greedy else []
-        replies = [reply for one in generations for reply in one.replies[:1]]
-        while missing := request.n - len(replies):
-            seed = None if request.seed is None else request.seed + len(generations) - request.greedy
-            generations.append(await self._call(replace(request, greedy=False, n=missing, seed=seed)))
-            replies += generations[-1].replies[:missing]
+        generations: list[Generation] = []
+        with counted(one.usage(request.role) for one in generations):
+            if request.greedy:
+                generations.append(await self._call(replace(request, n=1)))
+            replies = [reply for one in generations for reply in one.replies[:1]]
+            while missing := request.n - len(replies):
+                seed = None if request.seed is None else request.seed + len(generations) - request.greedy
+                generations.append(await self._call(replace(request, greedy=False, n=missing, seed=seed)))
+                replies += generations[-1].replies[:missing]
         if request.one_line:
             replies = [replace(reply, text=reply.text.partition("\n")[0]) for reply in replies]
         prices = [one.usd for one in generations if one.usd is not None]
@@ -162,7 +165,7 @@ class ChatModel:
             prompt_tokens=sum(one.prompt_tokens for one in generations),
             reply_tokens=sum(one.reply_tokens for one in generations),
             calls=len(generations),
-            seconds=round(time.monotonic() - began, 4),
+            seconds=sum(one.seconds for one in generations),
             usd=sum(prices) if len(prices) == len(generations) else None,
         )
 
@@ -192,7 +195,7 @@ class ChatModel:
                 else:
                     self._pace.succeeded()
                     self.budget.spent += found.usd or 0.0
-                    return found
+                    return replace(found, seconds=round(time.monotonic() - began, 4))
                 finally:
                     spent += time.monotonic() - started
                 if failure.kind == "overload":

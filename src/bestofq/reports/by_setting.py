@@ -79,9 +79,12 @@ def by_setting(
     a run has no such setting its value is `–`. With `agents`, rows come in their order within a run. Differences are to
     the row of the name `baseline` (its values, with commas); None: to the first of prompting, else to the first.
 
-    DataError when nothing is finished, or there is no such setting or baseline.
+    DataError when nothing is finished with a verdict, or there is no such run, setting or baseline.
     """
     configs = {(name, run.name): run.config for name, store in stores.items() for run in store.runs()}
+    known_runs = list(dict.fromkeys(run for _, run in configs))
+    if missing := [run for run in runs or () if run not in known_runs]:
+        raise DataError(f"there is no run {missing[0]!r}: there are {', '.join(known_runs) or 'none'}")
     for key in keys:
         if key not in KEYS and all(setting(config, key) is None for config in configs.values()):
             raise DataError(f"no run has a setting {key!r}: there are {', '.join((*KEYS, *_known(configs.values())))}")
@@ -100,7 +103,10 @@ def by_setting(
                     made[name, run.name, agent, checkpoint] = origin(store, {run.name: run}, same)
                 played += theirs
     if not played:
-        raise DataError(f"no episode is finished in {', '.join(stores) or 'no store'}: run `bestofq eval` first")
+        raise DataError(
+            f"no episode is finished with a verdict in {', '.join(stores) or 'no store'}: run `bestofq eval` first, or "
+            "`bestofq judge`"
+        )
 
     def value(key: str, one: Played) -> str:
         name, e = one.store, one.episode

@@ -13,7 +13,8 @@ from bestofq.store.store import Store
 
 def dev_curve(store: Store) -> list[CurvePoint]:
     """Success of each Q-function on dev tasks against the episodes it learned from (Fig. 4); where no dev pass was
-    made, on the training tasks of the next cycle. Empty for a store without the recipe's runs."""
+    made, on the training tasks of the next cycle. It ends before a pass of which no verdict tells; empty for a store
+    without the recipe's runs."""
     names = {run.name for run in store.runs()}
     points: list[CurvePoint] = []
     seen = won = 0
@@ -21,7 +22,7 @@ def dev_curve(store: Store) -> list[CurvePoint]:
         learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
         seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
         measured = next((name for name in (dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
-        episodes = store.summaries(run=measured, agent="best-of-q") if measured else []
+        episodes = _decided(store, measured, "best-of-q") if measured else []
         if not episodes:
             break
         bounds = stats.success_interval(attempts_of(episodes))
@@ -33,11 +34,15 @@ def dev_curve(store: Store) -> list[CurvePoint]:
 
 def dev_base(store: Store) -> tuple[str, float] | None:
     """Prompting on the curve's dev tasks, and its success; None where no such pass was made."""
-    episodes = store.summaries(run=DEV_BASE, agent=BASELINE)
+    episodes = _decided(store, DEV_BASE, BASELINE)
     return (BASELINE, success_rate(episodes)) if episodes else None
 
 
+def _decided(store: Store, run: str, agent: str) -> list[EpisodeSummary]:
+    return [episode for episode in store.summaries(run=run, agent=agent) if episode.decided]
+
+
 def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
-    """Share of successful episodes among those whose outcome tells, in [0, 1]."""
+    """Share of successful episodes among those whose outcome tells, one or more, in [0, 1]."""
     decided = [episode for episode in episodes if episode.decided]
     return sum(episode.success for episode in decided) / len(decided)

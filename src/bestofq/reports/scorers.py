@@ -28,6 +28,7 @@ KNOWN = {
     "FeedbackScorer": FEEDBACK,
     "PickerScorer": _PICK,
     "ChatPickerScorer": _PICK,
+    "VoteScorer": Meaning("votes", "how many of the proposer's replies gave this action", False),
     "VerifierScorer": Meaning("verdict", "the model's own review ends: 1 right, 0 wrong, 0.5 neither", False),
     "TreeScorer": Meaning("Q̃", "mean outcome of the rollouts through it", True),
 }

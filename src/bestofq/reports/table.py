@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from pydantic import ConfigDict
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -88,8 +87,6 @@ def rows_of(items: Iterable[Any], made: Mapping[str, Origin], *fields: str) -> t
 
 class Table(Noun):
     """A table; `name` names its files."""
-
-    model_config = ConfigDict(ser_json_inf_nan="strings")  # JSON has no infinity: "Infinity" reads back
 
     name: str
     title: str

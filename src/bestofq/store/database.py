@@ -14,7 +14,7 @@ from typing import IO, Any
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, insert, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from bestofq.core.errors import DataError
 from bestofq.store import schema
@@ -45,13 +45,17 @@ def connect(url: URL | str, *, read_only: bool = False) -> Engine:
 
 
 def prepare(engine: Engine) -> None:
-    """Make the tables of a new database; refuse (DataError) a database of another schema version."""
-    with engine.begin() as connection:
-        if inspect(connection).has_table(schema.FACTS.name):
-            _check(connection)
-        else:
-            schema.METADATA.create_all(connection)
-            connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
+    """Make the tables of a new database; refuse (DataError) a database of another schema version, what is no database,
+    and what this user may not write."""
+    try:
+        with engine.begin() as connection:
+            if inspect(connection).has_table(schema.FACTS.name):
+                _check(connection)
+            else:
+                schema.METADATA.create_all(connection)
+                connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
+    except DatabaseError as error:
+        raise DataError(f"{_name(engine)} cannot be written ({error.orig}): give another folder") from error
 
 
 def check(engine: Engine) -> None:
@@ -63,6 +67,8 @@ def check(engine: Engine) -> None:
             _check(connection)
     except OperationalError as error:
         raise DataError(f"{_name(engine)} cannot be read ({error.orig}): copy its folder, and read the copy") from error
+    except DatabaseError as error:
+        raise DataError(f"{_name(engine)} holds no bestofq store ({error.orig}): give another folder") from error
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -46,7 +46,7 @@ class Which(TypedDict, total=False):
 
 
 class Store:
-    """A folder (or a database URL and a folder of pictures). One process writes; any number read.
+    """Stored episodes: a folder (or a database URL and a folder of pictures). One process writes; any number read.
 
     Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls.
     """

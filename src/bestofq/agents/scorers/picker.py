@@ -41,7 +41,7 @@ class PickerScorer:
 
 @dataclass(frozen=True)
 class ChatPickerScorer:
-    """The same by a chat endpoint, over the same candidates (Fig. 11). Falls back to the first in the same way."""
+    """`PickerScorer` by a chat endpoint, over the same candidates (Fig. 11). It falls back to the first likewise."""
 
     model: VisionModel
     history: int = 30  # past actions shown, the last ones

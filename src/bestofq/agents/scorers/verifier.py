@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.prompting import review_prompt
+from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.language import Request, user
 from bestofq.core.protocols import LanguageModel
@@ -30,18 +31,20 @@ class VerifierScorer:
     model: LanguageModel
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N] of 0, 0.5 and 1, by N reviews at once. One candidate is worth 1 and not asked about."""
+        """[N] of 0, 0.5 and 1, by N reviews at once. One candidate is worth 1 and not asked about. An error has what
+        the other reviews used."""
         if len(candidates) == 1:
             return Scores(values=(1.0,))
         started = time.perf_counter()
-        reviews = await asyncio.gather(
-            *(
-                self.model.generate(
-                    Request(messages=user(review_prompt(state, c)), max_tokens=REVIEW_TOKENS, one_line=True)
-                )
-                for c in candidates
-            )
+        requests = (
+            Request(messages=user(review_prompt(state, c)), max_tokens=REVIEW_TOKENS, one_line=True) for c in candidates
         )
+        written = await asyncio.gather(*map(self.model.generate, requests), return_exceptions=True)
+        reviews = [one for one in written if not isinstance(one, BaseException)]
+        failed = next((one for one in written if isinstance(one, BaseException)), None)
+        if failed is not None:
+            with counted(review.usage("critic") for review in reviews):
+                raise failed
         (used,) = merge_usage(review.usage("critic") for review in reviews)
         usage = used.model_copy(update={"seconds": time.perf_counter() - started})  # they were written at once
         return Scores(values=tuple(verdict_value(review.replies[0].text) for review in reviews), usage=(usage,))

@@ -2,10 +2,12 @@
 
 from typing import ClassVar, Literal
 
-from bestofq.envs.settings import LocalSiteSettings
+from pydantic import Field
+
+from bestofq.envs.settings import NAME, LocalSiteSettings
 
 
 class BookingSettings(LocalSiteSettings):
-    name: Literal["booking"] = "booking"
+    name: Literal["booking"] = Field(default="booking", description=NAME)
 
     rules: ClassVar[str] = "bestofq.envs.booking.suite:booking"

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from bestofq.envs.settings import SELECTS, SuiteSettings
+from bestofq.envs.settings import NAME, SELECTS, SuiteSettings
 
 Families = Literal["all", "seen", "held-out"]
 
@@ -21,7 +21,7 @@ APART = frozenset(name for family in HELD_OUT.values() for name in family)
 
 
 class MiniWobSettings(SuiteSettings):
-    name: Literal["miniwob"] = "miniwob"
+    name: Literal["miniwob"] = Field(default="miniwob", description=NAME)
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task names; commas between them")
     data: Path | None = Field(default=None, description="html folder. Default: the package's")
     per_task: Annotated[int, SELECTS] = Field(default=5, ge=1, description="problems of each task, by seed")

@@ -5,14 +5,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from bestofq.envs.settings import LocalSiteSettings
+from bestofq.envs.settings import NAME, LocalSiteSettings
 
 Splits = Literal["product", "webshop", "agent-q"]
 SearchFields = Literal["all", "upstream"]
 
 
 class WebShopSettings(LocalSiteSettings):
-    name: Literal["webshop"] = "webshop"
+    name: Literal["webshop"] = Field(default="webshop", description=NAME)
     data: Path | None = Field(default=None, description="folder of the real files. Default: the synthetic shop")
     splits: Splits | None = Field(
         default=None,

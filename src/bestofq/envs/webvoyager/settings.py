@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from bestofq.core.identity import FREE
-from bestofq.envs.settings import SuiteSettings
+from bestofq.envs.settings import NAME, SuiteSettings
 
 
 class WebVoyagerSettings(SuiteSettings):
-    name: Literal["webvoyager"] = "webvoyager"
+    name: Literal["webvoyager"] = Field(default="webvoyager", description=NAME)
     data: Path | None = Field(default=None, description="the jsonl file")
     seed: int = Field(default=2026, description="of the order of tasks and of the splits")
     holdout: bool = Field(default=False, description="split by task; the paper uses all for all (4.1)")
