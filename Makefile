@@ -2,12 +2,13 @@
 .PHONY: demo test check experiment results reference setup clean
 
 BIN := .venv/bin
+WORKERS := $(shell echo $$(( $$(nproc) * 3 / 2 )))# of the tests: some wait for a browser or another process
 
 demo: setup
 	$(BIN)/bestofq demo $(ARGS)
 
 test: setup
-	$(BIN)/pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check

@@ -21,7 +21,7 @@ def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESA
     """The interval of success, within [0, 1]; InputError without an attempt."""
     rates = stats.task_rates(attempts)
     if len(_models(attempts)) < 2:
-        return stats.success_interval(attempts, resamples=resamples, seed=seed)
+        return stats.success_interval(attempts)
     (drawn,) = _drawn([attempts], list(rates), resamples, seed)
     return stats.bounded(drawn, float(np.mean([*rates.values()])), len(rates))
 
@@ -57,7 +57,7 @@ def paired_difference(
     n-th models of both were trained alike.
     """
     if len(_models(ours)) < 2 and len(_models(theirs)) < 2:
-        return stats.paired_difference(ours, theirs, resamples=resamples, seed=seed)
+        return stats.paired_difference(ours, theirs)
     mine, other = stats.task_rates(ours), stats.task_rates(theirs)
     common = [task for task in mine if task in other]
     if not common:

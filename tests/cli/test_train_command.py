@@ -32,7 +32,9 @@ SETTINGS = (
     "iql.network.dropout=0",  # whose masks are each process's own
     "iql.precision=fp32",
 )
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+COMMANDS = Path(__file__).with_name("launched_commands.py")
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(COMMANDS))
+SIZES = ("suite.train_tasks=2", "suite.step_limit=4", "seed_runs=1", "cycles=1", "runs_per_cycle=1", "iql.steps=20")
 Arguments = Callable[..., list[str]]
 
 
@@ -63,9 +65,9 @@ def alone(words: list[str]) -> str:
     return done.output
 
 
-def started(words: list[str], *launcher: str) -> subprocess.Popen[str]:
+def started(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, *launcher, "-m", "bestofq.cli.main", *words],
+        [sys.executable, *words],
         env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -79,7 +81,7 @@ def killed(folder: Path, arguments: Arguments) -> Path:
     out = folder / "killed"
     if not out.exists():
         alone(arguments("through"))
-        process = started(arguments("killed", "iql.checkpoint_seconds=0"))
+        process = started("-m", "bestofq.cli.main", *arguments("killed", "iql.checkpoint_seconds=0"))
         try:
             while not ((out / TRAINING / CARD).exists() and read_card(out / TRAINING).step >= 20):
                 assert process.poll() is None, process.communicate()[0]
@@ -115,34 +117,46 @@ def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path, arg
     assert read_card(out).weights == read_card(folder / "through").weights  # named by their hash
 
 
-def test_two_processes_continue_it_and_learn_what_one_does(folder: Path, killed: Path, arguments: Arguments) -> None:
-    out = shutil.copytree(killed, folder / "two")
-    launched = started(arguments("two"), *TORCHRUN)
-    said, _ = launched.communicate(timeout=300)
-    assert launched.returncode == 0, said
-    assert said.count("Q and V learned from") == 1
-    card = read_card(out)
-    for one, two in zip(*(load_networks(f, embed=card.embed) for f in (folder / "through", out)), strict=True):
-        for name, weight in one.state_dict().items():
-            torch.testing.assert_close(two.state_dict()[name], weight, rtol=2e-3, atol=1e-4)  # of float16
+@pytest.fixture(scope="module")
+def recipe(folder: Path) -> list[str]:
+    """The settings of a small recipe, and its store."""
+    settings = [word for setting in (*SETTINGS, *SIZES) for word in ("--set", setting)]
+    return ["--store", str(folder / "recipe"), *settings]
 
 
-def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(folder: Path) -> None:
+@pytest.fixture
+def launched(folder: Path, killed: Path, arguments: Arguments, recipe: list[str]) -> str:
+    """What two processes say that go on with a copy of the killed training, then play and learn the recipe."""
+    said = folder / "said.txt"
+    if not said.exists():
+        shutil.copytree(killed, folder / "two")
+        commands = (*arguments("two"), "then", "improve", "--out", str(folder / "both"), *recipe)
+        process = started(*TORCHRUN, *commands)
+        said.write_text(process.communicate(timeout=300)[0], "utf-8")
+        assert process.returncode == 0, said.read_text("utf-8")
+    return said.read_text("utf-8")
+
+
+def test_two_processes_continue_it_and_learn_what_one_does(folder: Path, launched: str) -> None:
+    assert launched.count("Q and V learned from") == 3  # once a Q-function: the second process is silent
+    check_same(folder / "through", folder / "two")
+
+
+def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(
+    folder: Path, launched: str, recipe: list[str]
+) -> None:
     """Each Q-function is what one process learns from the same episodes."""
-    sizes = ("suite.train_tasks=2", "suite.step_limit=4", "seed_runs=1", "cycles=1", "runs_per_cycle=1", "iql.steps=20")
-    settings = [word for setting in (*SETTINGS, *sizes) for word in ("--set", setting)]
-    where = ("--store", str(folder / "recipe"))
-    launched = started(["improve", *where, "--out", str(folder / "both"), *settings], *TORCHRUN)
-    said, _ = launched.communicate(timeout=300)
-    assert launched.returncode == 0, said
-    assert said.count("Q and V learned from") == 2
     for name, runs, episodes in (("q0", ["seed"], 2), ("q1", ["seed", "cycle-1"], 4)):
         again = [word for run in runs for word in ("--run", run)]
-        alone(["train", *where, "--out", str(folder / f"one-{name}"), *again, *settings])
-        card = read_card(folder / "both" / name)
-        assert card.episodes is not None
-        assert card.episodes.count == episodes
-        folders = folder / f"one-{name}", folder / "both" / name
-        for one, two in zip(*(load_networks(f, embed=card.embed) for f in folders), strict=True):
-            for key, weight in one.state_dict().items():
-                torch.testing.assert_close(two.state_dict()[key], weight, rtol=2e-3, atol=1e-4)
+        alone(["train", "--out", str(folder / f"one-{name}"), *again, *recipe])
+        found = read_card(folder / "both" / name).episodes
+        assert found is not None
+        assert found.count == episodes
+        check_same(folder / f"one-{name}", folder / "both" / name)
+
+
+def check_same(expected: Path, found: Path) -> None:
+    embed = read_card(found).embed
+    for one, two in zip(*(load_networks(folder, embed=embed) for folder in (expected, found)), strict=True):
+        for name, weight in one.state_dict().items():
+            torch.testing.assert_close(two.state_dict()[name], weight, rtol=2e-3, atol=1e-4)  # of float16

@@ -57,9 +57,9 @@ async def test_q_is_held_against_what_came_of_it(tmp_path: Path) -> None:
     assert found.ece.value == pytest.approx((2 * 0.24 + 2 * 0.43 + 1 * 0.15) / 5)
     assert found.bias.value == pytest.approx((0.25 + 0.85 + 0.27 + 0.45 + 0.41 - 2) / 5)
     assert found.ece.interval is not None
-    # three draws of the two tasks: one of each, u twice, t twice
+    # three draws of the two tasks: one of each, t twice and, past the end as no draw has less than both, u twice
     assert found.ece.interval.low == pytest.approx(0.298)
-    assert found.ece.interval.high == pytest.approx((0.75 + 0.15) / 2)
+    assert found.ece.interval.high == pytest.approx((0.59 + 0.39 + 0.15) / 3)
     last = found.distances[0]
     assert (last.steps, last.succeeded.value, last.failed.value) == (2, 0.85, 0.41)
     assert found.distances[2].succeeded.value is None
@@ -78,7 +78,7 @@ def test_calibration_of_two_agents_is_paired_by_task_against_one_that_has_values
     assert (row.what, row.agent, row.against) == ("ECE of Q", "blunt", "sharp")
     # of all four tasks 0.05 against 0.05; of draws with other shares of successes blunt is off by more
     assert row.difference.mean == pytest.approx(0.0)
-    assert row.difference.high > 0.3
+    assert row.difference.high > 0.1
     (row,) = differences(measures, ["plain", "sharp", "blunt"], "blunt")
     assert (row.agent, row.against) == ("sharp", "blunt")
 

@@ -7,6 +7,7 @@ runs that are all alike: its error over runs is 0, and only the interval over ta
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
+from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,6 +19,8 @@ from bestofq.store.records import EpisodeSummary
 
 RESAMPLES = 10_000
 LEVEL = 0.95
+_ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+_NORMAL = NormalDist()
 _DRAWS_AT_ONCE = 2_000_000
 _ROWS_A_KIND = 50  # alike rows, from which on drawing kinds is faster than drawing rows
 _ALIKE = 1e-9  # resamples that differ by less do by rounding only
@@ -50,7 +53,7 @@ class Estimate(Noun):
 
 
 class Interval(Noun):
-    """A percentile bootstrap interval at `LEVEL`, or `clopper_pearson_interval` where all resamples are equal. May be
+    """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval` where all resamples are equal. May be
     infinite."""
 
     low: float
@@ -272,34 +275,33 @@ def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) ->
     }
 
 
-def success_interval(attempts: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The interval of an agent's success over other tasks: tasks resampled, runs averaged within each.
+def success_interval(attempts: Sequence[Attempt]) -> Interval:
+    """The interval of an agent's success over other tasks, runs averaged within each.
 
     Where the tasks came out alike, such as all successful always: `clopper_pearson_interval`.
     """
-    rates = np.array([*task_rates(attempts).values()])  # [T]
-    if len(rates) == 0:
+    found = _mean([*task_rates(attempts).values()], UNIT).interval
+    if found is None:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
-    drawn = _resampled_means(rates, resamples, np.random.default_rng(seed))
-    return bounded(drawn, float(rates.mean()), len(rates))
+    return found
 
 
-def paired_difference(
-    ours: Sequence[Attempt], theirs: Sequence[Attempt], *, resamples: int = RESAMPLES, seed: int = 0
-) -> Difference | None:
-    """Success of `ours` minus that of `theirs` with its paired bootstrap interval over tasks.
+def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> Difference | None:
+    """Success of `ours` minus that of `theirs` on the tasks of both, with its interval.
 
-    Per task the runs are averaged and subtracted: d [T]. T tasks are drawn with replacement `resamples` times; the
-    interval is the 2.5 % and 97.5 % percentile of the draws' means, or `clopper_pearson_interval` where d is the
-    same in all tasks. None when the agents have no task in common.
+    Per task the runs are averaged and subtracted. Where the difference is the same in all tasks:
+    `clopper_pearson_interval`. None when the agents have no task in common.
     """
     mine, other = task_rates(ours), task_rates(theirs)
-    d = np.array([rate - other[task] for task, rate in mine.items() if task in other])
-    if len(d) == 0:
+    found = _mean(d := [rate - other[task] for task, rate in mine.items() if task in other], SIGNED)
+    if found.value is None or found.interval is None:
         return None
-    drawn = _resampled_means(d, resamples, np.random.default_rng(seed))
-    interval = bounded(drawn, float(d.mean()), len(d), SIGNED)
-    return Difference(mean=float(d.mean()), low=interval.low, high=interval.high, tasks=len(d))
+    return Difference(mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(d))
+
+
+def _mean(values: Sequence[float], span: Span) -> Measure:
+    """The mean of a value a task."""
+    return ratio({at: (value, 1.0) for at, value in enumerate(values)}, span=span)
 
 
 def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles]) -> Interval | None:
@@ -309,8 +311,8 @@ def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles])
     Resamples in which it is undefined are passed over. None where it is defined in none.
     """
     values = statistic(resampled(counts, RESAMPLES, np.random.default_rng(0)))
-    defined = values[~np.isnan(values)]
-    return percentiles(defined) if len(defined) else None
+    defined, total = values[~np.isnan(values)], counts.sum(axis=0, keepdims=True)
+    return bca(defined, float(statistic(total)[0]), statistic(total - counts)) if len(defined) else None
 
 
 def resampled(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:
@@ -339,11 +341,6 @@ def bounded(drawn: Doubles, mean: float, tasks: int, span: Span = UNIT) -> Inter
     return clopper_pearson_interval(mean, tasks, span) if alike(found) else found
 
 
-def _resampled_means(values: Doubles, resamples: int, rng: np.random.Generator) -> Doubles:
-    """[resamples] means of as many values [T], drawn with replacement."""
-    return np.concatenate([values[i].mean(axis=1) for i in _draws(len(values), resamples, rng)])
-
-
 def _draws(count: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Indices [B, count], B resamples at a time so that memory stays bounded."""
     at_once = max(1, _DRAWS_AT_ONCE // count)
@@ -351,9 +348,24 @@ def _draws(count: int, resamples: int, rng: np.random.Generator) -> Iterator[NDA
         yield rng.integers(count, size=(min(at_once, resamples - start), count))
 
 
-def percentiles(means: Doubles) -> Interval:
-    """The interval between the outer percentiles at `LEVEL`; where some are infinite, at the next draws outwards."""
-    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    at = int(ends[0] * (len(means) - 1))
-    low, high = np.sort(means)[[at, -1 - at]] if np.isinf(means).any() else np.quantile(means, ends)
+def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:
+    """The bias-corrected and accelerated interval at `LEVEL` (Efron 1987) of a statistic's `value`, by its values for
+    the resamples [B] and for all clusters but one [T]: `percentiles`, moved by how far the resamples' median lies from
+    the value, and by the skew over the clusters. Where a value is infinite or undefined they are not moved."""
+    if not (np.isfinite(drawn).all() and np.isfinite(left_out).all()):
+        return percentiles(drawn)
+    rounding = _ALIKE * max(1.0, abs(value))
+    below = float(np.mean(drawn < value - rounding) + np.mean(drawn <= value + rounding)) / 2
+    away = left_out.mean() - left_out
+    skew = float((away**3).sum() / (6 * max((away**2).sum(), rounding**2) ** 1.5))
+    shift = _NORMAL.inv_cdf(min(max(below, 0.5 / len(drawn)), 1 - 0.5 / len(drawn)))
+    moved = [shift + _NORMAL.inv_cdf(end) for end in _ENDS]
+    return percentiles(drawn, [_NORMAL.cdf(shift + z / (1 - skew * z)) for z in moved])
+
+
+def percentiles(drawn: Doubles, ends: Sequence[float] = _ENDS) -> Interval:
+    """The interval between two percentiles, the outer ones at `LEVEL`; where some values are infinite, at the next ones
+    outwards."""
+    at = int(ends[0] * (len(drawn) - 1))
+    low, high = np.sort(drawn)[[at, -1 - at]] if np.isinf(drawn).any() else np.quantile(drawn, ends)
     return Interval(low=float(low), high=float(high))
