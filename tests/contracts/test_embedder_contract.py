@@ -21,15 +21,14 @@ from bestofq.models.local import LocalModel
 ITEMS = [EmbedItem(text="red"), EmbedItem(text="buy the red one\nnow"), EmbedItem(text="page: red Buy Now [1]")]
 
 
-@pytest.fixture(params=["local", "last token", "one of my own", "vision", "endpoint"])
+@pytest.fixture(params=["local", "last token", "beside the goal", "one of my own", "vision", "endpoint"])
 def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> Iterator[CachedEmbedder]:
     match request.param:
         case "local":
             yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"))
-        case "last token":
-            yield LocalEmbedder(
-                LocalModel.load(weights, device="cpu", precision="float32"), EmbedConfig(pooling="last")
-            )
+        case "last token" | "beside the goal":
+            how = EmbedConfig(pooling="last") if request.param == "last token" else EmbedConfig(context="goal")
+            yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"), how)
         case "one of my own":
             yield Models(BestOfQSettings(model=ModelSettings(embedder="experiments.one_hot:OneHot"))).embedder
         case _:

@@ -14,19 +14,23 @@ REVIEW_TOKENS = 48  # of a review, at most
 
 @dataclass(frozen=True)
 class EmbeddingTexts:
-    """alone: each text by itself, as in the paper. state: the action as the reply that follows its state's prompt.
-    review: the state as the prompt for the next action, the action as the frozen model's own review of it (as an AI
-    critic writes it, but read by Q, not believed). `pictures`: the state with the page's screenshot, for an embedder
-    that sees."""
+    """alone: each text by itself, as in the paper. goal: the same, with how its tokens match those of the goal
+    (`models.matching`), which the state then does not hold. state: the action as the reply that follows its state's
+    prompt. review: the state as the prompt for the next action, the action as the frozen model's own review of it (as
+    an AI critic writes it, but read by Q, not believed). `pictures`: the state with the page's screenshot, for an
+    embedder that sees."""
 
     context: Context = "alone"
     pictures: bool = False
 
     def state(self, state: State) -> EmbedItem:
         """DataError where there should be a screenshot and is none."""
+        goal = ""
+        if self.context == "goal":
+            goal, state = state.task.goal, state.model_copy(update={"task": state.task.model_copy(update={"goal": ""})})
         text = propose_prompt(state) if self.context == "review" else state_text(state)
         if not self.pictures:
-            return EmbedItem(text=text)
+            return EmbedItem(text=text, context=goal)
         shot = state.observation.screenshot
         if shot is None:
             raise DataError(
@@ -39,6 +43,8 @@ class EmbeddingTexts:
         match self.context:
             case "alone":
                 return EmbedItem(text=candidate.label)  # what its mark names, not the mark
+            case "goal":
+                return EmbedItem(text=candidate.label, context=state.task.goal)
             case "state":
                 # A label stays as it is when a localizer turns words into a point: training reads what acting read.
                 reply = candidate.reply or f" {candidate.thought}\n{candidate.label}"

@@ -60,7 +60,9 @@ class ModelSettings(Noun):
         default="mean", description="mean over a text's own tokens (A.3), or the last"
     )
     embed_context: Annotated[Context, FREE] = Field(
-        default="alone", description="texts alone (A.3), or see `EmbeddingTexts`"
+        default="alone",
+        description="texts alone (A.3); goal: with how their tokens match the goal's; state, review: see "
+        "`EmbeddingTexts`",
     )
 
     @property

@@ -10,7 +10,7 @@ from bestofq.core.observation import Screenshot
 
 Pooling = Literal["mean", "last"]
 Tokens = Literal["own", "all"]
-Context = Literal["alone", "state", "review"]
+Context = Literal["alone", "goal", "state", "review"]
 
 
 PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no number, this is transformers' own

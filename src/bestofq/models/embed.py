@@ -3,12 +3,14 @@
 State, action and task are embedded separately. A text is read after the model's start token, where it has one, and
 without a chat's frame; the start token is read but not pooled. An empty text is read as one end token. Variants, each
 named by its EmbedSpec: another layer; the last token instead of the mean; actions read in the context of their state
-(`EmbedItem.context`), whose key-value cache serves them all.
+(`EmbedItem.context`), whose key-value cache serves them all; behind the vector, how the text's tokens match those of a
+goal (`matching.matches`).
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +20,7 @@ from bestofq.core.language import Request, user
 from bestofq.core.transitions import Floats
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.local import Drawn, LocalModel
+from bestofq.models.matching import MATCHES, matches
 from bestofq.models.pooling import hidden_states, padded, pooled
 
 
@@ -38,7 +41,7 @@ class LocalEmbedder(CachedEmbedder):
             model=model.name,
             revision=model.revision,
             tokens="own",
-            dim=model.dim,
+            dim=model.dim + (MATCHES if config.context == "goal" else 0),
             **config.model_dump(include={"prompt", "layer", "pooling", "context"}),
         )
         super().__init__(spec, batch=4 * model.max_batch)
@@ -47,6 +50,14 @@ class LocalEmbedder(CachedEmbedder):
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} reads no pictures: embed texts alone, or use a vision-language model")
+        if self.spec.context == "goal":
+            vectors = self._vectors([item.model_copy(update={"context": ""}) for item in items])
+            return [
+                Vector(np.append(v.values, self._matches(i)), v.tokens) for i, v in zip(items, vectors, strict=True)
+            ]
+        return self._vectors(items)
+
+    def _vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         size = self._model.max_batch
         alone = [i for i, item in enumerate(items) if not item.context]
         read = dict(zip(alone, self._read([items[i] for i in alone]), strict=True))
@@ -69,6 +80,14 @@ class LocalEmbedder(CachedEmbedder):
             for index, vector, count in zip(indices, vectors, tokens, strict=True):
                 rows[index] = Vector(vector, count)
         return [rows[i] for i in range(len(items))]
+
+    @torch.inference_mode()
+    def _matches(self, item: EmbedItem) -> Floats:
+        """[MATCHES], of the text's tokens with its goal's, whatever their case; zeros for the goal itself."""
+        table = self._model.model.get_input_embeddings()
+        tokens = (self._own(" " + part.casefold()) for part in (item.text, item.context))
+        text, goal = (torch.tensor(ids, device=self._model.device) for ids in tokens)
+        return matches(table(text), table(goal)).cpu().numpy() if item.context else np.zeros(MATCHES, np.float32)
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
         """The tokens of each item without context, its answer among them."""
