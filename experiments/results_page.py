@@ -39,7 +39,8 @@ def results(
 
 
 def results_page(experiments: Path, out: Path) -> str:
-    """The page as it is to stand at `out`. DataError where a folder has no README.md, or that no title."""
+    """The page as it is to stand at `out`, which opens with the README.md of `experiments`. DataError where the folder
+    of a study has none, or that no title."""
     folders = sorted(folder for folder in experiments.glob("[!_]*") if folder.is_dir() and not is_code(folder))
     if not folders:
         raise DataError(f"{experiments} holds no folder of a study")
@@ -48,6 +49,7 @@ def results_page(experiments: Path, out: Path) -> str:
         f"<!-- Made by `{MADE_BY}` from the folders in {experiments.name}/: change those, not this page. -->",
         "# Results",
         "",
+        *_opening(experiments, out.parent),
         "Each study is a folder: settings, the command, unrounded results, tables and pictures drawn from them, and "
         "what they show, what failed included. The commands here are today's; each `result.json` keeps the one that "
         "made it, which an older version may have called by another name.",
@@ -61,6 +63,15 @@ def results_page(experiments: Path, out: Path) -> str:
 def is_code(folder: Path) -> bool:
     """Whether it is a Python package, not a study."""
     return (folder / "__init__.py").exists()
+
+
+def _opening(experiments: Path, page: Path) -> list[str]:
+    """What all studies say together, where the folder's own README.md says it."""
+    readme = experiments / "README.md"
+    if not readme.exists():
+        return []
+    text = readme.read_text("utf-8").replace("# ", "## ", 1).rstrip()
+    return [_moved(text, experiments, page), "", "## Studies", ""]
 
 
 def _section(folder: Path, title: str, page: Path) -> str:

@@ -60,12 +60,14 @@ def test_a_study_as_the_page_tells_it(tmp_path: Path) -> None:
     assert "None." not in text
     assert CliRunner().invoke(app, [*arguments, "--check"], catch_exceptions=False).exit_code == 0
 
+    (folder.parent / "README.md").write_text("# When?\n\nSometimes, see [a](a/README.md).\n", "utf-8")
     (folder / "table.md").write_text("| a |\n| --- |\n| 1 |\n\nNote.\n\n| b |\n| --- |\n", "utf-8")
     (folder / "success.svg").write_text("<svg/>", "utf-8")
     (folder / "result.json").write_text("{}", "utf-8")
     with pytest.raises(InputError, match="run `make results`"):
         CliRunner().invoke(app, [*arguments, "--check"], catch_exceptions=False)
     text = results_page(folder.parent, out)
+    assert "## When?\n\nSometimes, see [a](../experiments/a/README.md).\n\n## Studies\n\nEach study" in text
     assert "no result yet" not in text
     assert "| 1 |\n\nNote.\n\n![success](../experiments/a/success.svg)" in text
     assert "| b |" not in text
