@@ -28,7 +28,7 @@ title = "Expectile"
 question = "How high?"
 minutes = 1
 config = "config.toml"
-set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 6 }
+set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 4 }
 seeds = [0, 1]
 test_tasks = 2
 
@@ -52,7 +52,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("collected")
 
     async def fill() -> None:
-        models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=8, step_limit=6)))
+        models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=8, step_limit=4)))
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
                 context = RunContext(models, suite, store, Console(quiet=True))

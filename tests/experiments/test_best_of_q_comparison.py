@@ -13,7 +13,7 @@ from bestofq.store.store import Store
 from experiments.best_of_q import COMPARED, run_best_of_q
 
 SMALL = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=4, step_limit=6),
+    suite=WebShopSettings(train_tasks=4, step_limit=4),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,

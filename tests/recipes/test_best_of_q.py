@@ -35,7 +35,7 @@ from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.store import Store
 
 SMALL = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=8, step_limit=6),
+    suite=WebShopSettings(train_tasks=8, step_limit=4),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,
