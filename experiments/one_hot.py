@@ -1,7 +1,7 @@
 """Embedders without any likeness: each text is a random vector drawn from its hash, equal texts alone are alike.
 
-What Q learns over these vectors is what the episodes hold at most where tasks come again; a Q over a model's embeddings
-that is worse has lost it in the embeddings.
+What Q learns over these vectors it learns of each text by itself: a Q over a model's embeddings that does worse on the
+tasks it was trained on has lost in them what the episodes hold; one that does better gains by their likeness.
 """
 
 import hashlib

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from bestofq.reports import stats
-from bestofq.reports.stats import SIGNED, Attempt, Difference, Doubles, Interval, Measure
+from bestofq.reports.stats import SIGNED, UNIT, Attempt, Difference, Doubles, Interval, Measure, Span
 
 
 def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESAMPLES, seed: int = 0) -> Interval:
@@ -23,7 +23,7 @@ def success_interval(attempts: Sequence[Attempt], *, resamples: int = stats.RESA
     if len(_models(attempts)) < 2:
         return stats.success_interval(attempts)
     (drawn,) = _drawn([attempts], list(rates), resamples, seed)
-    return stats.bounded(drawn, float(np.mean([*rates.values()])), len(rates))
+    return _bounded(drawn, float(np.mean([*rates.values()])), len(rates))
 
 
 def mean(
@@ -64,7 +64,7 @@ def paired_difference(
         return None
     mean = float(np.mean([mine[task] - other[task] for task in common]))
     drawn, against = _drawn([ours, theirs], common, resamples, seed)
-    found = stats.bounded(drawn - against, mean, len(common), SIGNED)
+    found = _bounded(drawn - against, mean, len(common), SIGNED)
     return Difference(mean=mean, low=found.low, high=found.high, tasks=len(common))
 
 
@@ -82,6 +82,12 @@ def _drawn(methods: Sequence[Sequence[Attempt]], tasks: Sequence[Hashable], resa
             drawn = drawn + success.error * rng.standard_t(success.runs - 1, size=resamples)
         found.append(np.clip(drawn, 0, 1))
     return found
+
+
+def _bounded(drawn: Doubles, mean: float, tasks: int, span: Span = UNIT) -> Interval:
+    """The `percentiles` of means of resampled tasks; where they are all alike, `clopper_pearson_interval`."""
+    found = stats.percentiles(drawn)
+    return stats.clopper_pearson_interval(mean, tasks, span) if stats.alike(found) else found
 
 
 def _models(attempts: Sequence[Attempt]) -> set[Hashable]:

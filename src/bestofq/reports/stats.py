@@ -335,12 +335,6 @@ def alike(interval: Interval) -> bool:
     return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
 
 
-def bounded(drawn: Doubles, mean: float, tasks: int, span: Span = UNIT) -> Interval:
-    """The `percentiles` of means of resampled tasks; where they are all alike, `clopper_pearson_interval`."""
-    found = percentiles(drawn)
-    return clopper_pearson_interval(mean, tasks, span) if alike(found) else found
-
-
 def _draws(count: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Indices [B, count], B resamples at a time so that memory stays bounded."""
     at_once = max(1, _DRAWS_AT_ONCE // count)
