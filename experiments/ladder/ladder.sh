@@ -8,7 +8,7 @@ env=$1
 store=runs/ladder-$env
 config="--config $here/$env.toml"
 whitened="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten"
-matched="$whitened --set model.embed_context=goal"
+matched="$whitened --set model.embed_matches=true"
 one_hot="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set model.embedder=experiments.one_hot:OneHot"
 case $env in
 many) # as many episodes of the shop, but one of each of 4,000 goals for all training products

@@ -159,12 +159,14 @@ def test_an_action_is_embedded_alone_or_after_its_state() -> None:
     assert alone == EmbedItem(text="click link Red")
     after = EmbeddingTexts("state").action(STATE, CANDIDATES[0])
     assert after == EmbedItem(text=" r1\nclick [1]", context=propose_prompt(STATE))
-    beside = EmbeddingTexts("goal")
-    assert beside.action(STATE, CANDIDATES[0]) == EmbedItem(text="click link Red", context="a red one")
-    assert beside.state(STATE) == EmbedItem(
-        text="goal: \npage:\nRed [1] Blue [2]\nerror: no such thing\n", context="a red one"
-    )
+    beside, page = EmbeddingTexts(matches=True), "goal: \npage:\nRed [1] Blue [2]\nerror: no such thing\n"
+    matched = ("click link Red", "a red one")
+    assert beside.action(STATE, CANDIDATES[0]) == EmbedItem(text="click link Red", matched=matched)
+    assert beside.state(STATE) == EmbedItem(text=page, matched=(page, "a red one"))
     assert beside.task(STATE.task) == EmbedItem(text="a red one")
     reviewed = EmbeddingTexts("review")
     assert reviewed.action(STATE, CANDIDATES[0]).text == review_prompt(STATE, CANDIDATES[0])
     assert reviewed.state(STATE).text == propose_prompt(STATE)
+    both = EmbeddingTexts("review", matches=True)
+    assert both.action(STATE, CANDIDATES[0]).matched == matched
+    assert both.state(STATE) == EmbedItem(text=propose_prompt(STATE), matched=(page, "a red one"))

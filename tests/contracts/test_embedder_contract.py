@@ -27,7 +27,7 @@ def embedder(request: pytest.FixtureRequest, weights: str, tmp_path: Path) -> It
         case "local":
             yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"))
         case "last token" | "beside the goal":
-            how = EmbedConfig(pooling="last") if request.param == "last token" else EmbedConfig(context="goal")
+            how = EmbedConfig(pooling="last") if request.param == "last token" else EmbedConfig(matches=True)
             yield LocalEmbedder(LocalModel.load(weights, device="cpu", precision="float32"), how)
         case "one of my own":
             yield Models(BestOfQSettings(model=ModelSettings(embedder="experiments.one_hot:OneHot"))).embedder

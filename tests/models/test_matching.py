@@ -23,13 +23,13 @@ def test_matches_by_hand() -> None:
 @pytest.fixture
 def embedder(weights: str) -> LocalEmbedder:
     model = LocalModel.load(weights, device="cpu", precision="float32")
-    return LocalEmbedder(model, EmbedConfig(context="goal"))
+    return LocalEmbedder(model, EmbedConfig(matches=True))
 
 
 def test_the_matches_stand_behind_the_vector_of_the_text_alone(embedder: LocalEmbedder) -> None:
     goal = "buy a red hat"
     texts = ["click Red", "click Blue", "page: red hat, blue hat"]
-    found = embedder.embed_all([EmbedItem(text=text, context=goal) for text in texts])
+    found = embedder.embed_all([EmbedItem(text=text, matched=(text, goal)) for text in texts])
     alone = LocalEmbedder(embedder._model).embed_all([EmbedItem(text=text) for text in texts])
     np.testing.assert_allclose(found[:, :-MATCHES], alone, rtol=1e-5, atol=1e-6)
     assert found[0, -MATCHES] > found[1, -MATCHES]  # more of it is in the goal, whatever its case

@@ -14,23 +14,25 @@ REVIEW_TOKENS = 48  # of a review, at most
 
 @dataclass(frozen=True)
 class EmbeddingTexts:
-    """alone: each text by itself, as in the paper. goal: the same, with how its tokens match those of the goal
-    (`models.matching`), which the state then does not hold. state: the action as the reply that follows its state's
-    prompt. review: the state as the prompt for the next action, the action as the frozen model's own review of it (as
-    an AI critic writes it, but read by Q, not believed). `pictures`: the state with the page's screenshot, for an
-    embedder that sees."""
+    """alone: each text by itself, as in the paper. state: the action as the reply that follows its state's prompt.
+    review: the state as the prompt for the next action, the action as the frozen model's own review of it (as an AI
+    critic writes it, but read by Q, not believed). `matches`: with how the tokens of the action, and of the state
+    without its goal, match those of the goal (`models.matching`); a state that is embedded alone leaves the goal out.
+    `pictures`: the state with the page's screenshot, for an embedder that sees."""
 
     context: Context = "alone"
+    matches: bool = False
     pictures: bool = False
 
     def state(self, state: State) -> EmbedItem:
         """DataError where there should be a screenshot and is none."""
-        goal = ""
-        if self.context == "goal":
-            goal, state = state.task.goal, state.model_copy(update={"task": state.task.model_copy(update={"goal": ""})})
         text = propose_prompt(state) if self.context == "review" else state_text(state)
+        if self.matches:
+            words = state_text(state.model_copy(update={"task": state.task.model_copy(update={"goal": ""})}))
+            matched = words, state.task.goal
+            return EmbedItem(text=text if self.context == "review" else words, matched=matched)
         if not self.pictures:
-            return EmbedItem(text=text, context=goal)
+            return EmbedItem(text=text)
         shot = state.observation.screenshot
         if shot is None:
             raise DataError(
@@ -40,17 +42,16 @@ class EmbeddingTexts:
         return EmbedItem(text=text, screenshots=(shot,))
 
     def action(self, state: State, candidate: Candidate) -> EmbedItem:
+        matched = (candidate.label, state.task.goal) if self.matches else None  # what its mark names, not the mark
         match self.context:
             case "alone":
-                return EmbedItem(text=candidate.label)  # what its mark names, not the mark
-            case "goal":
-                return EmbedItem(text=candidate.label, context=state.task.goal)
+                return EmbedItem(text=candidate.label, matched=matched)
             case "state":
                 # A label stays as it is when a localizer turns words into a point: training reads what acting read.
                 reply = candidate.reply or f" {candidate.thought}\n{candidate.label}"
-                return EmbedItem(text=reply, context=propose_prompt(state))
+                return EmbedItem(text=reply, context=propose_prompt(state), matched=matched)
             case "review":
-                return EmbedItem(text=review_prompt(state, candidate), answer=REVIEW_TOKENS)
+                return EmbedItem(text=review_prompt(state, candidate), answer=REVIEW_TOKENS, matched=matched)
 
     def task(self, task: Task) -> EmbedItem:
         return EmbedItem(text=task.goal)

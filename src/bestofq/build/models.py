@@ -147,7 +147,8 @@ class Models:
 
     @property
     def texts(self) -> EmbeddingTexts:
-        return EmbeddingTexts(self.settings.model.embed_context, pictures=self.embedder.spec.pixels > 0)
+        spec, chosen = self.embedder.spec, self.settings.model
+        return EmbeddingTexts(chosen.embed_context, matches=spec.matches, pictures=spec.pixels > 0)
 
 
 def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME") -> None:

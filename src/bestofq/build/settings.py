@@ -61,8 +61,10 @@ class ModelSettings(Noun):
     )
     embed_context: Annotated[Context, FREE] = Field(
         default="alone",
-        description="texts alone (A.3); goal: with how their tokens match the goal's; state, review: see "
-        "`EmbeddingTexts`",
+        description="texts alone (A.3); state, review: an action in its state, or as the model's own review of it",
+    )
+    embed_matches: Annotated[bool, FREE] = Field(
+        default=False, description="with how the tokens of states and actions match the goal's; not in the paper"
     )
 
     @property

@@ -10,8 +10,7 @@ from bestofq.core.observation import Screenshot
 
 Pooling = Literal["mean", "last"]
 Tokens = Literal["own", "all"]
-Context = Literal["alone", "goal", "state", "review"]
-
+Context = Literal["alone", "state", "review"]
 
 PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no number, this is transformers' own
 PIXELS_LEAST = 56 * 56
@@ -24,6 +23,7 @@ class EmbedConfig(Noun):
     layer: int = -1
     pooling: Pooling = "mean"
     context: Context = "alone"
+    matches: bool = False
     pixels: int = PIXELS
     pixels_least: int = PIXELS_LEAST
 
@@ -47,12 +47,14 @@ class EmbedSpec(Noun):
         "among them",
     )
     context: Context = Field(default="alone", description="what texts are embedded in: see `EmbeddingTexts`")
+    matches: bool = Field(default=False, description="whether numbers on how its tokens match a goal's stand behind it")
     dim: int
 
     @property
     def hash(self) -> str:
         """16 hex digits."""
-        younger = (("pixels_least", 0), ("tokens", "all"))  # without them the hash is as before there were such fields
+        # Without them the hash is as before there were such fields.
+        younger = (("pixels_least", 0), ("tokens", "all"), ("matches", False))
         absent = {name for name, default in younger if getattr(self, name) == default}
         return hashlib.sha256(self.model_dump_json(exclude=absent).encode()).hexdigest()[:16]
 
@@ -60,12 +62,13 @@ class EmbedSpec(Noun):
 class EmbedItem(Noun):
     """One thing to embed, its pictures before its text. `context` is read before `text` and not pooled (empty: `text`
     alone). Where `answer` is not 0, `text` is a prompt, and what is pooled is the model's own greedy answer to it, a
-    line of at most so many tokens.
+    line of at most so many tokens. `matched`, words and a goal: how their tokens match stands behind the vector.
     """
 
     text: str
     context: str = ""
     answer: int = Field(default=0, ge=0)
+    matched: tuple[str, str] | None = None
     screenshots: tuple[Screenshot, ...] = ()
 
     @property
@@ -75,6 +78,7 @@ class EmbedItem(Noun):
             self.context,
             self.text,
             *([str(self.answer)] if self.answer else []),
+            *(self.matched or ()),
             *(s.sha256 for s in self.screenshots),
         ]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

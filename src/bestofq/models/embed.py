@@ -41,8 +41,8 @@ class LocalEmbedder(CachedEmbedder):
             model=model.name,
             revision=model.revision,
             tokens="own",
-            dim=model.dim + (MATCHES if config.context == "goal" else 0),
-            **config.model_dump(include={"prompt", "layer", "pooling", "context"}),
+            dim=model.dim + (MATCHES if config.matches else 0),
+            **config.model_dump(include={"prompt", "layer", "pooling", "context", "matches"}),
         )
         super().__init__(spec, batch=4 * model.max_batch)
         self._model = model
@@ -50,12 +50,10 @@ class LocalEmbedder(CachedEmbedder):
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} reads no pictures: embed texts alone, or use a vision-language model")
-        if self.spec.context == "goal":
-            vectors = self._vectors([item.model_copy(update={"context": ""}) for item in items])
-            return [
-                Vector(np.append(v.values, self._matches(i)), v.tokens) for i, v in zip(items, vectors, strict=True)
-            ]
-        return self._vectors(items)
+        vectors = self._vectors(items)
+        if not self.spec.matches:
+            return vectors
+        return [Vector(np.append(v.values, self._matches(i)), v.tokens) for i, v in zip(items, vectors, strict=True)]
 
     def _vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         size = self._model.max_batch
@@ -83,11 +81,13 @@ class LocalEmbedder(CachedEmbedder):
 
     @torch.inference_mode()
     def _matches(self, item: EmbedItem) -> Floats:
-        """[MATCHES], of the text's tokens with its goal's, whatever their case; zeros for the goal itself."""
+        """[MATCHES], of the words' tokens with their goal's, whatever their case; zeros for the goal itself."""
+        if item.matched is None:
+            return np.zeros(MATCHES, np.float32)
         table = self._model.model.get_input_embeddings()
-        tokens = (self._own(" " + part.casefold()) for part in (item.text, item.context))
-        text, goal = (torch.tensor(ids, device=self._model.device) for ids in tokens)
-        return matches(table(text), table(goal)).cpu().numpy() if item.context else np.zeros(MATCHES, np.float32)
+        tokens = (self._own(" " + part.casefold()) for part in item.matched)
+        words, goal = (torch.tensor(ids, device=self._model.device) for ids in tokens)
+        return matches(table(words), table(goal)).cpu().numpy()
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
         """The tokens of each item without context, its answer among them."""
