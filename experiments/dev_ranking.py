@@ -11,10 +11,11 @@ from bestofq.agents.scorers.learned import QScorer
 from bestofq.build.models import Models
 from bestofq.core.decision import Episode, state_at
 from bestofq.core.embedding import EmbedItem, EmbedSpec
+from bestofq.core.identity import key_of
 from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.ablation import AblationRunner, facts_of, key_of
+from bestofq.recipes.ablation import AblationRunner, facts_of
 from bestofq.recipes.collect import Play
 from bestofq.recipes.q_training import embedded
 from experiments.ranking import OracleStep, oracle_steps

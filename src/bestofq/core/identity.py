@@ -1,7 +1,8 @@
 """What a result depends on, and where two such descriptions differ: one mechanism for runs and for Q-functions."""
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
@@ -33,6 +34,11 @@ def differences(before: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -
     theirs, ours = flat(before), flat(now)
     both = (Difference(name, theirs.get(name), ours.get(name)) for name in sorted(theirs | ours))
     return [one for one in both if one.before != one.now]
+
+
+def key_of(facts: Mapping[str, JsonValue | Sequence[str]]) -> str:
+    """A name that is equal where all facts are, 12 hex digits."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def as_set(value: JsonValue) -> str:

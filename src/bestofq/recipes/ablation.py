@@ -5,8 +5,6 @@ Whatever is equal is done once: the names of runs and of Q-functions are hashes 
 arms, and ablations in one folder, share them, and the same call again continues.
 """
 
-import hashlib
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from rich.console import Console
 from bestofq.build.context import RunContext, open_suite, step_limit_of
 from bestofq.build.models import Models
 from bestofq.core.errors import ConfigError
+from bestofq.core.identity import key_of
 from bestofq.core.observation import Split
 from bestofq.core.protocols import Rated
 from bestofq.core.transitions import Transitions
@@ -152,8 +151,3 @@ def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
     tasks: dict[str, JsonValue] = settings.suite.selection()
     config = run_config(settings, split, step_limit_of(settings))
     return {**config, "tasks": tasks, "prompts": models.prompts, "weights": weights}
-
-
-def key_of(facts: Mapping[str, JsonValue | Sequence[str]]) -> str:
-    """A name that is equal where all facts are, 12 hex digits."""
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]

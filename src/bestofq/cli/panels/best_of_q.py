@@ -38,13 +38,21 @@ def train(
     out: Annotated[Path, Option(help="Folder for the Q-function.")],
     run: Annotated[list[str] | None, Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
     again: Annotated[bool, Option("--again", help="Replace another Q-function in --out.")] = False,
+    tries: Annotated[
+        list[str] | None,
+        Option("--try", help="Settings to try too: 'iql.discount=0.95 iql.network.scaling=whiten'. Repeatable."),
+    ] = None,
 ) -> None:
     """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
+
+    With --try each of the settings, and those without, learn from four fifths of the tasks first; what ranks most
+    sibling actions of the others' episodes right then learns from all.
 
     Prints the sizes first, and the time left after the first steps. Shorter: --set iql.steps=1000. The paper's
     network: --set iql.network.hidden=paper. On several devices:
     torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
+    from bestofq.cli.choosing import chosen
     from bestofq.cli.planning import plan_training
     from bestofq.cli.settings import existing, models_of, store_of
     from bestofq.recipes import best_of_q as recipe
@@ -55,6 +63,8 @@ def train(
     if given.dry_run:
         plan_training(models, folder, runs, out)
         return
+    if tries:
+        models = chosen(given, tries, folder, runs, out)
 
     def read() -> TrainingSet | None:
         with existing(folder) as opened:

@@ -1,0 +1,43 @@
+"""`train --try`: which settings rank best, shown and taken."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bestofq.build.models import Models
+from bestofq.cli.options import Given, console
+from bestofq.cli.settings import existing, models_of
+from bestofq.core.errors import ConfigError
+from bestofq.recipes.choosing import Trials
+from bestofq.reports.stats import ratio, tallied
+from bestofq.reports.table import Row, Table, columns
+
+TRIALS = "trials"
+"""In a Q-function's folder: those that were tried."""
+
+
+def chosen(given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str], out: Path) -> Models:
+    """Those of the settings that rank best; the first of equals, the settings as given before others. ConfigError under
+    torchrun."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
+    named = {"as given": models_of(given)}
+    named |= {one: models_of(replace(given, set_=[*(given.set_ or ()), *one.split()])) for one in tries}
+    with existing(folder) as store:
+        on = Trials(store, runs, out / TRIALS, console)
+        trials = [on.tried(name, models) for name, models in named.items()]
+    best = max(trials, key=lambda trial: trial.share)
+    shares = [ratio(tallied(trial.right)) for trial in trials]
+    table = Table(
+        name="trials",
+        title="Settings tried on held-out episodes",
+        columns=columns("settings", "ranked right %", "pairs", "tasks"),
+        rows=tuple(
+            Row(cells=(trial.settings, share, round(sum(pairs for _, _, pairs in trial.right)), len(trial.right)))
+            for trial, share in zip(trials, shares, strict=True)
+        ),
+    )
+    console.print(table)
+    console.print(f"Chosen: {best.settings}. No oracle was asked and nothing was played.", highlight=False)
+    return named[best.settings]

@@ -1,0 +1,46 @@
+"""Which of two actions on one page of one task ended better, by logged episodes alone: no oracle, no replay."""
+
+from collections import defaultdict
+from itertools import product
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bestofq.core.transitions import Floats, Ints, Transitions
+
+
+class Values(Protocol):
+    def q(self, state: Floats, action: Floats, task: Floats) -> Floats: ...
+
+
+class Siblings(NamedTuple):
+    """P pairs of rows of the transitions: one state and task, two actions."""
+
+    better: Ints  # [P], of episodes that succeeded
+    worse: Ints  # [P], of episodes that did not
+
+
+def siblings(data: Transitions) -> Siblings:
+    """All such pairs, of episodes that lie one after the other and end at a terminal row."""
+    ends = np.flatnonzero(data.terminal)
+    won = data.reward[ends[np.searchsorted(ends, np.arange(len(data)))]] > 0
+    pages: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for row, page in enumerate(zip(data.task.tolist(), data.state.tolist(), strict=True)):
+        pages[page][0 if won[row] else 1].append(row)
+    pairs = [pair for page in pages.values() for pair in product(*page) if data.action[pair[0]] != data.action[pair[1]]]
+    better, worse = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return Siblings(better, worse)
+
+
+def ranked_right(values: Values, data: Transitions, pairs: Siblings) -> list[tuple[int, float, float]]:
+    """Of each task (its row of the vectors): in how many pairs Q is larger for the better action, ties by half, and how
+    many there are."""
+    better, worse = (
+        values.q(data.vectors[data.state[rows]], data.vectors[data.action[rows]], data.vectors[data.task[rows]])
+        for rows in pairs
+    )
+    right = (better > worse) + 0.5 * (better == worse)
+    tasks = data.task[pairs.better]
+    return [
+        (task, float(right[tasks == task].sum()), float((tasks == task).sum())) for task in np.unique(tasks).tolist()
+    ]

@@ -1,0 +1,78 @@
+"""`train --try`: settings that rank held-out episodes better are found, and trained with."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from bestofq.cli.commands import app
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
+from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.observation import Observation, Task
+from bestofq.learning.checkpoint import CARD, read_card
+from bestofq.store.store import Store
+
+SETTINGS = ("iql.steps=150", "iql.lr_q=0.003", "iql.network.hidden=[16]", 'iql.network.q_without=["action"]')
+LEARNED = "iql.network.q_without=[] iql.network.dropout=0"
+PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
+ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> Path:
+    """Thirty tasks, each played twice. In the run `seed` they are done by Blue and by nothing else, in `alike` Blue is
+    always clicked, and half of the episodes fail."""
+    made = Provenance(version="test", seed=0)
+    with Store.open(tmp_path / "shop") as store:
+        for run in ("seed", "alike"):
+            await store.begin_run(run, {}, made)
+            for number, won in product(range(30), (False, True)):
+                task = Task(id=f"t{number}", suite="shop", goal=f"buy hat {number}", start_url=PAGE.url, split="train")
+                episode = await store.begin_episode(run, "explore", task, int(won), made)
+                chosen = int(won) if run == "seed" else 1
+                decision = Decision(candidates=ACTIONS, scores=(0.0, 0.0), chosen=chosen)
+                step = Step(index=0, observation=PAGE, decision=decision, reward=float(won), terminated=True)
+                await store.append_step(episode, step)
+                verdict = Verdict(reward=float(won), outcome="success" if won else "failure")
+                await store.finish_episode(episode, verdict, PAGE)
+    return tmp_path / "shop"
+
+
+def train(shop: Path, *more: str) -> Result:
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    words = ["train", "--store", str(shop), "--out", str(shop / "q"), *settings, *more]
+    return CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+
+
+def test_what_ranks_held_out_siblings_best_learns_from_all(shop: Path) -> None:
+    done = train(shop, "--try", LEARNED)
+    assert done.exit_code == 0, done.output
+    assert f"Chosen: {LEARNED}." in done.output
+    card = read_card(shop / "q")
+    assert card.config.network.q_without == ()
+    assert card.episodes is not None
+    assert card.episodes.count == 60
+    kept = [read_card(folder) for folder in (shop / "q" / "trials").iterdir()]
+    assert {one.config.network.q_without for one in kept} == {(), ("action",)}
+    assert {one.episodes.count for one in kept if one.episodes} == {48}  # six of the thirty tasks are held out
+
+
+def test_what_was_tried_is_not_learned_again(shop: Path) -> None:
+    train(shop, "--try", LEARNED)
+    made = {path: path.stat().st_mtime_ns for path in (shop / "q").rglob(CARD)}
+    again = train(shop, "--try", LEARNED)
+    assert f"Chosen: {LEARNED}." in again.output
+    assert {path: path.stat().st_mtime_ns for path in (shop / "q").rglob(CARD)} == made
+
+
+def test_without_sibling_actions_nothing_can_be_tried(shop: Path) -> None:
+    done = train(shop, "--run", "alike", "--try", LEARNED)
+    assert isinstance(done.exception, DataError)
+    assert "several passes" in str(done.exception)
+
+
+def test_processes_of_torchrun_do_not_try(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert isinstance(train(shop, "--try", LEARNED).exception, ConfigError)
