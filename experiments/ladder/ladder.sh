@@ -1,5 +1,5 @@
 #!/bin/sh
-# sh experiments/ladder/ladder.sh shop|many|booking: seed passes, Q-functions, every ranker on every rung. An hour to two on one
+# sh experiments/ladder/ladder.sh shop|many|booking|miniwob: seed passes, Q-functions, every ranker on every rung. An hour to two on one
 # core; started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
@@ -17,6 +17,7 @@ many) # as many episodes of the shop, but one of each of 4,000 goals for all tra
     ;;
 shop) rungs="same new held-out" rankers=prompting,random,vote,picker,verifier played="--tasks 240 --runs 1" ;;
 booking) rungs="same" rankers=prompting,random,vote played="--tasks 100 --runs 2" ;;
+miniwob) rungs="same seeds families" rankers=prompting,random,vote,picker,verifier played="--tasks 235 --runs 1" ;;
 esac
 
 play() { # RUNG Q AGENTS SETTINGS...
@@ -26,6 +27,8 @@ play() { # RUNG Q AGENTS SETTINGS...
     same) where="--split train" ;;                                       # the tasks that Q learned from
     new) where="--split train --set suite.only=P??00[0-3]?-2" ;;         # other goals for the same products
     held-out) where="--split test --set suite.only=*" ;;                 # other products
+    seeds) where="--split test --set suite.families=seen --set suite.per_task=5" ;; # other problems of the tasks it learned
+    families) where="--split test --set suite.families=held-out --set suite.per_task=20" ;; # tasks of other families
     esac
     "$BESTOFQ" eval $config $where "$@" --q $store/$q --agents $agents $played --store $store-$rung --run $q \
         --out $store-$rung/$q.json
