@@ -141,3 +141,18 @@ async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
     assert transitions.terminal.tolist() == [False, True, False, True]
     with pytest.raises(DataError, match=r"shape \(3, 2\), the table has 4"):
         table.transitions(vectors[:3])
+
+
+async def test_candidates_that_were_not_taken_are_given_to_who_asks(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, Provenance(version="test"))
+        agent = line_agent(selector=GreedySelector(), replies=[["click [2]", "click [1]"], ["click [2]"]])
+        done = await run_episode(
+            LineEnv(), agent, line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=2)
+        )
+        episode = store.episode(done.id)
+    assert tabulate(records([episode], Plain())).rows.others is None
+    table = tabulate(records([episode], Plain(), others=True))
+    (back,) = (i for i, item in enumerate(table.items) if item.text == "click link one back")
+    assert table.rows.others is not None
+    assert table.rows.others.tolist() == [[back], [-1]]

@@ -24,10 +24,12 @@ class Transitions:
     next_state: Ints  # [T]; at a terminal step any valid row, never read
     reward: Floats  # [T] in [0, 1]
     terminal: Bools  # [T]
+    others: Ints | None = None  # [T, K] candidates that were not taken, -1 beyond a step's last; None: left out
 
     def __post_init__(self) -> None:
         count = len(self.reward)
-        for name in ("state", "action", "task", "next_state", "terminal"):
+        several = ("others",) if self.others is not None else ()
+        for name in ("state", "action", "task", "next_state", "terminal", *several):
             if len(getattr(self, name)) != count:
                 raise ValueError(f"{name} has {len(getattr(self, name))} rows, reward has {count}")
 

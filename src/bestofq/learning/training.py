@@ -29,10 +29,13 @@ def share_transitions(read: Callable[[], Transitions | None], group: Group) -> T
     def tensors() -> dict[str, Tensor]:
         data = read()
         arrays = {} if data is None else {name: getattr(data, name) for name in names}
-        return {name: torch.from_numpy(np.require(array, requirements=["C", "W"])) for name, array in arrays.items()}
+        given = {
+            name: np.require(array, requirements=["C", "W"]) for name, array in arrays.items() if array is not None
+        }
+        return {name: torch.from_numpy(array) for name, array in given.items()}
 
     shared = group.share(tensors)
-    return Transitions(**{name: shared[name].numpy() for name in names}) if shared else None
+    return Transitions(**{name: tensor.numpy() for name, tensor in shared.items()}) if shared else None
 
 
 def train_stoppable(

@@ -120,7 +120,7 @@ class AblationRunner:
         def read() -> TrainingSet | None:
             if is_learned(out, origin, self.console):
                 return None
-            data = key_of({"episodes": origin.identity["episodes"], "embed": spec.hash})
+            data = key_of({"episodes": origin.identity["episodes"], "embed": spec.hash, "others": config.others})
             if self._last is None or self._last[0] != data:
                 wanted = {episode.id for episode in learned}
                 runs = dict.fromkeys(episode.run for episode in learned)

@@ -181,7 +181,7 @@ def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore, console: Console
 ) -> Transitions:
     """The training set of episodes of `store`; vectors are kept in `vectors`. InputError where none succeeded."""
-    table = tabulate(records(episodes, models.texts))
+    table = tabulate(records(episodes, models.texts, others=models.settings.iql.others))
     if not table.rows.reward.any():
         raise InputError(
             "none of the episodes succeeded, so there is nothing to learn a value from: "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Protocol
 
 import numpy as np
@@ -34,29 +34,33 @@ class Record:
     task: EmbedItem
     next_state: EmbedItem | None
     reward: float
+    others: tuple[EmbedItem, ...] = ()  # candidates that were not taken
 
     @property
     def terminal(self) -> bool:
         return self.next_state is None
 
 
-def records(episodes: Iterable[Episode], texts: Texts) -> Iterator[Record]:
-    """A record per step. The reward is sparse: 1 at the last step of a success, else 0 (Best-of-Q, 3.1).
+def records(episodes: Iterable[Episode], texts: Texts, *, others: bool = False) -> Iterator[Record]:
+    """A record per step. The reward is sparse: 1 at the last step of a success, else 0 (Best-of-Q, 3.1). `others`: with
+    the candidates that were not taken.
 
     The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
     how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
     """
     for episode in episodes:
         if episode.steps and episode.verdict.outcome in DECIDED:
-            yield from _of(episode, texts)
+            yield from _of(episode, texts, others)
 
 
-def _of(episode: Episode, texts: Texts) -> Iterator[Record]:
+def _of(episode: Episode, texts: Texts, others: bool) -> Iterator[Record]:
     task, steps = texts.task(episode.task), episode.steps
     states = [state_at(episode.task, steps[:index], step.observation) for index, step in enumerate(steps)]
     items = [*map(texts.state, states), None]
     for step, state, (item, after) in zip(steps, states, pairwise(items), strict=True):
         assert item is not None
+        decision = step.decision
+        rest = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
         yield Record(
             episode=episode.id,
             state=item,
@@ -64,6 +68,7 @@ def _of(episode: Episode, texts: Texts) -> Iterator[Record]:
             task=task,
             next_state=after,
             reward=float(after is None and episode.verdict.outcome == "success"),
+            others=tuple(texts.action(state, one) for one in rest),
         )
 
 
@@ -94,11 +99,13 @@ def tabulate(rows: Iterable[Record]) -> Table:
 
     indices: list[tuple[int, int, int, int]] = []
     ends: list[tuple[float, bool]] = []
+    others: list[list[int]] = []
     for record in rows:
         state = number(record.state)
         after = state if record.next_state is None else number(record.next_state)
         indices.append((state, number(record.action), number(record.task), after))
         ends.append((record.reward, record.terminal))
+        others.append([number(one) for one in record.others])
     if not indices:
         raise DataError("there is no finished episode with a step to learn from: collect some first")
     state, action, task, after = np.asarray(indices, dtype=np.int64).T.copy()
@@ -111,5 +118,6 @@ def tabulate(rows: Iterable[Record]) -> Table:
         next_state=after,
         reward=reward,
         terminal=terminal.astype(np.bool_),
+        others=np.array([*zip_longest(*others, fillvalue=-1)], dtype=np.int64).T if any(others) else None,
     )
     return Table(items=tuple(items), rows=transitions)
