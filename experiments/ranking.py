@@ -4,8 +4,9 @@ For each stored step: was a right action among the candidates, and was it taken?
 """
 
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
@@ -14,8 +15,9 @@ from rich.console import Console
 
 from bestofq.build.models import Models
 from bestofq.core.actions import identity
-from bestofq.core.decision import Decision, Episode, state_at
+from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.protocols import Suite
 from bestofq.envs.local_site.suite import LocalSuite
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.miniwob.suite import MiniWobSuite
@@ -95,23 +97,53 @@ def oracle_steps(
     """The steps of the settings' suite that its oracle can rate; none where no oracle knows it. `played`: the same
     episodes with the actions that were taken, where `episodes` hold other choices."""
     suite = make_suite(models.settings.suite)
-    if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
-        return _webshop(episodes, suite.rules)
     if isinstance(suite, LocalSuite) and isinstance(suite.rules, Quirks):
-        return _quirks(zip(episodes, played, strict=True) if played else ((e, e) for e in episodes), suite.rules)
-    return _miniwob(episodes) if isinstance(suite, MiniWobSuite) else iter(())
+        yield from _quirks(zip(episodes, played, strict=True) if played else ((e, e) for e in episodes), suite.rules)
+    elif judge := judge_of(suite):
+        for episode in episodes:
+            for index, step in enumerate(episode.steps):
+                state = state_at(episode.task, episode.steps[:index], step.observation)
+                if judged := judge(state, step.decision.candidates):
+                    yield _rated(judged.kind, episode, step.decision, judged.right)
 
 
-def _webshop(episodes: Iterable[Episode], suite: WebShop) -> Iterator[OracleStep]:
-    for episode in episodes:
-        shop = suite.shop(episode.task.split)
-        oracle = Oracle(suite, suite.goal(episode.task.id))
-        for step in episode.steps:
-            view = from_url(step.observation.url, shop.catalogue)
-            if view is None:
-                raise DataError(f"{step.observation.url} of episode {episode.id} is no page of this suite's shop")
-            right = [is_right(oracle, shop, view, step.observation, c.action) for c in step.decision.candidates]
-            yield _rated(type(view).__name__.lower(), episode, step.decision, right)
+class Judged(NamedTuple):
+    """What an oracle says of a state's candidates."""
+
+    kind: str  # of page or task
+    right: Sequence[bool]
+
+
+Judge = Callable[[State, Sequence[Candidate]], Judged | None]
+
+
+def judge_of(suite: Suite) -> Judge | None:
+    """Who rates the candidates of a state by all that it shows; None where nobody can. A judge gives None in a state in
+    which it does not know what is right."""
+    if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
+        return partial(_webshop, suite.rules)
+    return _miniwob if isinstance(suite, MiniWobSuite) else None
+
+
+def _webshop(suite: WebShop, state: State, candidates: Sequence[Candidate]) -> Judged:
+    shop, oracle = suite.shop(state.task.split), Oracle(suite, suite.goal(state.task.id))
+    view = from_url(state.observation.url, shop.catalogue)
+    if view is None:
+        raise DataError(f"{state.observation.url} of task {state.task.id} is no page of this suite's shop")
+    right = [is_right(oracle, shop, view, state.observation, one.action) for one in candidates]
+    return Judged(type(view).__name__.lower(), right)
+
+
+def _miniwob(state: State, candidates: Sequence[Candidate]) -> Judged | None:
+    """Right is the action that the solver advises. None where there is no solver, or it knows nothing to do. Some count
+    past actions, so that after a needless one what they advise can be wrong; another right action is counted as
+    wrong."""
+    name = state.task.id.partition("/")[0]
+    try:
+        advice = advise(state) if name in SOLVERS else None
+    except Unsolved:
+        return None
+    return advice and Judged(name, [identity(one.action) == identity(advice.action) for one in candidates])
 
 
 def _quirks(pairs: Iterable[tuple[Episode, Episode]], suite: Quirks) -> Iterator[OracleStep]:
@@ -133,23 +165,6 @@ def _at_once(coroutine: Coroutine[None, None, T]) -> T:
     except StopIteration as ended:
         return cast(T, ended.value)
     raise RuntimeError(f"{coroutine} waits")
-
-
-def _miniwob(episodes: Iterable[Episode]) -> Iterator[OracleStep]:
-    """Right is the action that the solver advises. Left out are tasks without a solver and states in which it
-    knows nothing to do. Some solvers count past actions, so that after a needless one what they advise can be wrong;
-    another right action is counted as wrong."""
-    for episode in episodes:
-        name = episode.task.id.partition("/")[0]
-        if name not in SOLVERS:
-            continue
-        for index, step in enumerate(episode.steps):
-            try:
-                advice = advise(state_at(episode.task, episode.steps[:index], step.observation))
-            except Unsolved:
-                continue
-            right = [identity(c.action) == identity(advice.action) for c in step.decision.candidates]
-            yield _rated(name, episode, step.decision, right)
 
 
 def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:

@@ -14,7 +14,9 @@ from bestofq.core.errors import InputError
 from bestofq.recipes.collect import compare
 from bestofq.store.store import Store
 from experiments.__main__ import app, console
-from experiments.ranking import OracleStep, by_kind
+from experiments.ceiling import Ceiling
+from experiments.dev_ranking import rescored
+from experiments.ranking import OracleStep, by_kind, oracle_steps
 
 T, U = ("shop", "t"), ("shop", "u")
 
@@ -87,3 +89,15 @@ def test_a_suite_without_an_oracle_is_refused(store: Path) -> None:
     words = ["rank", "--store", str(store), "--set", "suite.name=booking"]
     with pytest.raises(InputError, match="booking"):
         CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+@pytest.mark.slow
+def test_the_ceiling_takes_what_is_right_wherever_it_is_proposed(store: Path) -> None:
+    models = Models(BestOfQSettings())
+    with Store.open(store, read_only=True) as opened:
+        episodes = list(opened.episodes(run="eval", agent="random"))
+    chosen = asyncio.run(rescored(episodes, Ceiling(models)))
+    rated = by_kind(oracle_steps(models, chosen))["all"]
+    assert rated.chosen == rated.contested_chosen == 1.0
+    assert rated.contested_chance is not None
+    assert rated.contested_chance < 1
