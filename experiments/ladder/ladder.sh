@@ -1,5 +1,6 @@
 #!/bin/sh
-# sh experiments/ladder/ladder.sh shop|many|booking|miniwob: seed passes, Q-functions, every ranker on every rung. An hour to two on one
+# sh experiments/ladder/ladder.sh shop|many|booking|miniwob: seed passes, Q-functions, every ranker on every rung. An hour or
+# two on one
 # core; started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq

@@ -23,16 +23,18 @@ ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=
 @pytest.fixture
 async def shop(tmp_path: Path) -> Path:
     """Thirty tasks, each played twice. In the run `seed` they are done by Blue and by nothing else, in `alike` Blue is
-    always clicked, and half of the episodes fail."""
+    always clicked, and half of the episodes fail; `sure` is `seed`, but that the proposer finds Blue likelier."""
     made = Provenance(version="test", seed=0)
     with Store.open(tmp_path / "shop") as store:
-        for run in ("seed", "alike"):
+        for run in ("seed", "alike", "sure"):
             await store.begin_run(run, {}, made)
             for number, won in product(range(30), (False, True)):
                 task = Task(id=f"t{number}", suite="shop", goal=f"buy hat {number}", start_url=PAGE.url, split="train")
                 episode = await store.begin_episode(run, "explore", task, int(won), made)
-                chosen = int(won) if run == "seed" else 1
-                decision = Decision(candidates=ACTIONS, scores=(0.0, 0.0), chosen=chosen)
+                chosen = 1 if run == "alike" else int(won)
+                likely = (-2.0, -0.2) if run == "sure" else (-0.2, -2.0)
+                seen = tuple(one.model_copy(update={"log_prob": p}) for one, p in zip(ACTIONS, likely, strict=True))
+                decision = Decision(candidates=seen, scores=(0.0, 0.0), chosen=chosen)
                 step = Step(index=0, observation=PAGE, decision=decision, reward=float(won), terminated=True)
                 await store.append_step(episode, step)
                 verdict = Verdict(reward=float(won), outcome="success" if won else "failure")
@@ -50,6 +52,9 @@ def test_what_ranks_held_out_siblings_best_learns_from_all(shop: Path) -> None:
     done = train(shop, "--try", LEARNED)
     assert done.exit_code == 0, done.output
     assert f"Chosen: {LEARNED}." in done.output
+    (proposer,) = (line for line in done.output.splitlines() if "the proposer's likelihood" in line)
+    assert " 0.0 [" in proposer  # it prefers Red
+    assert "no better" not in done.output
     card = read_card(shop / "q")
     assert card.config.network.q_without == ()
     assert card.episodes is not None
@@ -57,6 +62,10 @@ def test_what_ranks_held_out_siblings_best_learns_from_all(shop: Path) -> None:
     kept = [read_card(folder) for folder in (shop / "q" / "trials").iterdir()]
     assert {one.config.network.q_without for one in kept} == {(), ("action",)}
     assert {one.episodes.count for one in kept if one.episodes} == {48}  # six of the thirty tasks are held out
+
+
+def test_a_q_function_that_knows_no_more_than_the_proposer_is_told_of(shop: Path) -> None:
+    assert "no better" in train(shop, "--run", "sure", "--try", LEARNED).output
 
 
 def test_what_was_tried_is_not_learned_again(shop: Path) -> None:

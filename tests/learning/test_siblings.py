@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bestofq.core.transitions import Floats, Transitions
+from bestofq.core.transitions import Transitions
 from bestofq.learning.siblings import ranked_right, siblings
 
 
@@ -29,26 +29,18 @@ LOGGED = transitions(
 )
 
 
-class Values:
-    """Q is the action's own number."""
-
-    def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
-        return action[:, 0]
-
-
 def test_pairs_share_page_and_task_and_differ_in_action_and_outcome() -> None:
     pairs = siblings(LOGGED)
     assert list(zip(pairs.better.tolist(), pairs.worse.tolist(), strict=True)) == [(0, 2), (0, 4), (5, 6)]
 
 
 def test_pairs_ranked_right_by_task() -> None:
-    assert ranked_right(Values(), LOGGED, siblings(LOGGED)) == [(0, 0.0, 2.0), (1, 1.0, 1.0)]
+    assert ranked_right(LOGGED, siblings(LOGGED), LOGGED.vectors[LOGGED.action, 0]) == [(0, 0.0, 2.0), (1, 1.0, 1.0)]
 
 
 def test_equal_values_count_half() -> None:
     level = transitions((0, 2, 10, 1.0, True), (0, 2, 11, 0.0, True))
-    level.vectors[:] = 0
-    assert ranked_right(Values(), level, siblings(level)) == [(0, 0.5, 1.0)]
+    assert ranked_right(level, siblings(level), np.zeros(2, np.float32)) == [(0, 0.5, 1.0)]
 
 
 def test_without_a_choice_that_mattered_there_is_no_pair() -> None:

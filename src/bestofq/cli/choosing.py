@@ -27,7 +27,9 @@ def chosen(given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str]
     with existing(folder) as store:
         on = Trials(store, runs, out / TRIALS, console)
         trials = [on.tried(name, models) for name, models in named.items()]
+        proposer = on.proposer(named["as given"])
     best = max(trials, key=lambda trial: trial.share)
+    trials += [proposer] if proposer else []
     shares = [ratio(tallied(trial.right)) for trial in trials]
     table = Table(
         name="trials",
@@ -40,4 +42,6 @@ def chosen(given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str]
     )
     console.print(table)
     console.print(f"Chosen: {best.settings}. No oracle was asked and nothing was played.", highlight=False)
+    if proposer and best.share <= proposer.share:
+        console.print("[yellow]Q ranks no better than the proposer's likelihood: expect nothing of it there.[/]")
     return named[best.settings]

@@ -2,15 +2,11 @@
 
 from collections import defaultdict
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from bestofq.core.transitions import Floats, Ints, Transitions
-
-
-class Values(Protocol):
-    def q(self, state: Floats, action: Floats, task: Floats) -> Floats: ...
 
 
 class Siblings(NamedTuple):
@@ -32,13 +28,10 @@ def siblings(data: Transitions) -> Siblings:
     return Siblings(better, worse)
 
 
-def ranked_right(values: Values, data: Transitions, pairs: Siblings) -> list[tuple[int, float, float]]:
-    """Of each task (its row of the vectors): in how many pairs Q is larger for the better action, ties by half, and how
-    many there are."""
-    better, worse = (
-        values.q(data.vectors[data.state[rows]], data.vectors[data.action[rows]], data.vectors[data.task[rows]])
-        for rows in pairs
-    )
+def ranked_right(data: Transitions, pairs: Siblings, worth: Floats) -> list[tuple[int, float, float]]:
+    """Of each task (its row of the vectors): in how many pairs the better action is worth more, ties by half, and how
+    many there are. `worth` [T]: of each row's action, such as Q."""
+    better, worse = (worth[rows] for rows in pairs)
     right = (better > worse) + 0.5 * (better == worse)
     tasks = data.task[pairs.better]
     return [

@@ -1,19 +1,21 @@
 """Which settings rank best, by logged episodes held out from training: nobody plays, and no oracle is asked."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from rich.console import Console
 
 from bestofq.build.models import Models
+from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
-from bestofq.learning.siblings import ranked_right, siblings
+from bestofq.learning.siblings import Siblings, ranked_right, siblings
 from bestofq.recipes.best_of_q import summaries
 from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn, transitions_of
 from bestofq.store.store import Store
@@ -65,15 +67,34 @@ class Trials:
         self.console.print(f"with {name}:", highlight=False)
         learn(training_set, models.settings.iql, folder, self.console)
         data = self._transitions(models, of_held_out=True)
+        values = load_value(folder, embed=models.embedder.spec)
+        q = values.q(*(data.vectors[rows] for rows in (data.state, data.action, data.task)))
+        return Trial(name, ranked_right(data, self._siblings(data), q))
+
+    def proposer(self, models: Models) -> Trial | None:
+        """How the proposer's own likelihood ranks them; None where it tells none."""
+        data = self._transitions(models, of_held_out=True)
+        episodes = (one for one in self._episodes(of_held_out=True) if one.verdict.outcome in DECIDED)
+        likely = [step.decision.candidate.log_prob for episode in episodes for step in episode.steps]
+        if None in likely:
+            return None
+        return Trial(
+            "the proposer's likelihood", ranked_right(data, self._siblings(data), np.array(likely, np.float32))
+        )
+
+    def _siblings(self, data: Transitions) -> Siblings:
         pairs = siblings(data)
         if not len(pairs.better):
             raise DataError(
                 "there is nothing to try settings by: no success and failure of a held-out task differ in an action on "
                 "one page; collect several passes over the same tasks (--set seed_runs=5)"
             )
-        return Trial(name, ranked_right(load_value(folder, embed=models.embedder.spec), data, pairs))
+        return pairs
 
     def _transitions(self, models: Models, *, of_held_out: bool) -> Transitions:
-        stored = (one for run in self.runs for one in self.store.episodes(run=run))
-        episodes = (one for one in stored if held_out(one.task.suite, one.task.id) == of_held_out)
+        episodes = self._episodes(of_held_out=of_held_out)
         return transitions_of(models, episodes, self.store, self.store.vectors(models.embedder.spec), self.console)
+
+    def _episodes(self, *, of_held_out: bool) -> Iterator[Episode]:
+        stored = (one for run in self.runs for one in self.store.episodes(run=run))
+        return (one for one in stored if held_out(one.task.suite, one.task.id) == of_held_out)
