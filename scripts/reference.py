@@ -87,12 +87,13 @@ def _kinds(kind: Json, known: Json, place: str, values: Json) -> Iterator[tuple[
         if len(below) == 1:
             yield from _kinds(below[0], known, under, defaults[name] or {})
         elif below:  # kinds of suites, the last one of the user's own: what all have
-            [(_, shared)] = _kinds(below[-1], known, under, defaults[name])
-            yield f"`{under}`", shared
+            shared = dict(_kinds(below[-1], known, under, defaults[name]))
+            yield from shared.items()
             for one in below[:-1]:
+                tag = one["properties"]["name"]["const"]
                 for where, rows in _kinds(one, known, under, {}):
-                    tag = one["properties"]["name"]["const"]
-                    yield f"{where} with `{under}.name={tag}`, also", [row for row in rows if row not in shared]
+                    if own := [row for row in rows if row not in shared.get(where, ())]:
+                        yield f"{where} with `{under}.name={tag}`, also", own
 
 
 def _default(value: Any) -> str:

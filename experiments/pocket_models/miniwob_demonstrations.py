@@ -30,7 +30,8 @@ from bestofq.core.errors import BrowserError, InfraError, InputError, ReplyError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Element, Task
 from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv, read
-from bestofq.envs.miniwob.suite import SEEDS, SUITE, VIEWPORT, MiniWob, page_path
+from bestofq.envs.miniwob.settings import MiniWobBrowser
+from bestofq.envs.miniwob.suite import SEEDS, SUITE, MiniWob, page_path
 from experiments.oracles.miniwob.solvers import SOLVERS, Advice, Unsolved, advise
 from experiments.oracles.miniwob.view import FIELDS
 from experiments.pocket_models.examples import (
@@ -79,7 +80,7 @@ async def demonstrate_miniwob(
         left = iter([instance for instance in wanted if _id(instance) not in known])
         if any(_id(instance) not in known for instance in wanted):
             with path.open("a", encoding="utf-8") as file:
-                async with Browser.launch(VIEWPORT) as browser, asyncio.TaskGroup() as group:
+                async with Browser.launch(MiniWobBrowser()) as browser, asyncio.TaskGroup() as group:
                     for _ in range(at_once):
                         group.create_task(_play(config, seed, suite, browser, left, known, file))
     return [example for instance in wanted for example in known.get(_id(instance), ())]

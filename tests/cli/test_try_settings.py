@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bestofq.cli.commands import app
+from bestofq.cli.options import console
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import ConfigError, DataError
@@ -18,6 +19,11 @@ SETTINGS = ("iql.steps=150", "iql.lr_q=0.003", "iql.network.hidden=[16]", 'iql.n
 LEARNED = "iql.network.q_without=[] iql.network.dropout=0"
 PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
 ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_width", 200)
 
 
 @pytest.fixture
@@ -45,7 +51,7 @@ async def shop(tmp_path: Path) -> Path:
 def train(shop: Path, *more: str) -> Result:
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
     words = ["train", "--store", str(shop), "--out", str(shop / "q"), *settings, *more]
-    return CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, words)
 
 
 def test_what_ranks_held_out_siblings_best_learns_from_all(shop: Path) -> None:

@@ -14,8 +14,8 @@ from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Ve
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Element, Observation, Task
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
-from bestofq.envs.miniwob.suite import SEEDS, VIEWPORT, MiniWob
+from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobBrowser, MiniWobSettings
+from bestofq.envs.miniwob.suite import SEEDS, MiniWob
 from experiments.oracles.miniwob.solvers import advise
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example, after, candidate
@@ -74,7 +74,7 @@ async def test_noise_changes_the_states_and_never_the_advice(tmp_path: Path) -> 
     calm = proposals(await demonstrate_miniwob(plain, 1, tmp_path))
     assert set(noisy) - set(calm)
     assert all(noisy[prompt] == calm[prompt] for prompt in set(noisy) & set(calm))
-    async with MiniWob.open() as suite, Browser.launch(VIEWPORT) as browser:
+    async with MiniWob.open() as suite, Browser.launch(MiniWobBrowser()) as browser:
         env = MiniWobEnv(suite.root, browser)
         (task,) = await suite.tasks(browser, "train", "click-checkboxes", per_task=1)
         state = State(task=task, observation=await env.reset(task, seed=0))

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Playwright, async_playwright
+from playwright.async_api import Playwright, ProxySettings, async_playwright
 
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
@@ -15,7 +15,7 @@ from bestofq.browser.guard import Guard
 from bestofq.browser.recycle import Room, clean
 from bestofq.browser.session import Session
 from bestofq.browser.tab import Tab, within
-from bestofq.core.errors import BrowserError, SetupError
+from bestofq.core.errors import BrowserError, ConfigError, SetupError
 
 
 class Browser:
@@ -37,7 +37,12 @@ class Browser:
     @classmethod
     @asynccontextmanager
     async def launch(cls, config: BrowserConfig | None = None) -> AsyncIterator["Browser"]:
-        """Starts Chromium and closes it at the end. Raises SetupError when there is none."""
+        """Starts Chromium and closes it at the end; one that ran before is left running. SetupError when there is none,
+        ConfigError where the logins' file is not there."""
+        if config and config.storage and not config.storage.is_file():
+            raise ConfigError(
+                f"suite.browser.storage={config.storage} is no file: save one by Playwright's storage_state"
+            )
         async with async_playwright() as playwright:
             browser = cls(playwright, config or BrowserConfig())
             try:
@@ -58,20 +63,24 @@ class Browser:
             return self._chromium
 
     async def _start(self) -> Chromium:
-        executable = find_chromium(self.config.executable, headless=self.config.headless)
+        config = self.config
+        if config.cdp is not None:
+            return await self._connect(config.cdp)
+        executable = None if config.channel else find_chromium(config.executable, headless=config.headless)
         try:
             return await self._playwright.chromium.launch(
                 executable_path=executable,
-                headless=self.config.headless,
-                chromium_sandbox=os.geteuid() != 0 if self.config.sandbox is None else self.config.sandbox,
-                args=switches(self.config),
-                timeout=4 * self.config.deadline * 1000,
+                channel=config.channel,
+                headless=config.headless,
+                chromium_sandbox=os.geteuid() != 0 if config.sandbox is None else config.sandbox,
+                args=switches(config),
+                timeout=4 * config.deadline * 1000,
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
             )
         except PlaywrightError as error:
-            what = executable or "Playwright's own Chromium"
+            what = executable or config.channel or "Playwright's own Chromium"
             if "No usable sandbox" in error.message:
                 raise SetupError(
                     f"{what} finds no usable sandbox on this machine; allow unprivileged user namespaces "
@@ -80,6 +89,16 @@ class Browser:
             raise SetupError(
                 f"{what} does not start ({error.message.splitlines()[0]}); install one with "
                 "`python -m playwright install --with-deps chromium` or your system's package manager."
+            ) from error
+
+    async def _connect(self, address: str) -> Chromium:
+        """SetupError where no browser answers."""
+        try:
+            return await self._playwright.chromium.connect_over_cdp(address, timeout=self.config.deadline * 1000)
+        except PlaywrightError as error:
+            raise SetupError(
+                f"no browser answers at {address} ({error.message.splitlines()[0]}): start one with "
+                "--remote-debugging-port=9222, and give its address by suite.browser.cdp"
             ) from error
 
     async def lend(self, url: str, hosts: Sequence[str]) -> Room:
@@ -103,13 +122,28 @@ class Browser:
             viewport={"width": config.width, "height": config.height},
             device_scale_factor=config.device_scale_factor,
             accept_downloads=False,
-            locale="en-US",
+            user_agent=config.user_agent,
+            locale=config.locale,
+            timezone_id=config.timezone,
+            storage_state=config.storage,
             reduced_motion="reduce",
-            proxy=self._guard.proxy(hosts),
+            proxy=self._proxy(hosts),
         )
         context = await within(config.deadline, "new_context", opening)
         page = await within(config.deadline, "new_page", context.new_page())
-        return Room(context=context, tab=await Tab.open(page, config), hosts=tuple(hosts))
+        once = config.storage is not None  # a cleaned page has no logins any more
+        return Room(context=context, tab=await Tab.open(page, config), hosts=tuple(hosts), once=once)
+
+    def _proxy(self, hosts: Sequence[str]) -> ProxySettings | None:
+        """ConfigError where hosts are to be refused, and the user's own proxy would fetch from any."""
+        if self.config.proxy is None:
+            return self._guard.proxy(hosts)
+        if hosts:
+            raise ConfigError(
+                f"suite.browser.proxy={self.config.proxy} would fetch from any host, but this task allows only "
+                f"{', '.join(hosts[:3])}: allow every host, or leave the proxy out"
+            )
+        return {"server": self.config.proxy}
 
     async def give_back(self, room: Room) -> None:
         """Keeps a room for the next episode when it can be made clean, else closes it; the longest unused make room."""

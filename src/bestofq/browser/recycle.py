@@ -29,6 +29,7 @@ class Room:
     context: BrowserContext
     tab: Tab
     hosts: tuple[str, ...]
+    once: bool = False  # for one episode only
     origin: str = ""  # the only one its documents were of
     reusable: bool = True
     at_start: str | None = None  # id of the script that clears session storage at the next document
@@ -49,7 +50,8 @@ class Room:
         seen = {origin(url) for tab in tabs for url in tab.documents if not url.startswith(_HOLD_NOTHING)}
         self.origin = next(iter(seen), "")
         web = self.origin.startswith(("http://", "https://"))
-        self.reusable = len(seen) == 1 and web and not self.tab.crashed and not self.tab.page.is_closed()
+        alone = len(seen) == 1 and not self.once
+        self.reusable = alone and web and not self.tab.crashed and not self.tab.page.is_closed()
 
     async def started(self) -> None:
         """To be called when the first document of the episode is there: the script that cleared for it is removed."""

@@ -9,7 +9,6 @@ import typer
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
-from bestofq.browser.config import BrowserConfig
 from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
@@ -81,10 +80,12 @@ def run_on_page(models: Models, options: PageRun, store: Path) -> bool:
         on_step=view.stepped,
     )
 
+    browsing = models.settings.suite.browser.model_copy(update={"headless": not options.headed})
+
     async def work() -> Episode:
         with Store.open(store) as opened:
             try:
-                async with Browser.launch(BrowserConfig(headless=not options.headed)) as browser:
+                async with Browser.launch(browsing) as browser:
                     user = terminal.reply if terminal.interactive else None
                     env = WebEnv(browser, screenshots=options.screenshots, user=user, approve=terminal.approve)
                     with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):

@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, JsonValue
 
+from bestofq.browser.config import BrowserConfig
 from bestofq.core.identity import FREE, identity_of
 from bestofq.core.noun import Noun
 
@@ -23,6 +24,7 @@ class SuiteSettings(Noun):
     screenshots: Annotated[bool, FREE] = Field(
         default=False, description="a picture of every step, for models, judges and the store"
     )
+    browser: BrowserConfig = BrowserConfig()
     concurrency: Annotated[int | None, FREE] = Field(
         default=None, ge=1, description="episodes at once. Default: text 128, browser 16"
     )
@@ -42,7 +44,8 @@ class SuiteSettings(Noun):
 
     def identity(self) -> dict[str, JsonValue]:
         """What an episode of a task depends on, besides the step limit."""
-        return {name: value for name, value in identity_of(self).items() if name not in self._selecting()}
+        left_out = self._selecting() | (set() if self.in_browser else {"browser"})
+        return {name: value for name, value in identity_of(self).items() if name not in left_out}
 
     def selection(self) -> dict[str, JsonValue]:
         return self.model_dump(mode="json", include=self._selecting())

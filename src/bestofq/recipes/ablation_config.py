@@ -28,7 +28,7 @@ from bestofq.store.store import Store
 
 Changes = dict[str, JsonValue]
 """Settings that differ, nested as in a configuration file."""
-PLAYED_APART = {"env", "hosts", "search_fields", "spacy"}
+PLAYED_APART = {"env", "browser", "hosts", "search_fields", "spacy"}
 """Settings of a suite in which an arm may act otherwise than it learned: tasks and splits are the same."""
 COLLECTED = ("n_candidates", "model", "suite", "chat")
 """What of a run's configuration the settings of an arm that learns from it must repeat."""
@@ -103,7 +103,7 @@ class ArmConfig:
             if layer is None:
                 continue
             for name, before, now in differences(layer.suite.identity(), self.acting.suite.identity()):
-                if name not in PLAYED_APART:
+                if name.partition(".")[0] not in PLAYED_APART:
                     raise ConfigError(
                         f"the arm {self.arm.name!r} {verb} with suite.{name} = {_word(before)} and acts with "
                         f"{_word(now)}: tasks and splits must be the same, or it may be tested on what it learned from"

@@ -8,7 +8,8 @@ import pytest_asyncio
 
 from bestofq.browser.browser import Browser
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.suite import VIEWPORT, MiniWob
+from bestofq.envs.miniwob.settings import MiniWobBrowser
+from bestofq.envs.miniwob.suite import MiniWob
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -21,7 +22,7 @@ async def suite() -> AsyncIterator[MiniWob]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch(VIEWPORT) as made:
+    async with Browser.launch(MiniWobBrowser()) as made:
         yield made
 
 

@@ -42,7 +42,7 @@ class LocalSuite:
 
             yield make_text
             return
-        async with Browser.launch() as browser, serve(self.rules) as site:
+        async with Browser.launch(self._settings.browser) as browser, serve(self.rules) as site:
 
             async def make_web() -> Env:
                 return LocalWebEnv(site, browser, screenshots=self._settings.screenshots)

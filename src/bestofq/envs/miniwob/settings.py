@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from bestofq.browser.config import BrowserConfig
 from bestofq.envs.settings import NAME, SELECTS, SuiteSettings
 
 Families = Literal["all", "seen", "held-out"]
@@ -20,11 +21,18 @@ BEYOND_ACTIONS = _TASKS["beyond_actions"]
 APART = frozenset(name for family in HELD_OUT.values() for name in family)
 
 
+class MiniWobBrowser(BrowserConfig):
+    """A task is 160 x 210 CSS pixels, a flight site 540 x 667."""
+
+    width: int = Field(default=640, ge=64, description="viewport, CSS pixels")
+
+
 class MiniWobSettings(SuiteSettings):
     name: Literal["miniwob"] = Field(default="miniwob", description=NAME)
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task names; commas between them")
     data: Path | None = Field(default=None, description="html folder. Default: the package's")
     per_task: Annotated[int, SELECTS] = Field(default=5, ge=1, description="problems of each task, by seed")
+    browser: MiniWobBrowser = MiniWobBrowser()
     families: Annotated[Families, SELECTS] = Field(default="all", description="all, seen in training, or held-out")
 
     groups: ClassVar[str | None] = "task"

@@ -14,7 +14,6 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from bestofq.browser.browser import Browser
-from bestofq.browser.config import BrowserConfig
 from bestofq.core.actions import Goto
 from bestofq.core.errors import BrowserError, InputError, SetupError
 from bestofq.core.observation import Split, Task
@@ -25,7 +24,6 @@ from bestofq.envs.serving import serve_app
 
 SUITE = "miniwob"
 STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
-VIEWPORT = BrowserConfig(width=640, height=720)  # a task is 160 x 210 CSS pixels, a flight site 540 x 667
 
 SEEDS: Mapping[Split, range] = {"test": range(10_000), "dev": range(10_000, 20_000), "train": range(20_000, 1_000_000)}
 """The seeds of each split, apart. Problems can repeat none the less: click-test has but one, click-tab three. What a
@@ -130,7 +128,7 @@ class MiniWobSuite:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EnvFactory]:
         """SetupError and InputError as `MiniWob.open`."""
-        async with Browser.launch(VIEWPORT) as browser, MiniWob.open(self._settings.data) as served:
+        async with Browser.launch(self._settings.browser) as browser, MiniWob.open(self._settings.data) as served:
 
             async def make_env() -> Env:
                 return MiniWobEnv(served.root, browser, screenshots=self._settings.screenshots)

@@ -103,7 +103,7 @@ class WebVoyagerSuite:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EnvFactory]:
-        async with Browser.launch() as browser:
+        async with Browser.launch(self._settings.browser) as browser:
 
             async def make_env() -> Env:
                 return WebEnv(browser, screenshots=self._settings.screenshots)
