@@ -1,7 +1,6 @@
 #!/bin/sh
 # sh experiments/ladder/ladder.sh shop|many|booking|miniwob: seed passes, Q-functions, every ranker on every rung. An hour or
-# two on one
-# core; started again, it continues.
+# two on one core; started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
@@ -18,7 +17,7 @@ many) # as many episodes of the shop, but one of each of 4,000 goals for all tra
     ;;
 shop) rungs="same new held-out" rankers=prompting,random,vote,picker,verifier played="--tasks 240 --runs 1" ;;
 booking) rungs="same" rankers=prompting,random,vote played="--tasks 100 --runs 2" ;;
-miniwob) rungs="same seeds families" rankers=prompting,random,vote,picker,verifier played="--tasks 235 --runs 1" ;;
+miniwob) rungs="same seeds" rankers=prompting,random,vote,picker,verifier played="--tasks 235 --runs 1" ;;
 esac
 
 play() { # RUNG Q AGENTS SETTINGS...
@@ -29,7 +28,6 @@ play() { # RUNG Q AGENTS SETTINGS...
     new) where="--split train --set suite.only=P??00[0-3]?-2" ;;         # other goals for the same products
     held-out) where="--split test --set suite.only=*" ;;                 # other products
     seeds) where="--split test --set suite.families=seen --set suite.per_task=5" ;; # other problems of the tasks it learned
-    families) where="--split test --set suite.families=held-out --set suite.per_task=20" ;; # tasks of other families
     esac
     "$BESTOFQ" eval $config $where "$@" --q $store/$q --agents $agents $played --store $store-$rung --run $q \
         --out $store-$rung/$q.json
@@ -43,7 +41,7 @@ climb() { # Q AGENTS SETTINGS...
 climb paper $rankers,best-of-q,prior
 "$BESTOFQ" train $config $matched --store $store --out $store/q0
 climb q0 best-of-q,prior $matched
-if [ $env != many ]; then
+if [ $env = shop ] || [ $env = booking ]; then
     "$BESTOFQ" train $config $whitened --store $store --out $store/whitened
     climb whitened best-of-q,prior $whitened
     "$BESTOFQ" train $config $one_hot --store $store --out $store/one-hot
