@@ -10,7 +10,7 @@ from bestofq.cli.options import Given, console
 from bestofq.cli.settings import existing, models_of
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.choosing import Trials
-from bestofq.reports.stats import ratio, tallied
+from bestofq.reports.stats import paired, quotient, ratio, tallied
 from bestofq.reports.table import Row, Table, columns
 
 TRIALS = "trials"
@@ -30,14 +30,23 @@ def chosen(given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str]
         proposer = on.proposer(named["as given"])
     best = max(trials, key=lambda trial: trial.share)
     trials += [proposer] if proposer else []
-    shares = [ratio(tallied(trial.right)) for trial in trials]
+    counts = [tallied(trial.right) for trial in trials]
+    gains = [None, *(paired(count, counts[0], quotient) for count in counts[1:])]
     table = Table(
         name="trials",
         title="Settings tried on held-out episodes",
-        columns=columns("settings", "ranked right %", "pairs", "tasks"),
+        columns=columns("settings", "ranked right %", "difference %", "pairs", "tasks", signed=["difference"]),
         rows=tuple(
-            Row(cells=(trial.settings, share, round(sum(pairs for _, _, pairs in trial.right)), len(trial.right)))
-            for trial, share in zip(trials, shares, strict=True)
+            Row(
+                cells=(
+                    trial.settings,
+                    ratio(count),
+                    gain,
+                    round(sum(pairs for _, _, pairs in trial.right)),
+                    len(trial.right),
+                )
+            )
+            for trial, count, gain in zip(trials, counts, gains, strict=True)
         ),
     )
     console.print(table)

@@ -29,11 +29,11 @@ def siblings(data: Transitions) -> Siblings:
 
 
 def ranked_right(data: Transitions, pairs: Siblings, worth: Floats) -> list[tuple[int, float, float]]:
-    """Of each task (its row of the vectors): in how many pairs the better action is worth more, ties by half, and how
+    """Of each task, by its number in the data: in how many pairs the better action is worth more, ties by half, and how
     many there are. `worth` [T]: of each row's action, such as Q."""
     better, worse = (worth[rows] for rows in pairs)
     right = (better > worse) + 0.5 * (better == worse)
-    tasks = data.task[pairs.better]
+    tasks = np.unique(data.task, return_inverse=True)[1][pairs.better]
     return [
         (task, float(right[tasks == task].sum()), float((tasks == task).sum())) for task in np.unique(tasks).tolist()
     ]
