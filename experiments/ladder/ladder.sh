@@ -41,6 +41,11 @@ climb() { # Q AGENTS SETTINGS...
 climb paper $rankers,best-of-q,prior
 "$BESTOFQ" train $config $matched --store $store --out $store/q0
 climb q0 best-of-q,prior $matched
+if [ $env = many ]; then # reading reviews, too: it ships as pocket_q
+    reviewed="$matched --set model.embed_context=review --set model.embed_pooling=last"
+    "$BESTOFQ" train $config $reviewed --store $store --out $store/reviewed
+    climb reviewed best-of-q,prior $reviewed
+fi
 if [ $env = shop ] || [ $env = booking ]; then
     "$BESTOFQ" train $config $whitened --store $store --out $store/whitened
     climb whitened best-of-q,prior $whitened

@@ -37,9 +37,10 @@ class Models:
         return type(self)(settings, self.budget)
 
     def reading(self, spec: EmbedSpec) -> "Models":
-        """The models with texts embedded the way a Q-function was trained on: layer, pooling and context."""
+        """The models with texts embedded the way a Q-function was trained on."""
         sees = () if self.settings.model.embedder is None else ("pixels", "pixels_least")
-        return self._with_model({f"embed_{way}": getattr(spec, way) for way in ("layer", "pooling", "context", *sees)})
+        ways = ("layer", "pooling", "context", "matches", *sees)
+        return self._with_model({f"embed_{way}": getattr(spec, way) for way in ways})
 
     def playing(self, model: Path) -> "Models":
         """The models with another local model."""
