@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from bestofq.browser.config import BrowserConfig
 from bestofq.cli.commands import app
 from bestofq.core.errors import ConfigError
+from bestofq.core.identity import identity_of
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
@@ -46,7 +48,7 @@ async def test_eval_plays_it_in_chromium_and_stores_it(tmp_path: Path, monkeypat
     }
     name = "examples.own_suite:make_suite"
     kept = {"name": name, "colours": "red,blue", "screenshots": False, "step_limit": 5}
-    assert run.config["suite"] == kept
+    assert run.config["suite"] == {**kept, "browser": identity_of(BrowserConfig())}
 
 
 @pytest.mark.parametrize(("name", "said"), [("json:loads", "TypeError"), ("json:decoder", "decoder")])

@@ -125,6 +125,7 @@ def test_refuses_data_that_cannot_be_learned_from(
 
 
 def test_refuses_no_data(data: Transitions, config: IQLConfig) -> None:
-    fields = {name: getattr(data, name)[:0] for name in Transitions.__dataclass_fields__ if name != "vectors"}
+    rows = (name for name in Transitions.__dataclass_fields__ if name not in ("vectors", "others"))
+    fields = {name: getattr(data, name)[:0] for name in rows}
     with pytest.raises(DataError, match="0 transitions"):
         train_iql(Transitions(vectors=data.vectors, **fields), config)
