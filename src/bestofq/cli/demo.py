@@ -63,5 +63,5 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
     console.print(f"\nReport with replays of the episodes: [bold]{report.resolve()}[/bold]")
     console.print(
-        f"{tasks} tasks are too few to tell agents apart; the result on more of them is in experiments/webshop-pocket/."
+        f"{tasks} tasks are too few to tell agents apart; results on more of them are in experiments/ladder/."
     )
