@@ -34,7 +34,7 @@ def monte_carlo(data: Transitions, config: IQLConfig) -> IQL:
 def n_step(data: Transitions, config: IQLConfig) -> IQL:
     """IQL, with V(s) taken `N_STEPS` steps ahead."""
     rows = np.arange(len(data))
-    last = np.minimum(rows + N_STEPS - 1, ends(data))
+    last = np.minimum(rows + N_STEPS - 1, data.ends)
     ahead = replace(
         data,
         reward=np.where(data.terminal[last], data.reward[last] * config.discount ** (last - rows), 0).astype(
@@ -108,15 +108,9 @@ def ranking(data: Transitions, config: IQLConfig) -> IQL:
 # ---- what they share
 
 
-def ends(data: Transitions) -> Ints:
-    """[T], the last row of each row's episode."""
-    last = np.flatnonzero(data.terminal)
-    return last[np.searchsorted(last, np.arange(len(data)))]
-
-
 def returns(data: Transitions, discount: float) -> Floats:
     """[T], the reward at the end of each row's episode, discounted by the steps to it."""
-    end = ends(data)
+    end = data.ends
     return (data.reward[end] * discount ** (end - np.arange(len(data)))).astype(np.float32)
 
 

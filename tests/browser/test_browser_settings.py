@@ -83,10 +83,11 @@ async def running(tmp_path: Path) -> AsyncIterator[tuple[asyncio.subprocess.Proc
 
 
 async def test_a_browser_that_runs_already_is_used_and_left_running(
-    site: Any, running: tuple[asyncio.subprocess.Process, str]
+    site: Any, running: tuple[asyncio.subprocess.Process, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process, address = running
-    config = BrowserConfig(cdp=address, locale="fr-FR")
+    monkeypatch.setenv("OUR_BROWSER", address)  # as of one that is hosted: its address holds a key
+    config = BrowserConfig(cdp="$OUR_BROWSER", locale="fr-FR")
     for _ in range(2):
         async with Browser.launch(config) as browser:
             session = browser.page()
@@ -99,10 +100,12 @@ async def test_a_browser_that_runs_already_is_used_and_left_running(
     assert process.returncode is None
 
 
-async def test_no_browser_at_the_address() -> None:
-    with pytest.raises(SetupError, match=r"no browser answers at http://127"):
-        async with Browser.launch(BrowserConfig(cdp="http://127.0.0.1:9", deadline=5)):
+async def test_no_browser_at_the_address_whose_key_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUR_KEY", "secret")
+    with pytest.raises(SetupError, match=r"no browser answers at http://127") as raised:
+        async with Browser.launch(BrowserConfig(cdp="http://127.0.0.1:9?key=$OUR_KEY", deadline=5)):
             pass
+    assert "secret" not in str(raised.value)
 
 
 async def test_logins_that_are_not_there(tmp_path: Path) -> None:

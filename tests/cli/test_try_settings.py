@@ -88,6 +88,13 @@ def test_without_sibling_actions_nothing_can_be_tried(shop: Path) -> None:
     assert "several passes" in str(done.exception)
 
 
+def test_a_dry_run_tells_of_each_and_learns_nothing(shop: Path) -> None:
+    said = train(shop, "--try", "iql.steps=7", "--dry-run").output
+    assert "150 steps of" in said
+    assert "7 steps of" in said
+    assert not (shop / "q").exists()
+
+
 def test_processes_of_torchrun_do_not_try(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert isinstance(train(shop, "--try", LEARNED).exception, ConfigError)

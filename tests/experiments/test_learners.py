@@ -34,7 +34,7 @@ def data() -> Transitions:
 
 def test_returns_by_hand(data: Transitions) -> None:
     np.testing.assert_allclose(learners.returns(data, 0.9)[:4], [0.9, 1.0, 0.0, 0.0], rtol=1e-6)
-    assert learners.ends(data)[:4].tolist() == [1, 1, 3, 3]
+    assert data.ends[:4].tolist() == [1, 1, 3, 3]
 
 
 @pytest.mark.parametrize("name", ["monte_carlo", "n_step", "cloning", "weighted", "conservative", "ranking"])

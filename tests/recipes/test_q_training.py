@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from rich.console import Console
 
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.cli.config import load_config
 from bestofq.core.decision import Verdict
 from bestofq.core.errors import ConfigError, DataError
@@ -220,3 +221,14 @@ def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:
             assert ("ms a step" in said.getvalue()) == (step > 7)
             progress(step)
     assert "500 ms a step: about 50 min left" in said.getvalue()
+
+
+def test_matches_that_an_embedder_does_not_give_are_refused() -> None:
+    chosen = ModelSettings(embedder="experiments.one_hot:OneHot", embed_matches=True)
+    with pytest.raises(ConfigError, match="embed_matches=false"):
+        _ = Models(BestOfQSettings(model=chosen)).texts
+
+
+def test_iql_refuses_candidates_that_it_does_not_read() -> None:
+    with pytest.raises(ValidationError, match="leave others out"):
+        IQLConfig(others=True)

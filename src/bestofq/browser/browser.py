@@ -92,14 +92,15 @@ class Browser:
             ) from error
 
     async def _connect(self, address: str) -> Chromium:
-        """SetupError where no browser answers."""
+        """SetupError where no browser answers. It does not say what a `$NAME` in the address stands for."""
+        whole, limit = os.path.expandvars(address), self.config.deadline * 1000
         try:
-            return await self._playwright.chromium.connect_over_cdp(address, timeout=self.config.deadline * 1000)
-        except PlaywrightError as error:
+            return await self._playwright.chromium.connect_over_cdp(whole, timeout=limit)
+        except PlaywrightError:
             raise SetupError(
-                f"no browser answers at {address} ({error.message.splitlines()[0]}): start one with "
-                "--remote-debugging-port=9222, and give its address by suite.browser.cdp"
-            ) from error
+                f"no browser answers at {address}: start one with --remote-debugging-port=9222, and give its address "
+                "by suite.browser.cdp"
+            ) from None
 
     async def lend(self, url: str, hosts: Sequence[str]) -> Room:
         """A room that holds nothing of an earlier episode: one used for the same origin and hosts, else a new one."""
@@ -143,7 +144,7 @@ class Browser:
                 f"suite.browser.proxy={self.config.proxy} would fetch from any host, but this task allows only "
                 f"{', '.join(hosts[:3])}: allow every host, or leave the proxy out"
             )
-        return {"server": self.config.proxy}
+        return {"server": os.path.expandvars(self.config.proxy)}
 
     async def give_back(self, room: Room) -> None:
         """Keeps a room for the next episode when it can be made clean, else closes it; the longest unused make room."""

@@ -23,7 +23,7 @@ class BrowserConfig(Noun):
     cdp: Annotated[str | None, FREE] = Field(
         default=None,
         description="address of a browser that runs already, by its DevTools: http://127.0.0.1:9222 or wss://…; it "
-        "keeps running, and what it was started with stays",
+        "keeps running, and what it was started with stays; a secret in it stays in the environment as $NAME",
     )
     width: int = Field(default=1280, ge=64, description="viewport, CSS pixels")
     height: int = Field(default=720, ge=64, description="viewport, CSS pixels")

@@ -148,7 +148,13 @@ class Models:
 
     @property
     def texts(self) -> EmbeddingTexts:
+        """ConfigError where matches are asked for, and the embedder gives none."""
         spec, chosen = self.embedder.spec, self.settings.model
+        if chosen.embed_matches and not spec.matches:
+            raise ConfigError(
+                f"{spec.model} does not tell how tokens match the goal's: set model.embed_matches=false, or embed by a "
+                "local language model"
+            )
         return EmbeddingTexts(chosen.embed_context, matches=spec.matches, pictures=spec.pixels > 0)
 
 

@@ -17,13 +17,18 @@ TRIALS = "trials"
 """In a Q-function's folder: those that were tried."""
 
 
+def alternatives(given: Given, tries: Sequence[str]) -> dict[str, Models]:
+    """Those of the settings as given, and with each of `tries` on top of them, by name."""
+    changed = {one: models_of(replace(given, set_=[*(given.set_ or ()), *one.split()])) for one in tries}
+    return {"as given": models_of(given), **changed}
+
+
 def chosen(given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str], out: Path) -> Models:
     """Those of the settings that rank best; the first of equals, the settings as given before others. ConfigError under
     torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
-    named = {"as given": models_of(given)}
-    named |= {one: models_of(replace(given, set_=[*(given.set_ or ()), *one.split()])) for one in tries}
+    named = alternatives(given, tries)
     with existing(folder) as store:
         on = Trials(store, runs, out / TRIALS, console)
         trials = [on.tried(name, models) for name, models in named.items()]

@@ -80,7 +80,9 @@ def run_on_page(models: Models, options: PageRun, store: Path) -> bool:
         on_step=view.stepped,
     )
 
-    browsing = models.settings.suite.browser.model_copy(update={"headless": not options.headed})
+    browsing = models.settings.suite.browser
+    if options.headed:
+        browsing = browsing.model_copy(update={"headless": False})
 
     async def work() -> Episode:
         with Store.open(store) as opened:

@@ -1,8 +1,8 @@
 """What a training depends on: settings that load no PyTorch."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
@@ -87,6 +87,12 @@ class IQLConfig(Noun):
     checkpoint_seconds: Annotated[float, FREE] = Field(
         default=60, ge=0, description="between checkpoints of an unfinished training; 0: after each step"
     )
+
+    @model_validator(mode="after")
+    def _others_are_read(self) -> Self:
+        if self.others and self.learner == "iql":
+            raise ValueError("IQL learns from what was taken alone: leave others out, or name a learner of yours")
+        return self
 
 
 class LoRAConfig(Noun):

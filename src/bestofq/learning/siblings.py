@@ -18,8 +18,7 @@ class Siblings(NamedTuple):
 
 def siblings(data: Transitions) -> Siblings:
     """All such pairs, of episodes that lie one after the other and end at a terminal row."""
-    ends = np.flatnonzero(data.terminal)
-    won = data.reward[ends[np.searchsorted(ends, np.arange(len(data)))]] > 0
+    won = data.reward[data.ends] > 0
     pages: dict[tuple[int, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for row, page in enumerate(zip(data.task.tolist(), data.state.tolist(), strict=True)):
         pages[page][0 if won[row] else 1].append(row)

@@ -85,10 +85,8 @@ class PoolingEndpoint:
 
     def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         """ConfigError where a setting must be fixed, ModelError when the attempts are spent."""
-        if any(item.context or item.answer or item.matched for item in items):
-            raise ConfigError(
-                f"{self._name} embeds texts alone: set embed_context to alone and embed_matches to false (A.3)"
-            )
+        if any(item.context or item.answer for item in items):
+            raise ConfigError(f"{self._name} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
         with ThreadPoolExecutor(self.config.concurrency) as pool:
             return list(pool.map(self._vector, items))
 

@@ -125,10 +125,9 @@ class VisionEmbedder(CachedEmbedder):
     ) -> Self:
         """Load a transformers directory or hub name. Where `config.pixels` is 0 it reads texts only. SetupError when it
         cannot be found or is of another family, ConfigError on another context than "alone"."""
-        if config.context != "alone" or config.matches:
-            asked = "with matches" if config.matches else f"in the context {config.context}"
+        if config.context != "alone":
             raise ConfigError(
-                f"{path} embeds texts alone, not {asked}: set embed_context to alone and embed_matches to false"
+                f"{path} embeds texts alone, not in the context {config.context}: set embed_context to alone"
             )
         target, dtype = placed(device, precision)
         disable_progress_bar()
@@ -151,10 +150,8 @@ class VisionEmbedder(CachedEmbedder):
         return cls(whole.model.to(target), tokenizer, pictures, name=Path(path).name, revision=revision, config=config)
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        if any(item.context or item.answer or item.matched for item in items):
-            raise ConfigError(
-                f"{self.spec.model} embeds texts alone: set embed_context to alone and embed_matches to false (A.3)"
-            )
+        if any(item.context or item.answer for item in items):
+            raise ConfigError(f"{self.spec.model} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
         if self._pictures is None and any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")
         # No text of a page becomes a control token, such as the one that stands for a picture.

@@ -52,7 +52,7 @@ def train(
     network: --set iql.network.hidden=paper. On several devices:
     torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
-    from bestofq.cli.choosing import chosen
+    from bestofq.cli.choosing import alternatives, chosen
     from bestofq.cli.planning import plan_training
     from bestofq.cli.settings import existing, models_of, store_of
     from bestofq.recipes import best_of_q as recipe
@@ -61,7 +61,8 @@ def train(
     models, runs = models_of(given), run or ["seed"]
     folder = store_of(given, models)
     if given.dry_run:
-        plan_training(models, folder, runs, out)
+        for one in alternatives(given, tries or ()).values():
+            plan_training(one, folder, runs, out)
         return
     if tries:
         models = chosen(given, tries, folder, runs, out)
