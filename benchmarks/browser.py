@@ -99,7 +99,7 @@ async def measure(args: argparse.Namespace, root: Path) -> dict[str, Times]:
         name: {"reset": [], "step": []} for name in (["ours", "browsergym"] if gym else ["ours"])
     }
     async with Browser.launch() as browser:
-        session = browser.page()
+        session = Session(browser)
         for episode in range(args.episodes + 1):  # the first warms both up
             await ours(session, page, args.steps, found["ours"])
             if gym:

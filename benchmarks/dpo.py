@@ -215,8 +215,7 @@ def compare(setting: dict[str, Any], *, steps: int, rounds: int, seed: int) -> d
         checkpoint_every=steps,
         seed=seed,
     )
-    turns, size = preferences(config.beta).turns, config.batch_size
-    order = Batches(pairs, turns, batch_size=size, micro_batch_tokens=1, epochs=1, seed=seed, share=True)
+    order = Batches(pairs, preferences(config.beta).turns, config, share=True)
     in_order = [pair for step in order.steps for unit in step for pair in unit]
     timed = sum(map(order.tokens, range(1, len(order))))  # the first step warms up
     rates: dict[str, list[tuple[float, ...]]] = {"train_on_preferences": [], "TRL DPOTrainer": []}

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bestofq.agents.localizers.page import PageLocalizer
 from bestofq.browser.browser import Browser
+from bestofq.browser.session import Session
 from bestofq.core.observation import Element, Observation
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.webshop.suite import synthetic_suite
@@ -51,7 +52,7 @@ async def measure(pages: int, seed: int) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     localizer = PageLocalizer()
     async with serve(suite) as site, Browser.launch() as browser:
-        session = browser.page()
+        session = Session(browser)
         for task in suite.tasks("dev", pages // 2):
             goal = suite.goal(task.id)
             root = site.open_visit(task)

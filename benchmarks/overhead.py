@@ -31,7 +31,7 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import QScorer
 from bestofq.agents.selectors import GreedySelector
-from bestofq.build.agents import pocket_q
+from bestofq.build.agents import POCKET_Q
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.decision import Candidate, Scores, State
@@ -138,7 +138,7 @@ async def steps(states: Sequence[State], seconds: float, seed: int) -> dict[str,
     torch.manual_seed(seed)
     proposer = ScriptedProposer(links, seconds=seconds)
     model = Models(BestOfQSettings()).local
-    shipped = read_card(pocket_q()).embed
+    shipped = read_card(POCKET_Q).embed
 
     def alone() -> Scorer:
         embedder = LocalEmbedder(model)
@@ -148,7 +148,7 @@ async def steps(states: Sequence[State], seconds: float, seed: int) -> dict[str,
 
     def reviewed() -> Scorer:
         models = Models(BestOfQSettings()).reading(shipped)
-        return QScorer(load_value(pocket_q(), embed=models.embedder.spec), models.embedder, models.texts)
+        return QScorer(load_value(POCKET_Q, embed=models.embedder.spec), models.embedder, models.texts)
 
     found = {}
     for name, scorer, n in (

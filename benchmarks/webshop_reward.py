@@ -116,7 +116,7 @@ def main() -> None:
             same[name]["type"] += mine.r_type == parts["r_type"]
             same[name]["attributes"] += abs(mine.r_att - parts["r_att"]) < 1e-9
             same[name]["options"] += abs(mine.r_option - (1.0 if option is None else option)) < 1e-9
-            same[name]["success"] += mine.success == (theirs == 1.0)
+            same[name]["success"] += (mine.total == 1.0) == (theirs == 1.0)
     result = {
         "command": "python benchmarks/webshop_reward.py " + " ".join(sys.argv[1:]),
         "python": platform.python_version(),

@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bestofq.cli.ablation import OUT, run_ablation
+from bestofq.cli.ablation import run_ablation
 from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
-from bestofq.cli.options import RUNS, Config, Data, Given, Set, Stored
-from bestofq.cli.settings import models_of
+from bestofq.cli.options import ABLATIONS, RUNS, Budget, Config, Data, DryRun, Given, Set, Stored
+from bestofq.cli.planning import plan_episodes
+from bestofq.cli.settings import limit_of, models_of, warned
 from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
-from experiments.best_of_q import run_best_of_q
+from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
 from experiments.ranking import print_ranking
 from experiments.results_page import results
@@ -50,16 +51,25 @@ def best_of_q(
     config: Config = None,
     set_: Set = None,
     out: Episodes = EPISODES,
-    results: Annotated[Path, typer.Option(help="Folder of the committed results.")] = Path(
-        "experiments/webshop-pocket"
-    ),
-    tasks: Tasks = 200,
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of the committed results. Default: that of --config.")
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(min=2, help="Test tasks. Default: 200, of WebVoyager all.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Passes over them.")] = 3,
+    dev_tasks: Annotated[int, typer.Option(min=0, help="Dev tasks played after each training; 0: none.")] = 150,
     data: Data = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
 ) -> None:
-    """The full recipe from nothing but the pocket model, then all agents on held-out test tasks."""
-    models = models_of(Given(config=config, set_=set_, data=data))
-    asyncio.run(run_best_of_q(models, console, out=out, results=results, tasks=tasks, runs=runs))
+    """The full recipe from nothing but the frozen model, then all agents on test tasks. Resumable."""
+    models = models_of(Given(config=config, set_=set_, data=data, budget=budget))
+    limit = limit_of(None, models.settings.suite) if tasks is None else tasks
+    if dry_run:
+        plan_episodes(models, out, planned(models.settings, tasks=limit, runs=runs, dev_tasks=dev_tasks))
+        return
+    warned(models)
+    folder = results or (config.parent if config else out / "results")
+    asyncio.run(run_best_of_q(models, console, out=out, results=folder, tasks=limit, runs=runs, dev_tasks=dev_tasks))
 
 
 @app.command("agent-q")
@@ -98,7 +108,7 @@ def rank(
 @app.command()
 def ablation(
     file: Annotated[Path, typer.Argument(help="TOML file of an ablation.")],
-    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = OUT,
+    out: Annotated[Path, typer.Option(help="Folder of episodes and Q-functions; ablations may share it.")] = ABLATIONS,
     results: Annotated[Path | None, typer.Option(help="Folder of the results. Default: the file's own.")] = None,
 ) -> None:
     """`bestofq ablation`, with an oracle that rates what each Q-function ranks first at stored dev steps."""

@@ -1,5 +1,6 @@
 """The full recipe and its results, as files that are committed: `python -m experiments best-of-q`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -7,14 +8,14 @@ from rich.console import Console
 
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.build.settings import AgentKind
+from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.writing import write_json
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
-from bestofq.recipes.best_of_q import best_of_q
-from bestofq.recipes.collect import AGENTS, compare
+from bestofq.recipes.best_of_q import best_of_q, plays
+from bestofq.recipes.collect import AGENTS, Play, compare
 from bestofq.recipes.provenance import made_by
-from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.curve import dev_base, dev_curve, success_rate
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.domains import domain_grid, domain_of, domain_results
@@ -31,43 +32,63 @@ TEST = "test"
 COMPARED: tuple[AgentKind, ...] = (*AGENTS, "vote", "verifier")
 """The last two learn nothing: they rank the same candidates by how many replies gave each, and by the model's own
 review of it."""
+AT_ENDPOINT: tuple[AgentKind, ...] = ("prompting", "random", "picker", "best-of-q")
+"""Best-of-Q, Tables 2 and 3, diagonal: an endpoint reads no pocket prompts and need not give log-probabilities."""
+
+
+def compared(settings: BestOfQSettings) -> tuple[AgentKind, ...]:
+    """The agents of the test tasks."""
+    return COMPARED if settings.chat is None else AT_ENDPOINT
+
+
+def planned(settings: BestOfQSettings, *, tasks: int, runs: int, dev_tasks: int) -> list[tuple[str, Play]]:
+    """All runs of `run_best_of_q` in order, with what is played in each."""
+    dev = Play("best-of-q", split="dev", limit=dev_tasks)
+    measured = [(dev_run(cycle), dev) for cycle in range(settings.cycles + 1)]
+    measured.append((DEV_BASE, replace(dev, kind="prompting")))
+    test = [(TEST, Play(kind, runs, split="test", limit=tasks)) for kind in compared(settings)]
+    return [*plays(settings), *(measured if dev_tasks else []), *test]
 
 
 async def run_best_of_q(
     models: Models, console: Console, *, out: Path, results: Path, tasks: int, runs: int, dev_tasks: int = 150
 ) -> None:
-    """A.2 in full; a pass over dev tasks after each training (Fig. 4); then all agents on test tasks (Table 2)."""
+    """A.2 in full; a pass over dev tasks after each training (Fig. 4), where there are any; then all agents on test
+    tasks (Table 2)."""
     with Store.open(out) as store:
         async with open_suite(models) as suite:
             context = RunContext(models, suite, store, console)
             values = await best_of_q(context, out / "q")
-            for cycle in range(models.settings.cycles + 1):
+            for cycle in range(models.settings.cycles + 1 if dev_tasks else 0):
                 learned = load_value(out / "q" / f"q{cycle}", embed=models.embedder.spec)
                 await compare(
                     context, dev_run(cycle), ["best-of-q"], values=learned, split="dev", tasks=dev_tasks, runs=1
                 )
-            await compare(context, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1)
-            await compare(context, TEST, COMPARED, values=values, split="test", tasks=tasks, runs=runs)
-        _write(models, store, out, results, console)
+            if dev_tasks:
+                await compare(context, DEV_BASE, ["prompting"], values=None, split="dev", tasks=dev_tasks, runs=1)
+            agents = compared(models.settings)
+            await compare(context, TEST, agents, values=values, split="test", tasks=tasks, runs=runs)
+        _write(models, store, out, results, console, agents)
 
 
-def _write(models: Models, store: Store, out: Path, results: Path, console: Console) -> None:
+def _write(
+    models: Models, store: Store, out: Path, results: Path, console: Console, agents: Sequence[AgentKind]
+) -> None:
     """The committed files, and the page beside the episodes."""
     curve, base = dev_curve(store), dev_base(store)
-    level = base[1] if base else None
-    test = Selection(runs=[TEST], agents=COMPARED, baseline=BASELINE)
+    test = Selection(runs=[TEST], agents=agents, baseline=BASELINE)
     of_test, costs = agent_results(store, test), agent_costs(store, test)
     rated = {
         agent: list(oracle_steps(models, store.episodes(run=TEST, agent=agent)))
-        for agent in COMPARED
+        for agent in agents
         if agent != BASELINE
     }
     learned = (SEED_RUN, *map(cycle_run, range(1, models.settings.cycles + 1)))
     result: dict[str, object] = {
         **made_by(models.settings),
-        "collected": {run: _collected(store, run) for run in learned},
+        "collected": {run: collected(store, run) for run in learned},
         "dev_curve": [point.model_dump() for point in curve],
-        "dev_prompting": level,
+        "dev_prompting": base[1] if base else None,
         "test": of_test.model_dump(mode="json"),
         "costs": costs.model_dump(mode="json"),
         "ranking_on_test": {
@@ -75,19 +96,29 @@ def _write(models: Models, store: Store, out: Path, results: Path, console: Cons
         },
     }
     tables = success_table(of_test).to_markdown()
-    if isinstance(models.settings.suite, MiniWobSettings):
-        families, by_task = domain_results(store, test, by=family_of), domain_results(store, test)
+    suite = models.settings.suite
+    if isinstance(suite, MiniWobSettings):
+        families = domain_results(store, test, by=family_of)
         result["families"] = families.model_dump(mode="json")
-        result["by_task"] = by_task.model_dump(mode="json")
-        tables += f"\n{domain_grid(families).to_markdown()}\n{domain_grid(by_task).to_markdown()}"
+        tables += f"\n{domain_grid(families).to_markdown()}"
+    if suite.groups:
+        by_group = domain_results(store, test)
+        result[f"by_{suite.groups}"] = by_group.model_dump(mode="json")
+        tables += f"\n{domain_grid(by_group).to_markdown()}"
     results.mkdir(parents=True, exist_ok=True)
     write_json(results / "result.json", result)
     (results / "table.md").write_text(tables, "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(of_test.rows, of_test.baseline), "utf-8")
-    (results / "curve.svg").write_text(learning_curve_svg(curve, baseline=level), "utf-8")
+    (results / "success.svg").write_text(
+        success_bars_svg([(row.agent, row.rate) for row in of_test.rows], of_test.baseline), "utf-8"
+    )
+    if models.settings.chat is not None:
+        (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
+    if curve:
+        picture = learning_curve_svg(curve, baseline=base and ("Prompting", base[1]))
+        (results / "curve.svg").write_text(picture, "utf-8")
     options = Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None)
     written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")
-    console.print(success_table(of_test).titled("Held-out test tasks"))
+    console.print(success_table(of_test).titled("Test tasks"))
     console.print(cost_table(costs))
     console.print(f"written: {results / 'result.json'}, {written}")
 
@@ -97,10 +128,11 @@ def family_of(task: str) -> str:
     return "held-out families" if domain_of(task) in APART else "families seen"
 
 
-def _collected(store: Store, run: str) -> dict[str, float]:
+def collected(store: Store, run: str) -> dict[str, float | None]:
+    """Sizes of a run; `success` is None where no outcome tells."""
     episodes = store.summaries(run=run)
     return {
         "episodes": len(episodes),
-        "success": success_rate(episodes),
+        "success": success_rate(episodes) if any(episode.decided for episode in episodes) else None,
         "transitions": sum(episode.steps for episode in episodes),
     }

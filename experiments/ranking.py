@@ -20,7 +20,7 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
 from bestofq.envs.local_site.suite import LocalSuite
 from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.miniwob.suite import MiniWobSuite
+from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.quirks.suite import Quirks
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webshop.suite import WebShop
@@ -122,11 +122,11 @@ def judge_of(suite: Suite) -> Judge | None:
     which it does not know what is right."""
     if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
         return partial(_webshop, suite.rules)
-    return _miniwob if isinstance(suite, MiniWobSuite) else None
+    return _miniwob if isinstance(suite, MiniWob) else None
 
 
 def _webshop(suite: WebShop, state: State, candidates: Sequence[Candidate]) -> Judged:
-    shop, oracle = suite.shop(state.task.split), Oracle(suite, suite.goal(state.task.id))
+    shop, oracle = suite.server(state.task.split), Oracle(suite, suite.goal(state.task.id))
     view = from_url(state.observation.url, shop.catalogue)
     if view is None:
         raise DataError(f"{state.observation.url} of task {state.task.id} is no page of this suite's shop")

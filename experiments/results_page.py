@@ -1,5 +1,6 @@
 """`python -m experiments results`: one page of all studies, from the folders that hold them."""
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -84,7 +85,7 @@ def _section(folder: Path, title: str, page: Path) -> str:
     if table.exists():
         parts.append(_first_table(table.read_text("utf-8")))
     else:
-        parts.append("There is no result yet." if not (folder / "result.json").exists() else "")
+        parts.append("" if _was_run(folder) else "There is no result yet.")
     parts += [f"![{picture.stem}]({picture.name})" for picture in sorted(folder.glob("*.svg"))]
     parts += [f"### {head}\n\n{text}" for head, text in _sections(body) if head.startswith(SHOWN)]
     parts.append(f"[The whole of it](README.md){_files(folder)}")
@@ -105,7 +106,13 @@ def _title(folder: Path) -> str:
 def _line(folder: Path, title: str) -> str:
     """A link to the study's section, whose anchor is as GitHub makes it."""
     anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-    return f"- [{title}](#{anchor}){'' if (folder / 'result.json').exists() else ': no result yet'}"
+    return f"- [{title}](#{anchor}){'' if _was_run(folder) else ': no result yet'}"
+
+
+def _was_run(folder: Path) -> bool:
+    """Whether there is a result, and it does not say that nothing was run."""
+    path = folder / "result.json"
+    return path.exists() and "not_run" not in json.loads(path.read_text("utf-8"))
 
 
 def _first_paragraph(text: str) -> str:

@@ -14,6 +14,7 @@ from bestofq.browser.config import BrowserConfig
 
 SLOW = (  # the files that take five seconds and more, the longest first
     "test_tune_launched.py",
+    "test_webvoyager_paper.py",
     "test_train_command.py",
     "test_miniwob.py",
     "test_suite.py",

@@ -38,6 +38,19 @@ def test_a_how_to_shows_an_example_that_ci_runs(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
+def test_code_is_where_it_is_said_to_be(page: Path) -> None:
+    missing = []
+    for name, names in re.findall(r"`([\w/]+/\w+\.py)(?:: ([^`]+))?`", page.read_text("utf-8")):
+        found = [file for folder in (ROOT / "src" / "bestofq", ROOT, page.parent) if (file := folder / name).exists()]
+        if not found:
+            missing.append(name)
+            continue
+        code = found[0].read_text("utf-8")
+        missing += [f"{name}: {word}" for word in re.findall(r"\w+", names) if not re.search(rf"\b{word}\b", code)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids(PAGES))
 def test_commands_and_their_options_exist(page: Path) -> None:
     for program, words in commands_of(page.read_text("utf-8")):
         check_command(program, words)

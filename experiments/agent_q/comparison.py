@@ -18,9 +18,9 @@ from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind
 from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
+from bestofq.recipes.agent_q import search_training
 from bestofq.recipes.best_of_q import train
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.tree_search import search_training
 from bestofq.store.store import Store
 
 VALUES_RUN = "values"

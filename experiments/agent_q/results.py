@@ -13,6 +13,7 @@ from bestofq.core.errors import InputError
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.searches import search_rows
+from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
 from experiments.agent_q.comparison import ORDER, ZERO, compare_methods
 from experiments.agent_q.methods import (
@@ -65,7 +66,8 @@ async def run_agent_q(
     write_json(results / "result.json", result)
     table = method_table(methods)
     (results / "table.md").write_text(table.to_markdown(), "utf-8")
-    (results / "success.svg").write_text(success_bars_svg(methods.rows, methods.baseline, over=OVER), "utf-8")
+    bars = [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in methods.rows]
+    (results / "success.svg").write_text(success_bars_svg(bars, methods.baseline, over=OVER), "utf-8")
     (results / "calls.svg").write_text(calls_svg(methods), "utf-8")
     console.print(table.titled(f"{models.settings.suite.name}: held-out test tasks"))
     console.print(f"written: {results / 'result.json'}")

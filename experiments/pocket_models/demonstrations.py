@@ -22,7 +22,8 @@ from bestofq.core.observation import Task
 from bestofq.envs.booking.restaurants import BookingConfig
 from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.text import TextEnv
-from bestofq.envs.webshop.pages import BUY, Shop, buy_name
+from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Search, Shop, buy_name
+from bestofq.envs.webshop.products import Product
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
@@ -88,7 +89,8 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
     composite = round(config.composite.share * count)
     while len(examples) < count:
         suite = rng.choice(suites)
-        shop = suite.shop("train", shuffle=rng)
+        plain = suite.server("train")
+        shop = Shop(plain.catalogue, partial(_shuffled, plain.results, rng))
         for task in rng.sample(suite.tasks("train"), 200):
             if composite and len(examples) >= count - composite:
                 walk = _composite(config.composite, suite, shop, task, rng)
@@ -97,6 +99,13 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
             examples.extend([example async for example in walk])
     rng.shuffle(examples)
     return examples
+
+
+def _shuffled(search: Search, rng: random.Random, query: str) -> list[Product]:
+    """The products of each results page in random order, so that a model cannot learn to take the first unread."""
+    found = search(query)
+    pages = [found[i : i + PAGE_SIZE] for i in range(0, len(found), PAGE_SIZE)]
+    return [product for page in pages for product in rng.sample(page, len(page))]
 
 
 def _composite(

@@ -22,16 +22,15 @@ from pydantic import Field
 
 from bestofq.agents.dialects.commands import parse_action
 from bestofq.agents.prompting import prompt_hash
-from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
-from bestofq.core.actions import Action, Click, Goto, Targeted, Write, action_text
+from bestofq.core.actions import Action, Click, Targeted, Write, action_text
 from bestofq.core.decision import Candidate, State
-from bestofq.core.errors import BrowserError, InfraError, InputError, ReplyError
+from bestofq.core.errors import InfraError, InputError, ReplyError
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Element, Task
-from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv, read
-from bestofq.envs.miniwob.settings import MiniWobBrowser
-from bestofq.envs.miniwob.suite import SEEDS, SUITE, MiniWob, page_path
+from bestofq.envs.miniwob.env import MiniWobEnv
+from bestofq.envs.miniwob.settings import MiniWobSettings
+from bestofq.envs.miniwob.suite import SEEDS, MiniWob
 from experiments.oracles.miniwob.solvers import SOLVERS, Advice, Unsolved, advise
 from experiments.oracles.miniwob.view import FIELDS
 from experiments.pocket_models.examples import (
@@ -74,15 +73,15 @@ async def demonstrate_miniwob(
     """
     path = kept / f"miniwob-{_key(config, seed)}.jsonl"
     await asyncio.to_thread(kept.mkdir, parents=True, exist_ok=True)
-    async with MiniWob.open() as suite:
-        wanted = list(_instances(config, suite))
-        known = _read(path)
-        left = iter([instance for instance in wanted if _id(instance) not in known])
-        if any(_id(instance) not in known for instance in wanted):
-            with path.open("a", encoding="utf-8") as file:
-                async with Browser.launch(MiniWobBrowser()) as browser, asyncio.TaskGroup() as group:
-                    for _ in range(at_once):
-                        group.create_task(_play(config, seed, suite, browser, left, known, file))
+    suite = MiniWob(MiniWobSettings())
+    wanted = list(_instances(config, suite))
+    known = _read(path)
+    left = iter([instance for instance in wanted if _id(instance) not in known])
+    if any(_id(instance) not in known for instance in wanted):
+        with path.open("a", encoding="utf-8") as file:
+            async with suite.open(), asyncio.TaskGroup() as group:
+                for _ in range(at_once):
+                    group.create_task(_play(config, seed, suite, left, known, file))
     return [example for instance in wanted for example in known.get(_id(instance), ())]
 
 
@@ -130,18 +129,18 @@ async def _play(
     config: MiniWobDemonstrations,
     seed: int,
     suite: MiniWob,
-    browser: Browser,
     left: Iterator[Instance],
     known: dict[str, list[Example]],
     file: TextIO,
 ) -> None:
     """One page after another of those left. What the browser breaks is left for the next time."""
-    env, reader = MiniWobEnv(suite.root, browser), browser.page()
+    assert suite.browser is not None
+    env, reader = MiniWobEnv(suite.root, suite.browser), Session(suite.browser)
     try:
         for instance in left:
             rng = random.Random(f"demonstrations-{seed}-{_id(instance)}")
             try:
-                examples = await _walk(config, env, await _task(suite, reader, instance), rng)
+                examples = await _walk(config, env, await suite.task(reader, *instance, "train"), rng)
             except InfraError as error:
                 log.warning("%s is not demonstrated: %s", _id(instance), error)
                 continue
@@ -151,18 +150,6 @@ async def _play(
     finally:
         await env.close()
         await reader.close()
-
-
-async def _task(suite: MiniWob, session: Session, instance: Instance) -> Task:
-    """What an instance asks, its page says."""
-    name, seed = instance
-    path = page_path(name)
-    if not session.start_url:
-        await session.reset(suite.root + path, HOSTS)
-    elif problem := await session.act(Goto(url=suite.root + path)):
-        raise BrowserError(problem)
-    goal = (await read(session, path, seed)).goal
-    return Task(id=_id(instance), suite=SUITE, goal=goal, start_url=f"{path}?seed={seed}", seed=seed, split="train")
 
 
 async def _walk(config: MiniWobDemonstrations, env: MiniWobEnv, task: Task, rng: random.Random) -> list[Example]:

@@ -13,7 +13,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Quirks, Visit, quirks
+from bestofq.envs.quirks.suite import Quirks, Visit
 from experiments.oracles.quirks import QuirksOracle
 from experiments.pocket_models.examples import (
     Example,
@@ -40,7 +40,7 @@ class QuirksDemonstrations(Noun):
 
 async def walk_quirks(config: QuirksDemonstrations, rng: random.Random, *, named: bool) -> AsyncIterator[Example]:
     """The examples of one walk on an ordinary site."""
-    suite = quirks(QuirksSettings(seed=rng.choice(config.seeds), sites=16, quirky=0))
+    suite = Quirks(QuirksSettings(seed=rng.choice(config.seeds), sites=16, quirky=0))
     task = rng.choice(suite.tasks("train"))
     env: TextEnv[Visit, Visit] = TextEnv(suite)
     oracle = QuirksOracle(suite, task, knows=False)
@@ -68,13 +68,13 @@ def _stray(visit: Visit, suite: Quirks, task: Task, seen: Observation, rng: rand
     buttons = [e.mark for e in seen.elements if e.role == "button" and e.name != "Search"]
     if buttons:
         return Click(mark=rng.choice(buttons))
-    words = rng.choice(visit.site.kind.items if rng.random() < 0.3 else [suite.goal(task).item]).lower().split()
+    words = rng.choice(visit.site.kind.items if rng.random() < 0.3 else [suite.goal(task.id).item]).lower().split()
     return Write(mark=seen.elements[0].mark, text=rng.choice((" ".join(words), words[-1], words[0])), enter=True)
 
 
 def _review(visit: Visit, suite: Quirks, task: Task, seen: Observation, of: Candidate) -> str:
     """What can be read: whether an item or a value is the goal's. Of the ways there is nothing to say."""
-    goal, stage = suite.goal(task), visit.site.kind.stages[visit.stage]
+    goal, stage = suite.goal(task.id), visit.site.kind.stages[visit.stage]
     mark = of.action.mark if isinstance(of.action, Click) else None
     name = seen.elements[mark - 1].name if mark is not None else ""
     wanted = {"items": goal.item, "values": goal.value}.get(stage.kind)

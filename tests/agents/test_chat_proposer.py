@@ -129,6 +129,20 @@ async def test_a_bad_reply_gets_one_repair_turn_then_a_fresh_sample_then_a_no_op
     assert offered.candidates[0].reply == "what?"
 
 
+async def test_without_room_for_a_repair_turn_the_next_reply_is_a_fresh_sample() -> None:
+    async with FaultServer(lambda _: said(CLICK)) as server, endpoint(server) as model:
+        await ChatProposer(model).propose(STATE, 1)
+        room = len(json.dumps(server.requests[0])) + 20
+    replies = iter(["what? " * 20, said(CLICK)])
+    async with FaultServer(lambda _: next(replies), takes=room) as server, endpoint(server) as model:
+        offered = await ChatProposer(model).propose(STATE, 1)
+    assert offered.candidates[0].action == Click(mark=2)
+    first, repair, *_, last = server.requests
+    assert len(repair["messages"]) == 4
+    assert last["messages"] == first["messages"]
+    assert last["seed"] != first["seed"]
+
+
 @pytest.mark.parametrize("fault", ["nonsense", "braces", "empty", "truncated", "refusal"])
 async def test_a_reply_without_candidates_gets_a_repair_turn(fault: Fault) -> None:
     async with FaultServer(lambda _: said(CLICK), script=[fault]) as server, endpoint(server) as model:

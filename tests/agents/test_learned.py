@@ -170,3 +170,14 @@ def test_an_action_is_embedded_alone_or_after_its_state() -> None:
     both = EmbeddingTexts("review", matches=True)
     assert both.action(STATE, CANDIDATES[0]).matched == matched
     assert both.state(STATE) == EmbedItem(text=propose_prompt(STATE), matched=(page, "a red one"))
+
+
+def test_an_action_can_be_read_with_its_reasoning_and_a_state_without_its_page() -> None:
+    """Best-of-Q, 3.1: actions are type and reasoning; states are task, history and screenshot."""
+    thinking = CANDIDATES[0].model_copy(update={"thought": "It is red."})
+    label = EmbeddingTexts().action(STATE, thinking).text
+    assert EmbeddingTexts(reasoning=True).action(STATE, thinking).text == f"{label}\nIt is red."
+    whole, bare = (EmbeddingTexts(page=page).state(STATE).text for page in (True, False))
+    assert STATE.observation.text in whole
+    assert STATE.observation.text not in bare
+    assert STATE.task.goal in bare

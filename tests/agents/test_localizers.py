@@ -1,12 +1,16 @@
 """Elements described in words."""
 
+import json
 import re
 
 import pytest
 
 from bestofq.agents.localizers.page import PageLocalizer
+from bestofq.agents.localizers.text import TextLocalizer
 from bestofq.core.decision import Located
 from bestofq.core.observation import Box, Element, Observation, Point
+from bestofq.models.chat import ChatModel
+from bestofq.testing.fault_server import FaultServer
 
 
 def page(*elements: tuple[str, str]) -> Observation:
@@ -68,3 +72,42 @@ async def test_same_names_are_told_apart_by_role_only() -> None:
 async def test_an_element_without_a_place_cannot_be_pointed_at() -> None:
     nowhere = Observation(url="", title="", text="", elements=(Element(mark=1, role="button", name="Go"),))
     assert "no place" in (await PageLocalizer().locate(nowhere, "Go button")).refusal
+
+
+@pytest.mark.parametrize(
+    ("replies", "found", "calls"),
+    [
+        ([4], Point(10, 35), 1),
+        ([0], "No element of the page fits", 1),
+        ([99, 4], Point(10, 35), 2),
+        ([99, "mug"], "was not found", 2),
+    ],
+)
+async def test_a_model_that_reads_names_the_element(replies: list[object], found: object, calls: int) -> None:
+    said = iter([json.dumps({"element": one}) for one in replies])
+    async with FaultServer(lambda _: next(said)) as server, ChatModel.at(server.base_url, "any") as model:
+        located = await TextLocalizer(model).locate(SHOP, "the red one")
+    assert located.point == found or str(found) in located.refusal
+    assert [(used.role, used.calls) for used in located.usage] == [("localizer", calls)]
+    asked = server.requests[0]["messages"][0]["content"]
+    assert "the red one" in asked
+    assert all(f"{e.role} {e.name} [{e.mark}]" in asked for e in SHOP.elements)
+
+
+async def test_of_a_page_that_is_too_long_it_reads_what_fits_the_words_best() -> None:
+    async with (
+        FaultServer(lambda _: '{"element": 4}', script=["overflow", "overflow"]) as server,
+        ChatModel.at(server.base_url, "any") as model,
+    ):
+        assert (await TextLocalizer(model).locate(SHOP, "red mug")).point == Point(10, 35)
+    shown = [request["messages"][0]["content"].count("[") - 1 for request in server.requests]
+    assert shown == [7, 3, 1]
+
+
+async def test_a_page_without_elements_or_layout_is_refused() -> None:
+    async with FaultServer(lambda _: '{"element": 1}') as server, ChatModel.at(server.base_url, "any") as model:
+        localizer = TextLocalizer(model)
+        assert (await localizer.locate(page(), "a mug")).refusal
+        assert server.requests == []
+        bare = SHOP.model_copy(update={"elements": (Element(mark=1, role="link", name="Mug"),)})
+        assert "no place" in (await localizer.locate(bare, "a mug")).refusal

@@ -1,4 +1,9 @@
-"""The verifier: candidates ranked by the closing word of the model's own review of each."""
+"""The verifier: candidates ranked by the model's own review of each, its closing word or its verdict in JSON."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +16,12 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Scores, State
-from bestofq.core.errors import ConfigError, ModelError
+from bestofq.core.errors import ModelError
 from bestofq.core.language import Generation, Request
 from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Scorer
 from bestofq.models.chat import ChatConfig
+from bestofq.testing.fault_server import FaultServer
 from bestofq.testing.scripted import ScriptedModel
 
 STATE = State(
@@ -86,7 +93,46 @@ def test_the_verdict_is_the_closing_word(review: str, value: float) -> None:
     assert verdict_value(review) == value
 
 
-def test_a_model_that_writes_no_such_reviews_is_refused() -> None:
-    chat = ChatConfig(model="gpt-4.1", base_url="http://127.0.0.1:1/v1")
-    with pytest.raises(ConfigError, match="verifier"):
-        make_agent("verifier", Models(BestOfQSettings(chat=chat)))
+@asynccontextmanager
+async def instructed(server: FaultServer) -> AsyncIterator[Scorer]:
+    """The agent verifier's, of a model behind an endpoint."""
+    models = Models(BestOfQSettings(chat=ChatConfig(model="any", base_url=server.base_url)))
+    yield make_agent("verifier", models).scorer
+    await models.close()
+
+
+def reviewed(verdicts: Mapping[str, str]) -> Callable[[Mapping[str, Any]], str]:
+    """Replies with the verdict on the candidate that is under review."""
+
+    def reply(request: Mapping[str, Any]) -> str:
+        asked = request["messages"][1]["content"]
+        assert STATE.task.goal in asked
+        (label,) = (c.label for c in CANDIDATES if f": {c.label}\n" in asked)
+        return verdicts[label]
+
+    return reply
+
+
+async def test_a_model_with_instructions_is_asked_for_a_verdict_on_each() -> None:
+    words = ("wrong", "unclear", "Right", "right")
+    said = {c.label: json.dumps({"reason": "so", "verdict": word}) for c, word in zip(CANDIDATES, words, strict=True)}
+    async with FaultServer(reviewed(said)) as server, instructed(server) as scorer:
+        scores = await scorer.score(STATE, CANDIDATES)
+        assert (await scorer.score(STATE, CANDIDATES[:1])).values == (1.0,)
+    assert scores.values == (0.0, 0.5, 1.0, 1.0)
+    (usage,) = scores.usage
+    assert (usage.role, usage.calls, usage.tokens_in, usage.unusable) == ("critic", 4, 400, None)
+    schema = server.requests[0]["response_format"]["json_schema"]["schema"]
+    assert schema["required"] == ["reason", "verdict"]
+    texts = [request["messages"][1]["content"] for request in server.requests]
+    assert len({text.partition(STATE.observation.text)[0] for text in texts}) == 1  # a server keeps what they share
+
+
+async def test_a_review_without_a_verdict_gets_one_repair_turn_and_is_unclear_then() -> None:
+    fine = json.dumps({"reason": "so", "verdict": "right"})
+    said = {c.label: fine for c in CANDIDATES} | {CANDIDATES[0].label: '{"verdict": "perhaps"}'}
+    async with FaultServer(reviewed(said)) as server, instructed(server) as scorer:
+        scores = await scorer.score(STATE, CANDIDATES)
+    assert scores.values == (0.5, 1.0, 1.0, 1.0)
+    (usage,) = scores.usage
+    assert (usage.calls, usage.unusable) == (5, 1)

@@ -137,6 +137,6 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def session(browser: Browser) -> AsyncIterator[Session]:
-    made = browser.page()
+    made = Session(browser)
     yield made
     await made.close()

@@ -48,7 +48,8 @@ async def test_a_link_to_another_host_leads_back(site: Any, session: Any, listen
     await session.snapshot()
     told = await session.act(Click(mark=1))
     assert told == f"127.0.0.1:{listener.port} is not among the task's allowed hosts ({site.host})."
-    assert (await session.snapshot()).text == "out [1]"
+    seen = await session.snapshot()
+    assert (seen.text, seen.refused) == ("out [1]", (f"127.0.0.1:{listener.port}",))
     assert listener.touched == 0
 
 

@@ -8,6 +8,7 @@ import pytest
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium
 from bestofq.browser.config import BrowserConfig
+from bestofq.browser.session import Session
 from bestofq.core.actions import Click, GoBack, Goto, Wait
 from bestofq.core.errors import BrowserError, SetupError
 
@@ -37,7 +38,7 @@ READ = """<p id=out></p><script>
 async def test_nothing_is_left_for_the_next_episode(site: Any, browser: Browser) -> None:
     site.pages["/sw.js"] = ("", {"Content-Type": "text/javascript"})
     site.page("x", "/cached", Cache_Control="max-age=1000")
-    session = browser.page()
+    session = Session(browser)
     await session.reset(site.page(WRITE, "/write"), [site.host])
     page = session.tab.page
     for _ in range(20):
@@ -58,7 +59,7 @@ async def test_nothing_is_left_for_the_next_episode(site: Any, browser: Browser)
 
 async def test_other_origins_get_another_page(site: Any, browser: Browser) -> None:
     site.page(f"<iframe src='http://other.test:{site.port}/'></iframe>", "/framing")
-    session = browser.page()
+    session = Session(browser)
     pages = []
     for url in (f"http://{site.host}/a", f"http://allowed.test:{site.port}/", f"http://{site.host}/framing") * 2:
         await session.reset(url)
@@ -69,7 +70,7 @@ async def test_other_origins_get_another_page(site: Any, browser: Browser) -> No
 
 
 async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> None:
-    one, two = browser.page(), browser.page()
+    one, two = Session(browser), Session(browser)
     url = site.page("<p id=p></p><script>p.textContent = localStorage.n = 1 + Number(localStorage.n || 0)</script>")
     for session in (one, two):
         await session.reset(url)
@@ -80,7 +81,7 @@ async def test_sessions_do_not_see_each_other(site: Any, browser: Browser) -> No
 
 async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
     async with Browser.launch(BrowserConfig(deadline=5, navigation=3)) as browser:
-        session = browser.page()
+        session = Session(browser)
         await session.reset(site.page("<p>up"))
         with pytest.raises(BrowserError):
             await session.tab.send("Browser.crash")
@@ -97,7 +98,7 @@ async def test_chromium_is_started_again_after_a_crash(site: Any) -> None:
 
 async def test_a_hanging_page_meets_the_deadline(site: Any) -> None:
     async with Browser.launch(BrowserConfig(deadline=1.5, navigation=1)) as browser:
-        session = browser.page()
+        session = Session(browser)
         await session.reset(site.page("<button onclick='for (;;);'>b</button>"))
         await session.snapshot()
         with pytest.raises(BrowserError, match=r"did not finish .* within 1\.5 s"):

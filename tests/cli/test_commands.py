@@ -88,6 +88,12 @@ def test_settings_are_shown_with_what_was_changed() -> None:
     assert "model.path" not in said
 
 
+def test_settings_of_another_suite_are_shown_with_their_defaults() -> None:
+    done = CliRunner().invoke(app, ["settings", "suite.allow"], terminal_width=200)
+    assert done.exit_code == 0
+    assert "task" in done.output
+
+
 @pytest.mark.parametrize(
     ("words", "option"),
     [

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bestofq.build.models import Models
 from bestofq.cli.commands import app
-from bestofq.cli.demo_agent_q import AFTER, BEFORE, RFT_RUN, SEARCHING, SETTINGS, run_demo_agent_q
+from bestofq.cli.demo import AFTER, BEFORE, RFT_RUN, SEARCHING, SETTINGS, run_demo_agent_q
 from bestofq.cli.options import Given
 from bestofq.cli.settings import models_of
 from bestofq.core.errors import ConfigError, SetupError

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bestofq.build.agents import pocket_q
+from bestofq.build.agents import POCKET_Q
 from bestofq.cli.commands import console
 from bestofq.cli.main import run
 from bestofq.reports.report import gather
@@ -21,7 +21,7 @@ from bestofq.viewer.export import export
 
 Within = Callable[..., Awaitable[tuple[int, str]]]
 KEY = "sk-this-must-never-be-written-down"
-NAMED = ("--q", str(pocket_q()), "--set", "model.embedder=pocket")
+NAMED = ("--q", str(POCKET_Q), "--set", "model.embedder=pocket")
 ONCE = ("--tasks", "1", "--runs", "1")
 
 
@@ -166,8 +166,8 @@ async def test_where_the_endpoint_gives_no_log_probabilities_prior_is_left_out(
 @pytest.mark.parametrize(
     "command",
     [
-        ("eval", "--q", str(pocket_q()), *ONCE),
-        ("collect", "--agent", "best-of-q", "--q", str(pocket_q())),
+        ("eval", "--q", str(POCKET_Q), *ONCE),
+        ("collect", "--agent", "best-of-q", "--q", str(POCKET_Q)),
         ("improve",),
     ],
     ids=["eval", "collect", "improve"],

@@ -10,6 +10,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from bestofq.agents.agent import Agent
+from bestofq.agents.judges.chat import OPENTABLE_CRITERIA
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.browser.browser import Browser
@@ -86,18 +87,28 @@ def lenient(_: Mapping[str, Any]) -> str:
     return json.dumps({"reason": "it says confirmed", "verdict": "success"})
 
 
+def by_criteria(request: Mapping[str, Any]) -> str:
+    """The strict one, by the four criteria."""
+    said = json.loads(strict(request))
+    met = {**dict.fromkeys(OPENTABLE_CRITERIA, True), "user_information": said["verdict"] == "success"}
+    return json.dumps({name: {"reason": said["reason"], "met": holds} for name, holds in met.items()})
+
+
 async def test_judges_agree_with_the_sites_records_as_well_as_they_judge(tmp_path: Path) -> None:
     await reserved(tmp_path / "runs")
     found = {}
-    for judge in (strict, lenient):
+    for judge in (strict, lenient, by_criteria):
         out = tmp_path / f"{judge.__name__}.json"
         async with FaultServer(judge, {"500": 0.1}, seed=1) as server:
             command = ["judge", "--store", str(tmp_path / "runs"), "--run", "tables", "--model", judge.__name__]
             more = ["--base-url", server.base_url, "--against-env", "--screenshots", "1", "--out", str(out)]
+            more += ["--criteria", "opentable"] if judge is by_criteria else []
             done = await asyncio.to_thread(CliRunner().invoke, app, [*command, *more], catch_exceptions=False)
         assert done.exit_code == 0, done.output
         assert "Cohen's κ" in done.output
         found[judge] = Agreement.model_validate_json(out.read_text("utf-8"))
-    assert [agreement.compared for agreement in found.values()] == [4, 4]
+    assert [agreement.compared for agreement in found.values()] == [4, 4, 4]
+    assert "opentable criteria" in found[by_criteria].judge
+    assert (found[by_criteria].accuracy.value, found[by_criteria].kappa.value) == (1.0, 1.0)
     assert (found[strict].accuracy.value, found[strict].kappa.value) == (1.0, 1.0)
     assert (found[lenient].accuracy.value, found[lenient].precision.value) == (0.75, 0.75)

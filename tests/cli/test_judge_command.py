@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tiny_llama import save_instruct_llama
 from typer.testing import CliRunner
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.selectors import GreedySelector
 from bestofq.cli.commands import app
-from bestofq.core.decision import Provenance, State
+from bestofq.core.decision import DECIDED, Provenance, State
 from bestofq.core.errors import BestOfQError
 from bestofq.core.protocols import Env
 from bestofq.envs.local_site.text import TextEnv
@@ -135,3 +136,17 @@ async def test_a_mistyped_store_is_refused_and_not_made(tmp_path: Path) -> None:
     assert code == 2
     assert "holds no bestofq store" in said
     assert not (tmp_path / "rusn").exists()
+
+
+async def test_a_local_model_judges(tmp_path: Path) -> None:
+    ended, model = await shopped(tmp_path / "runs"), save_instruct_llama(tmp_path / "tiny-judge")
+    local = ("judge", "--store", str(tmp_path / "runs"), "--run", "shop", "--against-env", "--base-url", "local")
+    code, said = await bestofq(*local, "--model", str(model))
+    assert code == 0, said
+    with Store.open(tmp_path / "runs", read_only=True) as store:
+        ((judge, verdicts),) = store.verdicts(run="shop").items()
+    assert judge.startswith("tiny-judge, 0 screenshots")
+    assert len(verdicts) == ended
+    assert {verdict.outcome for verdict in verdicts.values()} <= set(DECIDED)
+    code, said = await bestofq(*local, "--model", str(tmp_path / "nothing"))
+    assert code == 3, said

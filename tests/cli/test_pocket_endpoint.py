@@ -13,7 +13,7 @@ import httpx
 import pytest
 from rich.console import Console
 
-from bestofq.build.agents import pocket_q
+from bestofq.build.agents import POCKET_Q
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind, BestOfQSettings, ModelSettings
@@ -65,8 +65,8 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
 async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | None = None) -> list[list[Decision]]:
     """Of each episode of each agent, on the same tasks and seeds."""
     models = Models(BestOfQSettings(model=MODEL, chat=chat, suite=WebShopSettings(step_limit=4)))
-    models = models.reading(read_card(pocket_q()).embed)
-    values = load_value(pocket_q(), embed=models.embedder.spec) if "best-of-q" in agents else None
+    models = models.reading(read_card(POCKET_Q).embed)
+    values = load_value(POCKET_Q, embed=models.embedder.spec) if "best-of-q" in agents else None
     async with open_suite(models) as suite:
         with Store.open(folder) as store:
             quiet = Console(quiet=True)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
 from bestofq.core.errors import BestOfQError
+from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import WebVoyager
 from bestofq.recipes.tasks.files import TaskFile
@@ -100,12 +102,12 @@ async def test_three_sites_get_their_tasks_and_the_suite_reads_them(seeds: Path)
         first = server.requests[0]
         assert len({request["seed"] for request in server.requests}) > 5
         again, nothing = await tasks(server, seeds, "--count", "12")
-    suite = WebVoyager.load(out)
-    assert suite.domains() == {"Cruise Desk": 12, "Mondo": 12, "Sky": 12}
-    assert {task.id for task in suite.tasks()} == {
+    suite = WebVoyager(WebVoyagerSettings(data=out))
+    assert Counter(entry.web_name for entry in load_entries(out)) == {"Cruise Desk": 12, "Mondo": 12, "Sky": 12}
+    assert {task.id for task in suite.listed()} == {
         f"{name}--{n}" for name in ("Cruise Desk", "Mondo", "Sky") for n in range(12)
     }
-    [cruise] = {task.start_url for task in suite.tasks() if task.id.startswith("Cruise Desk")}
+    [cruise] = {task.start_url for task in suite.listed() if task.id.startswith("Cruise Desk")}
     assert cruise == "https://cruise.example/find"
     lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert {line["model"] for line in lines} == {"writer"}

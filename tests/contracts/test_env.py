@@ -25,9 +25,10 @@ from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
 from bestofq.envs.miniwob.env import MiniWobEnv
+from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.miniwob.suite import MiniWob
 from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import quirks
+from bestofq.envs.quirks.suite import Quirks
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 from bestofq.envs.webshop.pages import BUY
@@ -39,7 +40,7 @@ from experiments.oracles.quirks import QuirksOracle
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHOP = synthetic_suite(SyntheticConfig(products_per_category=12, goals_per_product=1))
 BOOKING = Booking()
-QUIRKS = quirks(QuirksSettings())
+QUIRKS = Quirks(QuirksSettings())
 SITES = ("webshop-text", "webshop-browser", "booking-text", "booking-browser", "quirks-text", "quirks-browser")
 RESTORING = (*SITES, "scripted")
 ALL = (*RESTORING, "miniwob", "page")
@@ -71,8 +72,9 @@ async def opened(name: str, browser: Browser, stack: AsyncExitStack) -> tuple[Ma
         case "miniwob":
             if find_spec("miniwob") is None:
                 pytest.skip("MiniWoB++'s pages are not installed")
-            suite = await stack.enter_async_context(MiniWob.open())
-            return lambda: MiniWobEnv(suite.root, browser), await suite.tasks(browser, "test", "click-link", per_task=2)
+            suite = MiniWob(MiniWobSettings(only="click-link", per_task=2))
+            await stack.enter_async_context(suite.open())
+            return lambda: MiniWobEnv(suite.root, browser), await suite.tasks("test")
         case "page":
             url = await stack.enter_async_context(serve_app(Starlette(routes=[Route("/{path:path}", links)])))
             return lambda: WebEnv(browser, screenshots=False), [

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 from contract_state import CANDIDATES, PAGE, STATE, endpoint
 
-from bestofq.agents.judges.chat import ChatJudge
+from bestofq.agents.judges.chat import OPENTABLE_CRITERIA, ChatJudge
 from bestofq.core.decision import Decision, Episode, Outcome, Provenance, Step, Verdict
 from bestofq.core.protocols import Judge
 from bestofq.recipes.run_goal import UserJudge
@@ -32,12 +32,15 @@ async def nobody(episode: Episode) -> bool | None:
     return None
 
 
-@pytest.fixture(params=["chat", "chat that cannot be read", "scripted", "user", "no user"])
+@pytest.fixture(params=["chat", "chat by criteria", "chat that cannot be read", "scripted", "user", "no user"])
 async def judge(request: pytest.FixtureRequest) -> AsyncIterator[Judge]:
     match request.param:
         case "chat":
             async with endpoint({"reason": "it is there", "verdict": "success"}) as model:
                 yield ChatJudge(model=model)
+        case "chat by criteria":
+            async with endpoint({name: {"reason": "so", "met": True} for name in OPENTABLE_CRITERIA}) as model:
+                yield ChatJudge(model=model, criteria="opentable")
         case "chat that cannot be read":
             async with endpoint("well") as model:
                 yield ChatJudge(model=model)

@@ -11,6 +11,7 @@ from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer
 from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
+from bestofq.agents.scorers.verifier import ChatVerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.build.agents import make_agent
 from bestofq.build.models import Models
@@ -56,6 +57,7 @@ def second(request: Request) -> Sequence[str]:
         "picker",
         "picker that fails",
         "chat picker",
+        "chat verifier",
         "feedback",
         "scripted",
         "own",
@@ -79,6 +81,9 @@ async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
         case "chat picker":
             async with endpoint({"reasoning": "blue", "best": 2}) as model:
                 yield ChatPickerScorer(model)
+        case "chat verifier":
+            async with endpoint({"reason": "blue", "verdict": "right"}) as model:
+                yield ChatVerifierScorer(model)
         case "feedback":
             yield FeedbackScorer(PickerScorer(ScriptedModel(second)))
         case "scripted":

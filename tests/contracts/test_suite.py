@@ -51,7 +51,7 @@ async def suite(
         lines = ({"web_name": "Site", "id": str(n), "ques": f"Find page {n}", "web": f"{url}/"} for n in range(30))
         file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
         given = [f"suite.name={request.param}", *SETTINGS[request.param]]
-        given += [f"suite.data={file}", "suite.hosts=['127.0.0.1']"] if request.param == "webvoyager" else []
+        given += [f"suite.data={file}", "suite.allow=['127.0.0.1']"] if request.param == "webvoyager" else []
         yield make_suite(load_config(BestOfQSettings, None, given).suite)
 
 

@@ -31,7 +31,7 @@ async def walks(suite: str, skill: float, count: int = 12, **more: float) -> lis
         found = [walk_booking(config, booking, task, rng) for task in booking.tasks("train", count)]
     else:
         shop = synthetic_suite(SyntheticConfig(seed=1))
-        found = [walk_shop(config, shop, shop.shop("train"), task, rng) for task in shop.tasks("train", count)]
+        found = [walk_shop(config, shop, shop.server("train"), task, rng) for task in shop.tasks("train", count)]
     return [[example async for example in walk] for walk in found]
 
 

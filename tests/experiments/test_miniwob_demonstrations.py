@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from bestofq.agents.dialects.commands import parse_action
-from bestofq.browser.browser import Browser
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.actions import Click, Write, action_text
 from bestofq.core.decision import Decision, Episode, Provenance, State, Step, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Element, Observation, Task
-from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobBrowser, MiniWobSettings
+from bestofq.envs.miniwob.settings import HELD_OUT, MiniWobSettings
 from bestofq.envs.miniwob.suite import SEEDS, MiniWob
 from experiments.oracles.miniwob.solvers import advise
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
@@ -74,9 +72,10 @@ async def test_noise_changes_the_states_and_never_the_advice(tmp_path: Path) -> 
     calm = proposals(await demonstrate_miniwob(plain, 1, tmp_path))
     assert set(noisy) - set(calm)
     assert all(noisy[prompt] == calm[prompt] for prompt in set(noisy) & set(calm))
-    async with MiniWob.open() as suite, Browser.launch(MiniWobBrowser()) as browser:
-        env = MiniWobEnv(suite.root, browser)
-        (task,) = await suite.tasks(browser, "train", "click-checkboxes", per_task=1)
+    suite = MiniWob(MiniWobSettings(only="click-checkboxes", per_task=1))
+    async with suite.open() as make_env:
+        env = await make_env()
+        (task,) = await suite.tasks("train")
         state = State(task=task, observation=await env.reset(task, seed=0))
         for element in state.observation.elements:
             if element.role == "checkbox":

@@ -54,7 +54,7 @@ async def test_the_oracle_earns_everything(suite: WebShop) -> None:
         env, oracle = TextEnv(suite), Oracle(suite, suite.goal(task.id))
         seen = await env.reset(task, seed=0)
         for _ in range(15):
-            result = await env.step(oracle.advise(suite.shop(task.split), env.view, seen).action)
+            result = await env.step(oracle.advise(suite.server(task.split), env.view, seen).action)
             seen = result.observation
             if result.terminated:
                 break
@@ -64,7 +64,7 @@ async def test_the_oracle_earns_everything(suite: WebShop) -> None:
 async def test_the_oracle_leaves_a_product_that_cannot_win(suite: WebShop) -> None:
     task = suite.tasks("dev")[0]
     oracle = Oracle(suite, suite.goal(task.id))
-    shop = suite.shop(task.split)
+    shop = suite.server(task.split)
     env = TextEnv(suite)
     await env.reset(task, seed=0)
     other = next(p for p in shop.catalogue.values() if p.query != oracle.type)
@@ -106,7 +106,7 @@ async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
     split = "dev"
     task = next(t for t in suite.tasks(split) if _plain(suite, suite.goal(t.id)))
     goal = suite.goal(task.id)
-    shop, oracle, env = suite.shop(split), Oracle(suite, goal), TextEnv(suite)
+    shop, oracle, env = suite.server(split), Oracle(suite, goal), TextEnv(suite)
     (name, value), (other_name, other) = goal.options
     met = {f"{what} fits" for what in (*goal.attributes, oracle.type, f"under {goal.price_limit:.0f}")}
 
@@ -252,7 +252,7 @@ async def test_the_shipped_model_reads_what_it_is_about_to_buy() -> None:
     """Buy Now with all that is asked for, and with one option wrong, on dev tasks of a shop it has not seen."""
     model = LocalModel.load(device="cpu")
     suite = synthetic_suite(SyntheticConfig(seed=77))
-    env, shop, asked, true = TextEnv(suite), suite.shop("dev"), [], []
+    env, shop, asked, true = TextEnv(suite), suite.server("dev"), [], []
     for task in [t for t in suite.tasks("dev") if _plain(suite, suite.goal(t.id))][:24]:
         goal = suite.goal(task.id)
         product = shop.catalogue[goal.product_id]

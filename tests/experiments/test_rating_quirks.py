@@ -9,11 +9,11 @@ from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step
 from bestofq.core.observation import Observation
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.quirks.settings import QuirksSettings
-from bestofq.envs.quirks.suite import Visit, quirks
+from bestofq.envs.quirks.suite import Quirks, Visit
 from experiments.oracles.quirks import QuirksOracle
 from experiments.ranking import oracle_steps
 
-SUITE = quirks(QuirksSettings())
+SUITE = Quirks(QuirksSettings())
 MODELS = Models(BestOfQSettings(suite=QuirksSettings()))
 
 

@@ -60,6 +60,9 @@ def test_a_study_as_the_page_tells_it(tmp_path: Path) -> None:
     assert "None." not in text
     assert CliRunner().invoke(app, [*arguments, "--check"], catch_exceptions=False).exit_code == 0
 
+    (folder / "result.json").write_text('{"not_run": "it takes a GPU"}', "utf-8")
+    assert "There is no result yet." in results_page(folder.parent, out)
+
     (folder.parent / "README.md").write_text("# When?\n\nSometimes, see [a](a/README.md).\n", "utf-8")
     (folder / "table.md").write_text("| a |\n| --- |\n| 1 |\n\nNote.\n\n| b |\n| --- |\n", "utf-8")
     (folder / "success.svg").write_text("<svg/>", "utf-8")

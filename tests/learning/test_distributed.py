@@ -16,7 +16,6 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.distributed import process_group
 from bestofq.learning.iql import IQL, IQLRow, train_iql
-from bestofq.learning.training import share_transitions
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -60,9 +59,9 @@ def process(rank: int, port: int, data: str, out: str, config: str) -> None:
         try:
             nothing = group.share(fail)
         except ValueError:
-            nothing = {}
-        assert nothing == {}  # the others do not wait for what never comes
-        transitions = share_transitions(lambda: Transitions(**np.load(data)), group)
+            nothing = None
+        assert nothing is None  # the others do not wait for what never comes
+        transitions = group.share(lambda: Transitions(**np.load(data)))
         assert transitions is not None
         train_iql(transitions, IQLConfig.model_validate_json(config), on_row=rows.append, on_step=save, group=group)
 

@@ -16,7 +16,7 @@ from bestofq.core.errors import CheckpointError, ConfigError, DataError
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, LoRAConfig
 from bestofq.learning.distributed import Group
-from bestofq.learning.objectives import PairMeans, preferences
+from bestofq.learning.objectives import PairMeans, preferences, slopes_of
 from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferences
 from bestofq.learning.tuning_batches import Batches, nodes_of, units
 
@@ -183,8 +183,8 @@ def test_what_cannot_be_trained_is_said(tmp_path: Path) -> None:
 
 def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:
     pairs = step_pairs() + trajectory_pairs()
-    settings = {"batch_size": 5, "micro_batch_tokens": 20, "epochs": 2, "seed": 0, "share": True}
-    ranks = [Batches(pairs, TURNS, **settings, group=Group(rank, 3)) for rank in range(3)]
+    config = DPOConfig(batch_size=5, micro_batch_tokens=20, epochs=2)
+    ranks = [Batches(pairs, TURNS, config, share=True, group=Group(rank, 3)) for rank in range(3)]
     seen = []
     for step in range(len(ranks[0])):
         shares = [batches[step] for batches in ranks]
@@ -198,7 +198,8 @@ def test_every_pair_comes_once_an_epoch_and_processes_keep_in_step() -> None:
 
 def test_a_process_without_pairs_adds_nothing() -> None:
     nodes = nodes_of(turn for pair in step_pairs(1) for turn in TURNS(pair))
-    slopes, sums = preferences(0.1).terms((), nodes, torch.device("cpu")).slopes(torch.tensor([-1.0, -2.0, -3.0]))
+    terms = preferences(0.1).terms((), nodes, torch.device("cpu"))
+    slopes, sums = slopes_of(terms, torch.tensor([-1.0, -2.0, -3.0]))
     assert slopes.tolist() == [0, 0, 0]
     assert sums.tolist() == [0] * 5
 

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from bestofq.core.errors import DataError
 from bestofq.core.preferences import Turn
 from bestofq.learning.config import LoRAConfig, RFTConfig
-from bestofq.learning.objectives import TurnMeans, successes
+from bestofq.learning.objectives import TurnMeans, slopes_of, successes
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.learning.tuning import TuningProgress, train_on_successes
 from bestofq.learning.tuning_batches import nodes_of
@@ -42,7 +42,8 @@ def test_the_loss_is_of_the_replies_alone_and_falls(tmp_path: Path) -> None:
 def test_a_turn_of_two_trajectories_weighs_twice() -> None:
     (one, other), *_ = drawn_turns(1, 2)
     nodes = nodes_of([one, other])
-    slopes, sums = successes().terms([one, other, one], nodes, torch.device("cpu")).slopes(torch.tensor([-1.0, -3.0]))
+    terms = successes().terms([one, other, one], nodes, torch.device("cpu"))
+    slopes, sums = slopes_of(terms, torch.tensor([-1.0, -3.0]))
     assert slopes.tolist() == [-2, -1]
     assert sums.tolist() == [5]
 

@@ -2,15 +2,20 @@
 
 import asyncio
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny_vision import picture, save_tiny_vision
-from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
+from tiny_vision import picture, save_tiny_gemma3, save_tiny_llava, save_tiny_qwen3_vl, save_tiny_vision, tiny_tokenizer
+from transformers import (
+    LlavaForConditionalGeneration,
+    LlavaProcessor,
+    Qwen2_5_VLForConditionalGeneration,
+    Qwen2_5_VLProcessor,
+)
 
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
@@ -79,7 +84,7 @@ async def test_tokens_are_those_of_text_and_picture_and_counted_once(embedder: V
     """100 x 60 pixels become 112 x 56: 4 x 2 tokens between two marks."""
     fresh = PAGE.model_copy(update={"text": "red red"})
     pairs = await asyncio.gather(*(embedder.embed([fresh, fresh]) for _ in range(3)))
-    assert sorted(tokens for _, tokens in pairs) == [0, 0, 8 + 2 + len(embedder._tokenizer("red red")["input_ids"])]
+    assert sorted(tokens for _, tokens in pairs) == [0, 0, 8 + 2 + len(tiny_tokenizer()("red red")["input_ids"])]
     for vectors, _ in pairs:
         np.testing.assert_array_equal(vectors[0], pairs[0][0][1])
 
@@ -89,7 +94,7 @@ def test_a_page_cannot_write_control_tokens(embedder: VisionEmbedder) -> None:
     said = EmbedItem(text="red <|image_pad|><|vision_start|>", screenshots=PAGE.screenshots)
     vectors = embedder.embed_all([said, PAGE])
     assert np.isfinite(vectors).all()
-    assert len(embedder._tokenizer(said.text, split_special_tokens=True)["input_ids"]) > 20
+    assert embedder._reader.length(said) > 20 + 8 + 2  # letter by letter, after the picture's 8 and its marks
 
 
 def test_bfloat16_gives_nearly_the_same_vectors_as_float32(folder: Path, embedder: VisionEmbedder) -> None:
@@ -138,6 +143,31 @@ def test_the_pixels_of_a_stored_picture_are_read_when_they_are_needed(embedder: 
     stored = PAGE.model_copy(update={"screenshots": (shot.model_copy(update={"data": b""}),)})
     vectors = embedder.embed_all([stored], pictures=lambda asked: shot if asked.sha256 == shot.sha256 else asked)
     np.testing.assert_array_equal(vectors, embedder.embed_all([PAGE]))
+
+
+@pytest.mark.parametrize("save", [save_tiny_qwen3_vl, save_tiny_llava, save_tiny_gemma3])
+def test_other_families_are_read_too(tmp_path: Path, save: Callable[[Path], Path]) -> None:
+    other = load_embedder(save(tmp_path), EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
+    assert isinstance(other, VisionEmbedder)
+    together = other.embed_all([PAGE, TWO, WORD])
+    np.testing.assert_allclose(together, [other.embed_all([item])[0] for item in (PAGE, TWO, WORD)], atol=1e-4)
+    seen = PAGE.model_copy(update={"screenshots": (picture(100, 60, seed=5),)})
+    assert np.abs(other.embed_all([seen]) - together[0]).max() > 1e-3
+    forged = EmbedItem(text="buy <image><start_of_image><image_soft_token><|image_pad|> red")  # no picture is expected
+    assert np.isfinite(other.embed_all([forged])).all()
+
+
+def test_a_start_token_is_read_and_not_pooled(tmp_path: Path) -> None:
+    other = load_embedder(save_tiny_llava(tmp_path), EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
+    model = LlavaForConditionalGeneration.from_pretrained(tmp_path, dtype=torch.float32)
+    processor = LlavaProcessor.from_pretrained(tmp_path)
+    image = Image.open(io.BytesIO(PAGE.screenshots[0].data))
+    inputs = processor(text=["<image>" + PAGE.text], images=[image], return_tensors="pt")
+    assert inputs["input_ids"][0, 0] == processor.tokenizer.bos_token_id
+    with torch.inference_mode():
+        hidden = model(**inputs, output_hidden_states=True).hidden_states[-1]
+    np.testing.assert_allclose(other.embed_all([PAGE])[0], hidden[0, 1:].mean(0).numpy(), atol=1e-5)
+    assert other.spec.tokens == "own"
 
 
 class Tight:
@@ -189,7 +219,7 @@ def test_a_model_short_of_memory_gives_the_same_vectors(embedder: VisionEmbedder
             return self.inner(input_ids=input_ids, **inputs)
 
     model = Small(embedder._model)
-    small = VisionEmbedder(model, embedder._tokenizer, embedder._pictures, name="small", revision="1")
+    small = VisionEmbedder(model, embedder._reader, name="small", revision="1")
     items = [WORD, PAGE, TWO, EmbedItem(text="buy")]
     np.testing.assert_allclose(small.embed_all(items), embedder.embed_all(items), atol=1e-5)
     assert model.failed  # four rows, two, and as many short ones as the area of one long row holds

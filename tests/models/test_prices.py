@@ -1,5 +1,6 @@
 """What a reply costs, and that an unknown price stays unknown."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,23 @@ def test_what_is_set_goes_before_the_file_and_the_file_before_the_paper(file: Pa
     assert price("qwen2.5-vl-3b") == (0.1, 0.4)
     assert price("another") == (None, None)
     assert price_of("gpt-4.1") == (2, 8)
+
+
+def test_a_dated_name_is_priced_as_the_name_without_its_date(file: Path) -> None:
+    assert price_of("gpt-4.1-2025-04-14") == (2, 8)
+    assert price_of("gpt-4.1-2025-04-14", file) == (3, 12)
+    assert price_of("Qwen/Qwen3-VL-8B-20251014-Instruct", file) == (0.18, 0.7)
+    assert price_of("qwen3-vl-8b-2", file) == (None, None)
+
+
+def test_what_the_file_and_the_paper_do_not_know_genai_prices_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = price_of("claude-sonnet-4-5-20250929")
+    assert known == price_of("anthropic/claude-sonnet-4-5")
+    assert known.usd_in is not None
+    assert known.usd_out is not None
+    assert 0 < known.usd_in < known.usd_out
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert price_of("claude-opus-4-5") == (None, None)
 
 
 def test_an_unknown_price_is_never_0() -> None:

@@ -24,7 +24,7 @@ from bestofq.core.preferences import PreferencePair
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
 from bestofq.recipes import agent_q as recipe
-from bestofq.recipes.agent_q import agent_q
+from bestofq.recipes.agent_q import agent_q, search_training
 from bestofq.recipes.collect import Play, begin, collect
 from bestofq.recipes.policy_training import (
     need_pairs,
@@ -35,7 +35,7 @@ from bestofq.recipes.policy_training import (
     trajectory_pairs,
     tune,
 )
-from bestofq.recipes.tree_search import search_tasks, search_training
+from bestofq.recipes.tree_search import search_tasks
 from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
 from bestofq.store.pairs import read_pairs, write_pairs
@@ -171,7 +171,7 @@ async def test_trees_without_tokens_are_refused_in_a_sentence(tmp_path: Path) ->
         )
         for tree in trees
     ]
-    with pytest.raises(DataError, match="without its tokens or likelihood: search with a local model"):
+    with pytest.raises(DataError, match="40 trees hold actions without tokens"):
         list(step_pairs(models_with(8), bare))
     with pytest.raises(InputError, match="40 search trees hold no pair"):
         need_pairs([], 40)
@@ -246,8 +246,9 @@ async def test_each_round_trains_on_the_pairs_of_earlier_ones_with_their_own_lik
             number = len(trained) + 1.0
             return Likely(shopper)
 
-    def tuned(models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
+    def tuned(models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console, *, replayed: bool) -> Path:
         trained.append(pairs)
+        assert replayed == (len(trained) > 1 and replay != 0)
         return Path(weights)
 
     monkeypatch.setattr(recipe, "tune", tuned)

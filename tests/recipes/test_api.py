@@ -19,7 +19,7 @@ from bestofq.testing import ScriptedProposer, ScriptedScorer, serve_app
 def first_link(state: bq.State, n: int) -> Sequence[str]:
     """Searches, then opens whatever the page lists."""
     if not state.decisions:
-        return ['type [1] "red lamp"', "click [2]", "scroll down"][:n]
+        return ['write [1] "red lamp"', "click [2]", "scroll down"][:n]
     return [f"click [{element.mark}]" for element in state.observation.elements[::-1]][:n]
 
 
@@ -59,6 +59,26 @@ async def test_a_tree_of_so_many_rollouts_is_kept_and_replaced(store: bq.Store) 
     smaller = await bq.search_tree(suite, task, proposer, store, iterations=1, candidates=2, depth=2)
     assert store.trees.load("search", task.suite, task.id) == smaller
     assert (smaller.visits[0], smaller.prior[1]) == (1, None)
+
+
+@pytest.mark.parametrize("sandboxed", [True, False])
+async def test_a_search_buys_in_a_sandbox_alone(sandboxed: bool, store: bq.Store) -> None:
+    suite = bq.load_suite("webshop")
+    suite.sandboxed = sandboxed  # type: ignore[misc]
+    task = (await suite.tasks("dev"))[0]
+
+    def buying(state: bq.State, n: int) -> Sequence[str]:
+        match len(state.decisions):
+            case 0:
+                return ['write [1] "red lamp"']
+            case 1 | 2:
+                return ["click [2]"]  # the search, then what it found first
+        return [f"click [{element.mark}]" for element in state.observation.elements if "Buy Now" in element.name]
+
+    tree = await bq.search_tree(suite, task, ScriptedProposer(buying), store, iterations=2, candidates=2, depth=5)
+    bought = [node for node, found in enumerate(tree.candidate) if found and "Buy Now" in found.label]
+    assert bought
+    assert any(tree.page[node] >= 0 for node in bought) == sandboxed
 
 
 @pytest.mark.parametrize(("name", "value"), [("iterations", 0), ("rollouts", 3)])

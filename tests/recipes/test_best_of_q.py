@@ -10,9 +10,8 @@ import torch
 from rich.console import Console
 
 from bestofq.build.agents import check_pictures, make_agent
-from bestofq.build.context import RunContext, open_suite
+from bestofq.build.context import OpenSuite, RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.core.embedding import Context, EmbedItem
 from bestofq.core.errors import ConfigError, DataError, InputError

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -219,7 +220,7 @@ def test_the_size_is_said_first_and_the_time_after_measured_steps() -> None:
         for step in range(1, 8):
             now += 2.0 if step == 1 else 0.5
             assert ("ms a step" in said.getvalue()) == (step > 7)
-            progress(step)
+            progress(SimpleNamespace(step=step))
     assert "500 ms a step: about 50 min left" in said.getvalue()
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bestofq.build.context import RunContext, step_limit_of
+from bestofq.build.context import OpenSuite, RunContext, step_limit_of
 from bestofq.build.models import Models
-from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.core.embedding import EmbedSpec
@@ -94,6 +93,14 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
             None,
             "judge_screenshots=2, and this has 1",
         ),
+        (
+            ("judge.model=m", "judge_criteria=opentable"),
+            ("judge.model=m",),
+            None,
+            "judge_criteria=opentable, and this has none",
+        ),
+        (("localizer=text",), (), None, "localizer=text, and this has none"),
+        (("user.model=m",), ("user.model=other",), None, "user.model=m, and this has other"),
         (("picker_chat.model=m",), ("picker_chat.model=other",), None, "picker_chat.model=m, and this has other"),
     ],
 )

@@ -11,9 +11,8 @@ import pytest_asyncio
 from rich.console import Console
 
 from bestofq.browser.browser import Browser
-from bestofq.build.context import RunContext
+from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.models import Models
-from bestofq.build.open_suite import OpenSuite
 from bestofq.build.settings import AgentQSettings, BestOfQSettings
 from bestofq.core.language import Request
 from bestofq.core.observation import Split, Task
@@ -69,7 +68,7 @@ async def shop() -> AsyncIterator[tuple[Task, Ordered]]:
     async with serve(suite) as site:
         task = suite.tasks("train")[0]
         root = site.open_visit(task)
-        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visit(root).bought is not None
+        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visits[root][1].bought is not None
 
 
 @asynccontextmanager
@@ -78,7 +77,7 @@ async def tables() -> AsyncIterator[tuple[Task, Ordered]]:
     async with serve(suite) as site:
         task = suite.tasks("train", 1)[0]
         root = site.open_visit(task)
-        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visit(root).reservation is not None
+        yield task.model_copy(update={"start_url": f"{root}/"}), lambda: site.visits[root][1].reservation is not None
 
 
 async def searched(task: Task, browser: Browser, folder: Path, *, sandboxed: bool) -> SearchTree:

@@ -5,16 +5,18 @@ from report_nouns import PROVENANCE, decision, page, record, task
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision, Step
 from bestofq.core.usage import Usage
-from bestofq.reports.behaviour import behaviour
+from bestofq.reports.behaviour import behaviour_table, habits, refused_table
 from bestofq.reports.differences import compared, differences
 from bestofq.reports.spending import spending
-from bestofq.reports.stats import Measure
+from bestofq.reports.stats import Measure, Quantity
+from bestofq.reports.table import Origin
 from bestofq.store.store import Store
 
 
-def value(measure: Measure) -> float:
-    assert measure.value is not None
-    return round(measure.value, 6)
+def value(quantity: Quantity) -> float:
+    assert quantity.measure.value is not None
+    assert quantity.measure.value == quantity.value
+    return round(quantity.measure.value, 6)
 
 
 async def test_repetitions_loops_and_duplicates_are_counted(tmp_path: Path) -> None:
@@ -31,19 +33,22 @@ async def test_repetitions_loops_and_duplicates_are_counted(tmp_path: Path) -> N
         await record(store, "a", task("t"), 0, steps, "failure")
         await record(store, "a", task("u"), 0, 1)
         await record(store, "b", task("u"), 0, 1)
-        found = behaviour(list(store.episodes()), "a")
-    assert found.episodes == 2
-    assert value(found.candidates) == round((5 * 3 + 2) / 6, 6)
-    assert value(found.short) == round(1 / 6, 6)
-    assert value(found.duplicates) == round(1 / 17, 6)
-    assert value(found.explored) == round(1 / 6, 6)
-    assert value(found.repeated) == round(2 / 6, 6)  # scroll down on page 0 again, and again
-    assert value(found.returned) == round(1 / 6, 6)  # to page 0; staying on it is no return
-    assert value(found.failed) == round(1 / 6, 6)
-    assert value(found.looping) == 0.5
-    assert value(found.steps) == 3.0
-    assert found.steps.interval is not None
-    assert (found.steps.interval.low, found.steps.interval.high) == (1.0, 5.0)
+        read = list(store.episodes())
+    found = habits(read, "a")
+    table = behaviour_table(read, {"a": Origin(runs=("eval",), repeats=1, n=3)})
+    assert table.rows[0].cells[1] == 2  # episodes
+    assert value(found["candidates / step"]) == round((5 * 3 + 2) / 6, 6)
+    assert value(found["short %"]) == round(1 / 6, 6)
+    assert value(found["duplicates %"]) == round(1 / 17, 6)
+    assert value(found["explored %"]) == round(1 / 6, 6)
+    assert value(found["same step again %"]) == round(2 / 6, 6)  # scroll down on page 0 again, and again
+    assert value(found["page again %"]) == round(1 / 6, 6)  # to page 0; staying on it is no return
+    assert value(found["failed actions %"]) == round(1 / 6, 6)
+    assert value(found["episodes in a loop %"]) == 0.5
+    assert value(found["steps / episode"]) == 3.0
+    interval = found["steps / episode"].measure.interval
+    assert interval is not None
+    assert (interval.low, interval.high) == (1.0, 5.0)
 
 
 async def test_differences_are_paired_over_common_tasks(tmp_path: Path) -> None:
@@ -54,7 +59,7 @@ async def test_differences_are_paired_over_common_tasks(tmp_path: Path) -> None:
             await record(store, "base", task(name), 0, theirs, "failure")
         await record(store, "base", task("other"), 0, 9)  # a task that only one did says nothing
         read = list(store.episodes())
-    rows = differences(compared(read, ["a", "base"]), ["a", "base"], "base")
+    rows = differences(compared(read, ["a", "base"]), "base")
     assert {(row.agent, row.against) for row in rows} == {("a", "base")}
     found = {row.what: row.difference for row in rows}
     steps, tokens = found["steps / episode"], found["tokens / task"]
@@ -76,15 +81,16 @@ async def test_spending_is_by_role_and_a_success_carries_the_failures(tmp_path: 
         await record(store, "a", task("t"), 0, [paid(0, 0.01)])
         await record(store, "a", task("u"), 0, [paid(0, 0.01), paid(1, 0.02)], "failure")
         read = list(store.episodes())
-    proposer, embedder, whole = spending(read, "a")
-    assert (proposer.role, embedder.role, whole.role) == ("proposer", "embedder", "all")
-    assert (value(proposer.tokens), value(proposer.tokens_per_success)) == (150.0, 300.0)
-    assert (value(proposer.seconds), value(proposer.seconds_per_success)) == (3.0, 6.0)
-    assert (value(proposer.usd), value(proposer.usd_per_success)) == (0.02, 0.04)
-    assert embedder.usd == whole.usd == Measure(value=None)  # a price that is not known is never 0
-    assert value(whole.tokens) == 225.0
+    found = spending(read, "a")
+    assert [*found] == ["proposer", "embedder", "all"]
+    proposer, embedder, whole = found.values()
+    assert (value(proposer["tokens / task"]), value(proposer["tokens / success"])) == (150.0, 300.0)
+    assert (value(proposer["seconds / task"]), value(proposer["seconds / success"])) == (3.0, 6.0)
+    assert (value(proposer["USD / task"]), value(proposer["USD / success"])) == (0.02, 0.04)
+    assert embedder["USD / task"].measure == whole["USD / task"].measure == Measure(value=None)  # unknown is never 0
+    assert value(whole["tokens / task"]) == 225.0
     priced = spending(read, "a", prices={"embedder": (1000.0, 0.0)})
-    assert value(priced[-1].usd) == round(0.02 + 0.075, 6)
+    assert value(priced["all"]["USD / task"]) == round(0.02 + 0.075, 6)
 
 
 async def test_another_button_with_the_same_words_is_no_repetition(tmp_path: Path) -> None:
@@ -96,5 +102,23 @@ async def test_another_button_with_the_same_words_is_no_repetition(tmp_path: Pat
     with Store.open(tmp_path / "store") as store:
         await store.begin_run("eval", {}, PROVENANCE)
         await record(store, "a", task("t"), 0, steps, "failure")
-        found = behaviour(list(store.episodes()), "a")
-    assert value(found.repeated) == round(1 / 3, 6)
+        found = habits(list(store.episodes()), "a")
+    assert value(found["same step again %"]) == round(1 / 3, 6)
+
+
+async def test_hosts_that_pages_asked_for_in_vain_are_counted_by_episode(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        for number in range(3):
+            await record(store, "a", task(str(number)), 0, 1)
+        read = list(store.episodes())
+    made = {"a": Origin(runs=("eval",), repeats=1, n=3)}
+    assert refused_table(read, made) is None
+    wanted = (("cdn.test",), ("ads.test", "cdn.test"), None)
+    read = [
+        e.model_copy(update={"final": page(9).model_copy(update={"refused": r})})
+        for e, r in zip(read, wanted, strict=True)
+    ]
+    table = refused_table(read, made)
+    assert table is not None
+    assert [row.cells for row in table.rows] == [("a", "cdn.test", 2, 3), ("a", "ads.test", 1, 3)]

@@ -10,7 +10,7 @@ from bestofq.core.decision import Step
 from bestofq.core.errors import DataError, InputError
 from bestofq.reports.by_setting import by_setting, grid_table, setting_table
 from bestofq.reports.figures import bars_svg
-from bestofq.reports.rows import suffixes
+from bestofq.reports.rows import Selection, suffixes
 from bestofq.reports.stats import Measure
 from bestofq.store.store import Store
 
@@ -32,7 +32,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: Store) -> None:
-    rows = by_setting({"here": store}, ["epsilon"], agents=["q"])
+    rows = by_setting({"here": store}, ["epsilon"], Selection(agents=["q"]))
     assert [(row.values, row.success.mean, row.tasks, row.episodes) for row in rows] == [
         (("0.5",), 1.0, 2, 4),
         (("0.1",), 0.5, 2, 4),
@@ -58,7 +58,7 @@ async def test_runs_are_grouped_by_a_setting_and_compared_with_the_first(store: 
 async def test_two_settings_make_a_grid(store: Store, tmp_path: Path) -> None:
     for repeat in (0, 1):
         await record(store, "other", task("b"), repeat, 3, run="high")
-    rows = by_setting({"here": store}, ["epsilon", "agent"], agents=["q", "other"])
+    rows = by_setting({"here": store}, ["epsilon", "agent"], Selection(agents=["q", "other"]))
     kept = [row for row in rows if row.values != ("0.1", "other")]
     table = grid_table(kept, "epsilon", "agent")
     assert table.heads == ("epsilon", "number", "agent q", "agent other")
@@ -88,13 +88,13 @@ async def test_several_keys_and_stores_make_one_row_each(store: Store, tmp_path:
     with Store.open(tmp_path / "second") as second:
         await second.begin_run("low", {"epsilon": 0.1}, PROVENANCE)
         await record(second, "q", task("a"), 0, 1, run="low")
-        rows = by_setting({"one": store, "two": second}, ["store", "agent", "model.path", "N"], runs=["low"])
+        rows = by_setting({"one": store, "two": second}, ["store", "agent", "model.path", "N"], Selection(runs=["low"]))
         assert [row.values for row in rows] == [
             ("one", "other", "pocket", "3"),
             ("one", "q", "pocket", "3"),
             ("two", "q", "–", "3"),
         ]
-        pooled = by_setting({"one": store, "two": second}, ["agent"], agents=["q"])
+        pooled = by_setting({"one": store, "two": second}, ["agent"], Selection(agents=["q"]))
     assert [(row.values, row.episodes, row.success.runs) for row in pooled] == [(("q",), 9, 5)]
     assert pooled[0].origin.runs == ("high", "low")
 
@@ -125,14 +125,14 @@ async def test_n_is_what_an_agent_asked_for_and_model_who_proposed(tmp_path: Pat
 async def test_what_no_run_knows_is_refused_in_words(store: Store) -> None:
     with pytest.raises(DataError, match=r"no run has a setting 'tau': there are .*, N, epsilon, model.path"):
         by_setting({"here": store}, ["tau"])
-    rows = by_setting({"here": store}, ["run", "agent"], baseline="low, q")
+    rows = by_setting({"here": store}, ["run", "agent"], Selection(baseline="low, q"))
     assert [row.difference is None for row in rows if row.values[1] == "q"] == [False, True]
     with pytest.raises(DataError, match="no row 'q' to compare with: there are high, other; high, q"):
-        by_setting({"here": store}, ["run", "agent"], baseline="q")
+        by_setting({"here": store}, ["run", "agent"], Selection(baseline="q"))
     with pytest.raises(DataError, match="no episode is finished with a verdict"):
-        by_setting({"here": store}, ["run"], agents=["nobody"])
+        by_setting({"here": store}, ["run"], Selection(agents=["nobody"]))
     with pytest.raises(DataError, match="no run 'hihg': there are high"):
-        by_setting({"here": store}, ["run"], runs=["high", "hihg"])
+        by_setting({"here": store}, ["run"], Selection(runs=["high", "hihg"]))
 
 
 async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> None:
@@ -144,11 +144,14 @@ async def test_agents_are_never_averaged_over(store: Store, tmp_path: Path) -> N
         (("epsilon", "agent"), ("0.1", "q"), 0.5, 4),
     ]
     assert setting_table(rows).heads[:3] == ("epsilon", "agent", "success %")
-    assert [row.values for row in by_setting({"here": store}, ["epsilon"], agents=["q"])] == [("0.5",), ("0.1",)]
+    assert [row.values for row in by_setting({"here": store}, ["epsilon"], Selection(agents=["q"]))] == [
+        ("0.5",),
+        ("0.1",),
+    ]
     with Store.open(tmp_path / "second") as second:  # a store an approach, each with an agent of its own
         await second.begin_run("r", {"epsilon": 0.1}, PROVENANCE)
         await record(second, "alone", task("a"), 0, 1, run="r")
-        alone = by_setting({"one": store, "two": second}, ["store"], agents=["q", "alone"])
+        alone = by_setting({"one": store, "two": second}, ["store"], Selection(agents=["q", "alone"]))
     assert [(row.keys, row.values) for row in alone] == [(("store",), ("one",)), (("store",), ("two",))]
 
 
@@ -158,7 +161,7 @@ async def test_q_functions_are_never_averaged_over(store: Store) -> None:
         step = Step(index=0, observation=page(0), decision=taken)
         repeat = len(store.summaries(run=run, agent="learned"))
         await record(store, "learned", task("a"), repeat, [step], outcome, run=run)  # type: ignore[arg-type]
-    rows = by_setting({"here": store}, ["agent"], agents=["learned"])
+    rows = by_setting({"here": store}, ["agent"], Selection(agents=["learned"]))
     assert [(row.values, row.success.mean, row.episodes) for row in rows] == [
         (("learned @3fa2c1",), 1.0, 2),
         (("learned @3fa2c9",), 0.0, 1),
@@ -166,7 +169,7 @@ async def test_q_functions_are_never_averaged_over(store: Store) -> None:
     assert rows[0].origin.checkpoints == (FIRST,)
     (cells, _) = csv.DictReader(setting_table(rows).to_csv().splitlines())
     assert cells["Q-function"] == FIRST
-    apart = by_setting({"here": store}, ["run"], agents=["learned"])  # not asked for, and named all the same
+    apart = by_setting({"here": store}, ["run"], Selection(agents=["learned"]))  # not asked for, and named all the same
     assert [row.values for row in apart] == [
         ("high", "learned"),
         ("low", "learned @3fa2c1"),
@@ -178,7 +181,7 @@ async def test_an_episode_without_a_step_is_of_its_agent_s_only_q_function(store
     step = Step(index=0, observation=page(0), decision=decision().model_copy(update={"checkpoint": FIRST}))
     await record(store, "learned", task("a"), 0, [step], run="low")
     await record(store, "learned", task("b"), 0, 0, "failure", run="low")
-    (row,) = by_setting({"here": store}, ["agent"], agents=["learned"])
+    (row,) = by_setting({"here": store}, ["agent"], Selection(agents=["learned"]))
     assert (row.values, row.episodes) == (("learned",), 2)
 
 
@@ -195,7 +198,7 @@ async def test_others_are_compared_with_prompting(store: Store) -> None:
     await record(store, "prompting", task("a"), 0, 1, run="low")
     rows = by_setting({"here": store}, ["run", "agent"])
     assert [row.values for row in rows if row.difference is None] == [("low", "prompting")]
-    pooled = by_setting({"here": store}, ["run", "agent"], agents=["q", "other"])
+    pooled = by_setting({"here": store}, ["run", "agent"], Selection(agents=["q", "other"]))
     assert [row.values for row in pooled if row.difference is None] == [("high", "q")]
 
 

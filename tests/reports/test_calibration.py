@@ -74,12 +74,12 @@ def test_calibration_of_two_agents_is_paired_by_task_against_one_that_has_values
 
     valued = {"sharp": steps(0.05, 0.95, 0.05, 0.95), "blunt": steps(0.45, 0.45, 0.45, 0.45)}
     measures = compared([], ["plain", "sharp", "blunt"], valued=valued)
-    (row,) = differences(measures, ["plain", "sharp", "blunt"], "plain")  # which has no Q
+    (row,) = differences(measures, "plain")  # which has no Q
     assert (row.what, row.agent, row.against) == ("ECE of Q", "blunt", "sharp")
     # of all four tasks 0.05 against 0.05; of draws with other shares of successes blunt is off by more
     assert row.difference.mean == pytest.approx(0.0)
     assert row.difference.high > 0.1
-    (row,) = differences(measures, ["plain", "sharp", "blunt"], "blunt")
+    (row,) = differences(measures, "blunt")
     assert (row.agent, row.against) == ("sharp", "blunt")
 
 
@@ -130,7 +130,7 @@ async def test_the_path_of_an_episode_is_drawn_whole(tmp_path: Path) -> None:
     assert values_table([path], {}).texts()[1][5:10] == ("1", "0.500", "0.450", "0.200", "2")
     assert values_svg(plain)
     with pytest.raises(InputError, match="holds no value"):
-        values_svg(path.model_copy(update={"steps": ()}))
+        values_svg(path._replace(steps=()))
 
 
 async def test_the_telling_pair_is_of_one_task_where_one_has_both(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ def of_class(svg: str, name: str) -> list[ElementTree.Element]:
 
 def test_the_curve_rises_on_paper_where_success_rises() -> None:
     points = [
-        CurvePoint(episodes=2000, success=0.6, low=0.5, high=0.7),
-        CurvePoint(episodes=0, success=0.4, low=0.3, high=0.5),
+        CurvePoint(episodes=2000, successes=1000, success=0.6, low=0.5, high=0.7),
+        CurvePoint(episodes=0, successes=0, success=0.4, low=0.3, high=0.5),
     ]
-    svg = learning_curve_svg(points, baseline=0.4, baseline_name="A & <B>")
+    svg = learning_curve_svg(points, baseline=("A & <B>", 0.4))
     (line,) = of_class(svg, "line")
     (x0, y0), (x1, y1) = (map(float, pair.split(",")) for pair in line.get("points", "").split())
     assert x0 < x1
@@ -41,7 +41,9 @@ def test_the_curve_rises_on_paper_where_success_rises() -> None:
 
 @pytest.mark.parametrize("points", [[(0, 0.0)], [(1, 1.0)], [(7, 0.03), (7_000_000, 0.04)], [(1, 0.5), (2, 0.51)]])
 def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]]) -> None:
-    svg = learning_curve_svg([CurvePoint(episodes=n, success=rate, low=0.0, high=1.0) for n, rate in points])
+    svg = learning_curve_svg(
+        [CurvePoint(episodes=n, successes=0, success=rate, low=0.0, high=1.0) for n, rate in points]
+    )
     for node in ElementTree.fromstring(svg).iter(f"{SVG}circle"):
         assert 0 <= float(node.get("cx", "")) <= 560
         assert 0 <= float(node.get("cy", "")) <= 300
@@ -69,7 +71,7 @@ async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(tmp_path: P
             await record(store, "prompting", task(name), 0, 1, "success" if prompting == "success" else "failure")
             await record(store, "an agent <with> a rather long name", task(name), 0, 1)
         results = agent_results(store, Selection(baseline="prompting"))
-        svg = success_bars_svg(results.rows, results.baseline)
+        svg = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
     half, whole = (float(bar.get("width", "")) for bar in of_class(svg, "bar"))
     assert whole == pytest.approx(2 * half)
     assert len(of_class(svg, "plain")) == 1

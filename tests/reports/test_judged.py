@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from bestofq.core.errors import InputError
+from bestofq.reports import stats
 from bestofq.reports.judged import JudgeError, corrected, corrected_table
 from bestofq.reports.stats import Attempt
 
@@ -14,7 +15,7 @@ def error(yes: int, false_yes: int, false_no: int, no: int) -> JudgeError:
     """So many true and false positives, false and true negatives, an episode a task."""
     cells = [(1.0, 0.0, 0.0, 0.0)] * yes + [(0.0, 1.0, 0.0, 0.0)] * false_yes
     cells += [(0.0, 0.0, 1.0, 0.0)] * false_no + [(0.0, 0.0, 0.0, 1.0)] * no
-    return JudgeError(judge="j", counts=tuple(cells))
+    return JudgeError(judge="j", counts=np.array(cells))
 
 
 def test_success_is_corrected_by_hand() -> None:
@@ -87,16 +88,18 @@ def test_what_cannot_be_corrected_is_refused_in_words() -> None:
         corrected("a", [], error(9, 1, 1, 9))
 
 
-def test_a_doubtful_judge_is_said_to_be_one() -> None:
+def test_a_doubtful_judge_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stats, "RESAMPLES", 500)
     doubtful = error(3, 2, 2, 3)
-    found = corrected("a", attempts(5, 10), doubtful, resamples=500)
+    found = corrected("a", attempts(5, 10), doubtful)
     assert 0.1 < found.defined < 0.99
     assert any("no better than chance in" in note for note in corrected_table([found], doubtful, {}).notes)
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_truth_as_often_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """120 benchmarks of 150 tasks with true success 0.4, judged with sensitivity 0.85 and specificity 0.9, both
     measured on 120 other episodes."""
+    monkeypatch.setattr(stats, "RESAMPLES", 400)
     rng = np.random.default_rng(5)
     hits = 0
 
@@ -114,7 +117,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
             int((~truth & ~said).sum()),
         )
         tried = [Attempt(task=n, run=0, success=bool(won), steps=1) for n, won in enumerate(told)]
-        interval = corrected("a", tried, judge, resamples=400).true.interval
+        interval = corrected("a", tried, judge).true.interval
         assert interval is not None
         hits += interval.low <= 0.4 <= interval.high
     assert 0.90 <= hits / 120 <= 0.99

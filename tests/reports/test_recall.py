@@ -54,7 +54,7 @@ def test_recall_and_regret_of_two_agents_are_paired_by_task() -> None:
     ours = [Rated("t", (True, False), 0), Rated("u", (True, False), 1), Rated("v", (True, False), 0)]
     theirs = [Rated("t", (True, False), 1), Rated("u", (False, False), 0), Rated("w", (True, False), 0)]
     measures = compared([], ["a", "b"], rated={"a": ours, "b": theirs})
-    rows = {row.what: row.difference for row in differences(measures, ["a", "b"], "b")}
+    rows = {row.what: row.difference for row in differences(measures, "b")}
     assert set(rows) == {"candidate recall", "ranker's regret"}
     found = rows["candidate recall"]
     assert (found.mean, found.low, found.high, found.tasks) == (0.5, 0.0, 1.0, 2)  # v and w are not both's
@@ -80,14 +80,13 @@ async def test_siblings_rate_steps_on_their_own_pages(tmp_path: Path) -> None:
         await record(store, "weak", task("t"), 0, [step(0, 0, 0), step(1, 5, 0), step(2, 1, 2)], "failure")
         await record(store, "weak", task("t"), 1, [step(0, 0, 2)], "success")
         read = list(store.episodes())
-    rated, total = sibling_steps(read, "weak", read)
-    assert total == 4
+    rated = sibling_steps(read, "weak", read)
     assert [(r.task, r.good, r.chosen) for r in rated] == [
         (("shop", "t"), (False, True, False), 0),
         (("shop", "t"), (False, False, True), 2),
         (("shop", "t"), (False, True, False), 2),
     ]
-    rated, _ = sibling_steps(read, "weak", read, own=True)
+    rated = sibling_steps(read, "weak", read, own=True)
     assert [r.good for r in rated] == [
         (False, True, True),  # its own other try succeeded too
         (False, False, True),
@@ -115,5 +114,5 @@ async def test_siblings_did_the_same_action_not_one_with_the_same_words(tmp_path
         await record(store, "weak", task("t"), 0, [step(0)], "failure")
         await record(store, "weak", task("u"), 0, [step(0)], "failure")
         read = list(store.episodes())
-    rated, _ = sibling_steps(read, "weak", read)
+    rated = sibling_steps(read, "weak", read)
     assert [r.good for r in rated] == [(False, True, False), (False, False, True)]

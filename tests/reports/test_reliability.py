@@ -23,33 +23,33 @@ def attempts(*tasks: str) -> list[Attempt]:
 def test_pass_at_k_is_the_mean_over_every_choice_of_k_runs() -> None:
     tried = attempts("1000", "0000", "1111", "1100")
     # of 6 pairs of runs, hit: 3, 0, 6, 5 (only the two failures together miss)
-    assert pass_at(tried, 2).value == pytest.approx((3 / 6 + 0 + 1 + 5 / 6) / 4)
-    assert pass_at(tried, 1).value == pytest.approx(7 / 16)
-    assert pass_at(tried, 4).value == pytest.approx(3 / 4)
-    assert pass_at(tried, 5).value is None
+    assert pass_at(tried, 2).measure.value == pytest.approx((3 / 6 + 0 + 1 + 5 / 6) / 4)
+    assert pass_at(tried, 1).measure.value == pytest.approx(7 / 16)
+    assert pass_at(tried, 4).measure.value == pytest.approx(3 / 4)
+    assert pass_at(tried, 5).measure.value is None
 
 
 def test_tasks_done_less_than_k_times_are_left_out() -> None:
-    assert pass_at(attempts("10", "1"), 2).value == 1.0
+    assert pass_at(attempts("10", "1"), 2).measure.value == 1.0
 
 
 def test_the_variance_of_one_try_is_the_mean_of_variances() -> None:
     tried = attempts("110", "100", "000", "111")
-    assert pass_variance(tried, 1).value == pytest.approx((1 / 3 + 1 / 3) / 4)
-    assert pass_variance(tried, 1).value == pytest.approx(stats.task_variance(tried))
+    assert pass_variance(tried, 1).measure.value == pytest.approx((1 / 3 + 1 / 3) / 4)
+    assert pass_variance(tried, 1).measure.value == pytest.approx(stats.task_variance(tried))
 
 
 def test_the_variance_of_two_tries_is_unbiased() -> None:
     # f = 3 of n = 4: C(3,2)/C(4,2) - C(3,4)/C(4,4) = 1/2; f = 4: 1 - 1 = 0
-    assert pass_variance(attempts("1000", "0000"), 2).value == pytest.approx(1 / 4)
+    assert pass_variance(attempts("1000", "0000"), 2).measure.value == pytest.approx(1 / 4)
 
 
 def test_the_variance_of_two_tries_in_three_runs_is_the_plug_in() -> None:
     # f = 2 of n = 3: m = C(2,2)/C(3,2) = 1/3, m(1 - m) = 2/9; f = 3: m = 1; f = 1: m = 0
-    assert pass_variance(attempts("100", "010"), 2).value == pytest.approx(2 / 9)
-    assert pass_variance(attempts("100", "000", "110"), 2).value == pytest.approx(2 / 27)
-    assert pass_variance(attempts("10", "01"), 2).value is None  # m is 0 or 1: it would be 0 always
-    assert pass_variance(attempts("1", "0"), 1).value is None
+    assert pass_variance(attempts("100", "010"), 2).measure.value == pytest.approx(2 / 9)
+    assert pass_variance(attempts("100", "000", "110"), 2).measure.value == pytest.approx(2 / 27)
+    assert pass_variance(attempts("10", "01"), 2).measure.value is None  # m is 0 or 1: it would be 0 always
+    assert pass_variance(attempts("1", "0"), 1).measure.value is None
     three, four = (reliability({"a": attempts(runs)}) for runs in ("110", "1100"))
     assert [row.biased for row in three] == [False, True, False]
     assert [row.biased for row in four] == [False, False, True, False]
@@ -58,7 +58,7 @@ def test_the_variance_of_two_tries_in_three_runs_is_the_plug_in() -> None:
 
 
 def test_intervals_are_those_of_tasks() -> None:
-    found = pass_at(attempts("1", "0"), 1)
+    found = pass_at(attempts("1", "0"), 1).measure
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == (0.0, 1.0)
 

@@ -29,7 +29,7 @@ async def test_every_ratio_has_its_bounds(tmp_path: Path) -> None:
                 await record(store, "best-of-q", task(name), repeat, 2)
                 await record(store, "prompting", task(name), repeat, 3, "failure" if name in "bd" else "success")
         found = gather(store, Selection(baseline="prompting"), Options(prices={"proposer": (1, 2), "embedder": (1, 2)}))
-        curve = [CurvePoint(episodes=9, successes=4, success=0.5)]
+        curve = [CurvePoint(episodes=9, successes=4, success=0.5, low=0.4, high=0.6)]
         drawn = gather(store, Selection(baseline="prompting"), Options(curve=curve)).figures
     tables = {table.name: table for table in found.tables}
     assert set(tables) >= {"agents", "reliability", "recall", "calibration", "behaviour", "spending", "differences"}

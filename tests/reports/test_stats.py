@@ -6,7 +6,7 @@ import pytest
 
 from bestofq.core.errors import InputError
 from bestofq.reports import stats
-from bestofq.reports.stats import Attempt, Tally
+from bestofq.reports.stats import Attempt, Quantity, Tally
 
 
 def attempts(*runs: str, steps: int = 4) -> list[Attempt]:
@@ -108,13 +108,13 @@ def test_tasks_that_all_came_out_alike_do_not_feign_certainty() -> None:
 
 def test_a_ratio_of_one_task_has_bounds_only_where_its_span_is_known() -> None:
     tally = {"t": (3.0, 4.0)}
-    assert stats.ratio(tally).interval is None
-    found = stats.ratio(tally, span=stats.UNIT).interval
+    assert Quantity(tally).measure.interval is None
+    found = Quantity(tally, stats.UNIT).measure.interval
     assert found is not None
     assert (found.low, found.high) == pytest.approx((0.75 * 0.025, 1 - 0.25 * 0.025))
-    assert stats.paired(tally, tally, stats.quotient) is None
+    assert Quantity(tally).minus(Quantity(tally)) is None
     # tasks without a whole of their own tell nothing: the bound is that of two tasks
-    found = stats.ratio({"t": (1, 1), "u": (2, 2), "v": (0, 0)}, span=stats.UNIT).interval
+    found = Quantity({"t": (1, 1), "u": (2, 2), "v": (0, 0)}, stats.UNIT).measure.interval
     assert found is not None
     assert (found.low, found.high) == pytest.approx((0.025**0.5, 1.0))
 
@@ -139,10 +139,10 @@ def test_steps_have_an_interval_over_tasks_runs_together() -> None:
 def test_a_resample_without_a_success_has_no_bound_on_its_cost() -> None:
     """One task of 20 solved, 100 tokens each: 0.95^20 = 36 % of the resamples have none."""
     one: Tally = {task: (100.0, float(task == 0)) for task in range(20)}
-    found = stats.ratio(one)
+    found = Quantity(one).measure
     assert (found.value, found.interval) == (2000.0, stats.Interval(low=2000 / 3, high=np.inf))  # three draws of it
-    assert stats.ratio({1: (100.0, 0.0)}).value is None
-    most = stats.ratio({task: (100.0, float(task < 19)) for task in range(20)}).interval
+    assert Quantity({1: (100.0, 0.0)}).measure.value is None
+    most = Quantity({task: (100.0, float(task < 19)) for task in range(20)}).measure.interval
     assert most is not None
     assert (most.low, round(2000 / most.high)) == (100.0, 15)  # further than the outer percentile, 17: it is skewed
 
@@ -150,26 +150,26 @@ def test_a_resample_without_a_success_has_no_bound_on_its_cost() -> None:
 def test_a_difference_of_unbounded_costs_is_unbounded() -> None:
     one: Tally = {task: (100.0, float(task == 0)) for task in range(20)}
     cheap = dict.fromkeys(range(20), (50.0, 1.0))
-    dearer, cheaper = stats.paired(one, cheap, stats.quotient), stats.paired(cheap, one, stats.quotient)
+    dearer, cheaper = Quantity(one).minus(Quantity(cheap)), Quantity(cheap).minus(Quantity(one))
     assert dearer is not None
     assert cheaper is not None
     assert (dearer.mean, dearer.low, dearer.high) == (1950.0, 2000 / 3 - 50, np.inf)
     assert dearer.clear
     assert (cheaper.mean, cheaper.low, cheaper.high) == (-1950.0, -np.inf, 50 - 2000 / 3)
-    same = stats.paired(one, one, stats.quotient)  # both without a success: the difference may be any
+    same = Quantity(one).minus(Quantity(one))  # both without a success: the difference may be any
     assert same is not None
     assert (same.mean, same.low, same.high) == (0.0, -np.inf, np.inf)
     assert not same.clear
-    assert stats.paired(cheap, dict.fromkeys(range(20), (1.0, 0.0)), stats.quotient) is None
+    assert Quantity(cheap).minus(Quantity(dict.fromkeys(range(20), (1.0, 0.0)))) is None
 
 
 def test_a_paired_statistic_draws_the_same_tasks_for_both() -> None:
     ours = {task: np.array([value + 1.0, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
     theirs = {task: np.array([value, 1.0]) for task, value in enumerate((0.0, 5.0, 9.0))}
-    found = stats.paired(ours, theirs, stats.quotient)
+    found = Quantity(ours).minus(Quantity(theirs))
     assert found is not None
     assert (found.mean, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))  # whichever tasks are drawn
-    assert stats.paired(ours, {9: np.array([1.0, 1.0])}, stats.quotient) is None
+    assert Quantity(ours).minus(Quantity({9: np.array([1.0, 1.0])})) is None
 
 
 def test_the_interval_is_the_normal_one_for_many_tasks() -> None:

@@ -37,7 +37,7 @@ def with_tokens(step: Step, tokens: int) -> Step:
 async def test_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     episode, out, clock = await one_episode(tmp_path), io.StringIO(), Clock()
     lost = episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome="infra_error")})
-    with LiveProgress("collect", console=Console(file=out), every=10.0, clock=clock) as progress:
+    with LiveProgress("collect", console=Console(file=out), clock=clock) as progress:
         progress.begin([], 4)
         clock.now = 5.0
         progress.step(with_tokens(episode.steps[0], 1_900))

@@ -54,6 +54,11 @@ class RestoringEnv(BranchEnv):
         return self.page()
 
 
+def never(_page: Observation, _action: Action) -> bool:
+    """Irreversible is nothing."""
+    return False
+
+
 def both_doors(_state: State, _n: int) -> Sequence[str]:
     return ["click [1]", "click [2]"]
 
@@ -70,7 +75,7 @@ async def search_of(
     make: Callable[[], BranchEnv] | None = None,
     doors: Callable[[State, int], Sequence[str]] = both_doors,
     ranks: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = left_is_better,
-    irreversible: Callable[[Observation, Action], bool] = lambda observation, action: False,
+    irreversible: Callable[[Observation, Action], bool] = never,
     proposer: Proposer | None = None,
     ranker: Scorer | None = None,
     judge: Judge | None = None,
@@ -95,7 +100,6 @@ async def search_of(
         envs,
         proposer=proposer or ScriptedProposer(doors),
         ranker=ranker or (None if ranks is None else ScriptedScorer(ranks)),
-        config=config,
         judge=judge,
     )
     return search, envs, steps

@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import pytest_asyncio
-from branch_world import TASK, BranchEnv, RestoringEnv, search_of
+from branch_world import TASK, BranchEnv, RestoringEnv, never, search_of
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Goto, Write
@@ -154,7 +154,7 @@ async def test_a_search_that_begins_late_carries_out_again_what_the_agent_did() 
 
     proposer = ScriptedProposer(by_name)
     config = SearchConfig(iterations=1, candidates=2, depth=2)
-    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config)
+    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, irreversible=never)
     env = BranchEnv({}, depth=2, steps=[])
     hall = State(task=TASK, observation=await env.reset(TASK, seed=0))
     doors = (await proposer.propose(hall, 2)).candidates
@@ -250,7 +250,6 @@ async def searched(site: Site, browser: Browser) -> tuple[Search, EnvPool]:
         envs,
         proposer=ScriptedProposer(visitor),
         ranker=None,
-        config=config,
     )
     await search.run()
     await envs.close()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from branch_world import TASK, RestoringEnv, both_doors
+from branch_world import TASK, RestoringEnv, both_doors, never
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.selectors import GreedySelector
@@ -24,7 +24,8 @@ def world(*, stop_at_success: bool = False, ranker: Scorer | None = None) -> tup
         return RestoringEnv(REWARDS, depth=4, steps=steps)
 
     config = SearchConfig(iterations=30, candidates=2, depth=4, stop_at_success=stop_at_success)
-    return TreeScorer(make_env, proposer=ScriptedProposer(both_doors), ranker=ranker, config=config), steps
+    proposer = ScriptedProposer(both_doors)
+    return TreeScorer(make_env, proposer=proposer, ranker=ranker, config=config, irreversible=never), steps
 
 
 async def play(scorer: TreeScorer, proposer: Proposer | None = None) -> tuple[str, list[Decision]]:

@@ -131,16 +131,14 @@ def test_agents_are_counted(catalogue: Catalogue) -> None:
     assert (choices.runs, choices.agents, choices.tasks) == (("a", "b"), ("one",), ("kettles--0",))
 
 
-def test_an_episode_is_read_step_by_step(catalogue: Catalogue) -> None:
+def test_an_episode_is_read_with_its_summary(catalogue: Catalogue) -> None:
     summary = catalogue.episodes(EpisodeFilter(run="a", agent="one", task="kettles--0"))[0]
-    head = catalogue.head(summary.id)
-    assert head is not None
-    assert (head.summary, head.task, head.provenance.seed) == (summary, task("kettles--0", "goal of kettles--0"), 3)
-    steps = catalogue.steps(summary.id)
-    assert [s.index for s in steps] == [0, 1]
-    assert steps[1].decision == step(1).decision
-    assert catalogue.seen(summary.id, 1) == step(1).observation
-    assert catalogue.seen(summary.id, 2) is None
-    assert catalogue.final(summary.id) == page(9)
-    assert catalogue.head("none") is None
-    assert catalogue.steps("none") == []
+    found = catalogue.episode(summary.id)
+    assert found is not None
+    same, read = found
+    assert (same, read.task, read.provenance.seed) == (summary, task("kettles--0", "goal of kettles--0"), 3)
+    assert [s.index for s in read.steps] == [0, 1]
+    assert read.steps[1].decision == step(1).decision
+    assert read.steps[1].observation == step(1).observation
+    assert read.final == page(9)
+    assert catalogue.episode("none") is None

@@ -16,9 +16,10 @@ import pytest
 from many_episodes import write_many
 from sqlalchemy import update
 from starlette.testclient import TestClient
-from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_task
+from tiny_shop import PROVENANCE, ShopEnv, shop_agent, shop_page, shop_task
 
 from bestofq.cli.panels.look import view
+from bestofq.core.decision import Verdict
 from bestofq.core.errors import DataError, InputError
 from bestofq.rollouts.episode import run_episode
 from bestofq.store.codec import pack
@@ -304,3 +305,14 @@ async def test_an_episode_without_a_valid_action_shows_the_raw_replies_and_their
     assert "<pre>&lt;fly&gt;</pre>" in page
     assert "<pre>click [9]</pre>" in page
     assert "<span>1 calls</span>" in page
+
+
+async def test_an_episode_says_which_hosts_it_asked_for_in_vain(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("eval", {}, PROVENANCE)
+        episode = await store.begin_episode("eval", "prompting", shop_task("kettles--0"), 0, PROVENANCE)
+        last = shop_page(0).model_copy(update={"refused": ("ads.test", "cdn.test")})
+        await store.finish_episode(episode, Verdict(reward=0.0, outcome="failure"), last)
+    with Store.open(tmp_path, read_only=True) as opened:
+        page = TestClient(viewer_app(opened, name="tests"), base_url=LOOPBACK).get(f"/episode/{episode}").text
+    assert "Hosts asked for in vain: ads.test, cdn.test" in page

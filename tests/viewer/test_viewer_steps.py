@@ -141,8 +141,12 @@ def test_the_sides_of_a_preference_pair_name_each_other() -> None:
     drawn = branches(tree, alpha=1.0, threshold=0.2)
     assert drawn.pairs == 1
     chosen, rejected = drawn.children
-    assert [(pair.chosen, pair.other, pair.margin) for pair in chosen.pairs] == [(True, "click link Kettle 1", 0.5)]
-    assert [(pair.chosen, pair.other) for pair in rejected.pairs] == [(False, "click link Kettle 2")]
+    labels = {node.number: tree.candidate[node.number].label for node in (chosen, rejected)}  # type: ignore[union-attr]
+    assert labels == {chosen.number: "click link Kettle 2", rejected.number: "click link Kettle 1"}
+    assert [(pair.chosen, pair.rejected, pair.margin) for pair in chosen.pairs] == [
+        (chosen.number, rejected.number, 0.5)
+    ]
+    assert rejected.pairs == chosen.pairs
 
 
 def test_the_way_leads_to_full_reward_where_a_rollout_came_to_it() -> None:

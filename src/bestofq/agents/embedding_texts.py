@@ -18,14 +18,20 @@ class EmbeddingTexts:
     review: the state as the prompt for the next action, the action as the frozen model's own review of it (as an AI
     critic writes it, but read by Q, not believed). `matches`: with how the tokens of the action, and of the state
     without its goal, match those of the goal (`models.matching`); a state that is embedded alone leaves the goal out.
-    `pictures`: the state with the page's screenshot, for an embedder that sees."""
+    `pictures`: the state with the page's screenshot, for an embedder that sees. `reasoning`: the action with its
+    thought (Best-of-Q, 3.1), where it is embedded alone. Without the `page` the state is its task and what was done."""
 
     context: Context = "alone"
     matches: bool = False
     pictures: bool = False
+    reasoning: bool = False
+    page: bool = True
 
     def state(self, state: State) -> EmbedItem:
         """DataError where there should be a screenshot and is none."""
+        if not self.page:
+            blank = state.observation.model_copy(update={"text": ""})
+            state = state.model_copy(update={"observation": blank})
         text = propose_prompt(state) if self.context == "review" else state_text(state)
         if self.matches:
             words = state_text(state.model_copy(update={"task": state.task.model_copy(update={"goal": ""})}))
@@ -45,7 +51,8 @@ class EmbeddingTexts:
         matched = (candidate.label, state.task.goal) if self.matches else None  # what its mark names, not the mark
         match self.context:
             case "alone":
-                return EmbedItem(text=candidate.label, matched=matched)
+                words = f"{candidate.label}\n{candidate.thought}" if self.reasoning else candidate.label
+                return EmbedItem(text=words, matched=matched)
             case "state":
                 # A label stays as it is when a localizer turns words into a point: training reads what acting read.
                 reply = candidate.reply or f" {candidate.thought}\n{candidate.label}"

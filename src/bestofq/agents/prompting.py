@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import jinja2
 
@@ -19,6 +20,11 @@ LOCAL = ("state", "propose", "pick", "review")  # what a local model reads
 CHAT = ("candidates_system", "candidates_user", "picker_system", "localizer")  # what a chat endpoint reads
 SCREENSHOTS = 15  # a judge is shown: `max_attached_imgs` in the run_eval.sh of WebVoyager
 JUDGE = ("judge_system", "judge_user")  # what a judge reads
+OPENTABLE = ("judge_opentable_system", "judge_user")  # by the four criteria of Agent Q, 6.1
+LOCALIZER_TEXT = ("localizer_text",)  # what a localizer without eyes reads
+VERIFIER = ("verifier_system", "verifier_user")  # what a model with instructions reads of a candidate under review
+USER = ("user_system", "user_question")  # what a simulated user reads
+Criteria = Literal["opentable"]  # what a judge goes by, where not by the task as a whole
 GOLDEN = ("golden_system", "golden_user")  # what looks for the golden step among candidates
 TASKS = ("tasks_system", "tasks_user")  # what a writer of tasks reads
 

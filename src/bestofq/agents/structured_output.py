@@ -53,8 +53,8 @@ async def ask(
     """What the reader reads, and all that was used.
 
     The first attempt is one reply, or `n` replies, the first of them greedy. The second is a repair turn that says
-    what was wrong and how to reply (`repair`), the third a fresh sample. A prompt that was too long is
-    never sent again.
+    what was wrong and how to reply (`repair`), or a fresh sample where no such turn fits. The third is a fresh sample.
+    A prompt that was too long is never sent again.
 
     Raises, with what was used: ReplyError, with the first reply of each attempt, when none of the `attempts` can be
     read; ContextError when not even the shortest prompt fits; ModelError when the endpoint gives no reply.
@@ -74,10 +74,12 @@ async def ask(
                         replace(request, messages=(*request.messages, *tail), seed=seed, role=role, **changes)
                     )
                 except ContextError as error:
-                    shorter = await anext(prompts, None)
-                    if shorter is None:
+                    if tail:  # no room for a repair turn: a sample of its own
+                        tail, later = (), later + 2
+                    elif shorter := await anext(prompts, None):
+                        prompt = shorter
+                    else:
                         raise
-                    prompt = shorter
                     usage.extend(error.usage)
                 else:
                     usage.append(found.usage(role))

@@ -13,7 +13,6 @@ from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import Guard
 from bestofq.browser.recycle import Room, clean
-from bestofq.browser.session import Session
 from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError, ConfigError, SetupError
 
@@ -50,10 +49,6 @@ class Browser:
                 yield browser
             finally:
                 await browser._close()
-
-    def page(self) -> Session:
-        """A session: one episode at a time, in a page lent at `reset` and given back at `close`."""
-        return Session(self)
 
     async def _running(self) -> Chromium:
         async with self._launching:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
@@ -10,7 +10,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from pydantic import Field
 
 from bestofq.browser.actions import Impossible, address, perform, write
-from bestofq.browser.config import BrowserConfig
+from bestofq.browser.browser import Browser
 from bestofq.browser.guard import allows, refusal
 from bestofq.browser.recycle import Room
 from bestofq.browser.snapshot import jpeg, observe
@@ -38,25 +38,13 @@ class Place(Noun):
         return self.model_copy(update={"start_url": start, "pages": tuple(pages)})
 
 
-class PageSource(Protocol):
-    """What sessions and environments need of `browser.Browser`: pages, and turns at the processor."""
-
-    config: BrowserConfig
-    turns: asyncio.Semaphore
-
-    def page(self) -> "Session": ...
-
-    async def lend(self, url: str, hosts: Sequence[str]) -> Room: ...
-
-    async def give_back(self, room: Room) -> None: ...
-
-    async def discard(self, room: Room) -> None: ...
-
-
 class Session:
-    """A page for one episode at a time. Marks mean the elements of the last snapshot."""
+    """A page for one episode at a time, lent at `reset` and given back at `close`. Marks mean the elements of the last
+    snapshot."""
 
-    def __init__(self, browser: PageSource) -> None:
+    def __init__(self, browser: Browser) -> None:
+        self.config = browser.config
+        self._patience = browser.config.navigation * 1000  # milliseconds
         self.start_url = ""
         self.hosts: tuple[str, ...] = ()
         self.earlier: tuple[str, ...] = ()  # pages before the tab's own history, after `put_back`
@@ -64,10 +52,6 @@ class Session:
         self._room: Room | None = None
         self._refused: set[str] = set()  # by tabs that are closed
         self._tabs: list[Tab] = []  # all of this episode, the current one last among those open
-
-    @property
-    def config(self) -> BrowserConfig:
-        return self._browser.config
 
     @property
     def tab(self) -> Tab:
@@ -95,17 +79,16 @@ class Session:
         if not allows(allowed_hosts, url):
             raise ConfigError(f"The task starts outside its own hosts: {refusal(url, allowed_hosts)}")
         self.start_url, self.hosts, self.earlier = url, tuple(allowed_hosts), ()
-        self._room = await self._browser.lend(url, self.hosts)
-        self._tabs = [self._room.tab]
-        tab = self._room.tab
+        self._room = room = await self._browser.lend(url, self.hosts)
+        self._tabs = [room.tab]
         try:
             await self._goto(url)
         except Impossible as error:
-            room, self._room, self._tabs = self._room, None, []
+            self._room, self._tabs = None, []
             await self._browser.discard(room)
             raise BrowserError(f"The start page did not load: {error}") from error
-        await asyncio.gather(self._room.started(), self.settle())
-        tab.base_entry = (await tab.send("Page.getNavigationHistory"))["currentIndex"]
+        await asyncio.gather(room.started(), self.settle())
+        await room.tab.mark_base()
 
     async def act(self, action: Action) -> str | None:
         """Carries out an action and waits until the page has settled.
@@ -122,7 +105,7 @@ class Session:
         except Impossible as impossible:
             error = str(impossible)
         except Moved:
-            error = None  # a navigation overtook the action's last call
+            pass  # a navigation overtook the action's last call
         except BrowserError:
             if not await self._closed_itself(tab):
                 raise
@@ -143,23 +126,21 @@ class Session:
                 page = self.tab.page
                 if page.url.partition("#")[0] in self.tab.posted:
                     raise Impossible("The page answers a form that was sent; to refresh it would send the form again.")
-                await self._navigate(
-                    "page.reload", page.reload(wait_until="commit", timeout=self.config.navigation * 1000)
-                )
+                await self._navigate("page.reload", page.reload(wait_until="commit", timeout=self._patience))
             case _:
                 await perform(self.tab, action)
 
     async def _goto(self, url: str) -> None:
         if not allows(self.hosts, url):
             raise Impossible(refusal(url, self.hosts))
-        loading = self.tab.page.goto(url, wait_until="commit", timeout=self.config.navigation * 1000)
+        loading = self.tab.page.goto(url, wait_until="commit", timeout=self._patience)
         await self._navigate(f"page.goto({url})", loading, url)
 
     async def _begin_at(self, url: str) -> None:
         """Loads a page in the current tab as the first of its history (Chromium keeps 50 pages at most)."""
         await self._goto(url)
         await self.tab.send("Page.resetNavigationHistory")
-        self.tab.base_entry = (await self.tab.send("Page.getNavigationHistory"))["currentIndex"]
+        await self.tab.mark_base()
 
     async def _go_back(self) -> None:
         """To the previous page of this tab; a tab that was opened by another is closed."""
@@ -224,7 +205,8 @@ class Session:
             notices = tuple(notice for other in self._tabs for notice in other.notices)
             for other in self._tabs:
                 other.notices.clear()
-            beside = {"screenshot": shot, "tabs": titles, "error": error, "notices": notices}
+            refused = tuple(sorted(self.refused)) or None
+            beside = {"screenshot": shot, "tabs": titles, "error": error, "notices": notices, "refused": refused}
             return observe(page).model_copy(update=beside)
         raise BrowserError(f"The page navigated {TRIES} times while it was read.")
 
@@ -282,7 +264,7 @@ class Session:
             page = self._arrivals.pop(0)
             blank = page.url in {"", "about:blank"} and self.tab.opened_url not in {"", "about:blank"}
             for other in self._tabs:
-                other.arrived()
+                other.opened_at = None
             if page.is_closed():
                 continue
             tab = await Tab.open(page, self.config)
@@ -302,12 +284,9 @@ class Session:
         """Where the session is; `observation` is the last made of it."""
         history = await self.tab.send("Page.getNavigationHistory")
         entries = history["entries"][self.tab.base_entry : history["currentIndex"] + 1]
-        return Place(
-            start_url=self.start_url,
-            pages=(*self.earlier, *(entry["url"] for entry in entries)),
-            scrolled=await self.evaluate("scrollY"),
-            observation=observation,
-        )
+        pages = (*self.earlier, *(entry["url"] for entry in entries))
+        scrolled = await self.evaluate("scrollY")
+        return Place(start_url=self.start_url, pages=pages, scrolled=scrolled, observation=observation)
 
     async def put_back(self, place: Place) -> None:
         """Shows a place of this session again in a single tab; marks mean the elements of its observation."""

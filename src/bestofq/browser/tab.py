@@ -4,6 +4,8 @@ import asyncio
 import base64
 import json
 from collections.abc import Awaitable
+from contextlib import suppress
+from math import inf
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -20,6 +22,10 @@ REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `g
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
 FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, and a page is not settled without
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class Moved(Exception):
@@ -66,7 +72,7 @@ class Tab:
         self._config = config
         self.limit = config.deadline  # seconds any one call may take
         self.opened_url = ""  # of the tab last asked for
-        self._opened_at: float | None = None  # when this page asked for a tab that is not here yet
+        self.opened_at: float | None = None  # when this page asked for a tab that is not here yet
         self._frame = ""
         self._world: int | None = None
         self._requested: dict[str, float] = {}  # frame → when a script or link asked to navigate it
@@ -91,8 +97,8 @@ class Tab:
             "frameRequestedNavigation": tab._on_requested,
             "frameStartedNavigating": tab._on_navigating,
             "frameStartedLoading": tab._on_loading,
-            "frameStoppedLoading": tab._on_stopped,
-            "frameDetached": tab._on_stopped,
+            "frameStoppedLoading": lambda event: tab._stopped(event["frameId"]),
+            "frameDetached": lambda event: tab._stopped(event["frameId"]),
             "frameNavigated": tab._on_navigated,
             "domContentEventFired": tab._on_dom,
             "windowOpen": tab._on_window,
@@ -107,21 +113,20 @@ class Tab:
                 deviceScaleFactor=config.device_scale_factor,
                 mobile=False,
             )
-        tree = await tab.send("Page.getFrameTree")
-        tab._frame = tree["frameTree"]["frame"]["id"]
+        tab._frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
         return tab
 
     async def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """A DevTools call. Raises BrowserError at the deadline or when the page is gone."""
         if self.crashed:
             raise BrowserError(f"The page crashed before {method}.")
-        answer: dict[str, Any] = await within(self.limit, method, self._sent(method, parameters))
-        return answer
+        return await within(self.limit, method, self._sent(method, parameters))
 
-    async def _sent(self, method: str, parameters: dict[str, Any]) -> Any:
+    async def _sent(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         while True:
             try:
-                return await self._cdp.send(method, parameters)
+                answer: dict[str, Any] = await self._cdp.send(method, parameters)
+                return answer
             except PlaywrightError as error:
                 if "Not attached to an active page" not in error.message:  # one document is just replacing another
                     raise
@@ -158,7 +163,11 @@ class Tab:
 
     async def call(self, name: str, *arguments: object) -> Any:
         """A function of snapshot.js or act.js on JSON arguments."""
-        return await self.run(f"{name}({', '.join(json.dumps(argument) for argument in arguments)})")
+        return await self.run(f"{name}({', '.join(map(json.dumps, arguments))})")
+
+    async def mark_base(self) -> None:
+        """The current entry of the navigation history is the one that going back ends at."""
+        self.base_entry = (await self.send("Page.getNavigationHistory"))["currentIndex"]
 
     async def rest(self, quiet: float, limit: float) -> bool:
         """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
@@ -198,15 +207,12 @@ class Tab:
         return bool(self._fetching) or any(self._busy(frame) for frame in (*self._loading, *self._requested))
 
     def _busy(self, frame: str) -> bool:
-        requested = self._requested.get(frame)
-        return frame in self._loading or (
-            requested is not None and asyncio.get_running_loop().time() - requested < REQUEST_GRACE
-        )
+        return frame in self._loading or _clock() - self._requested.get(frame, -inf) < REQUEST_GRACE
 
     @property
     def opening(self) -> bool:
         """Whether this page has asked for a tab that is still to come."""
-        return self._opened_at is not None and asyncio.get_running_loop().time() - self._opened_at < OPEN_GRACE
+        return self.opened_at is not None and _clock() - self.opened_at < OPEN_GRACE
 
     def forget(self) -> None:
         """Requests under way are not the next action's doing: long polling, say."""
@@ -215,10 +221,7 @@ class Tab:
 
     def expect_navigation(self) -> None:
         """A navigation was asked for from outside the page, which sends no event of its own for that."""
-        self._requested[self._frame] = asyncio.get_running_loop().time()
-
-    def arrived(self) -> None:
-        self._opened_at = None
+        self._requested[self._frame] = _clock()
 
     def wake(self) -> None:
         """Ends `change`."""
@@ -227,11 +230,9 @@ class Tab:
     async def change(self, seconds: float) -> None:
         """Waits for the next event of loading, at most so long."""
         self._changed.clear()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
-        except TimeoutError:
-            return
 
     # Events
 
@@ -268,7 +269,7 @@ class Tab:
 
     def _on_requested(self, event: dict[str, Any]) -> None:
         if event["disposition"] == "currentTab" and not event["url"].startswith("javascript:"):
-            self._requested[event["frameId"]] = asyncio.get_running_loop().time()
+            self._requested[event["frameId"]] = _clock()
             self.wake()
 
     def _on_navigating(self, event: dict[str, Any]) -> None:
@@ -279,9 +280,6 @@ class Tab:
         self._loading.add(event["frameId"])
         self._requested.pop(event["frameId"], None)
         self.wake()
-
-    def _on_stopped(self, event: dict[str, Any]) -> None:
-        self._stopped(event["frameId"])
 
     def _on_navigated(self, event: dict[str, Any]) -> None:
         frame = event["frame"]
@@ -299,7 +297,7 @@ class Tab:
             self._stopped(self._frame)
 
     def _on_window(self, event: dict[str, Any]) -> None:
-        self._opened_at = asyncio.get_running_loop().time()
+        self.opened_at = _clock()
         self.opened_url = event["url"]
 
     def _stopped(self, frame: str) -> None:

@@ -11,13 +11,14 @@ from bestofq.agents.dialects.composite import COMPOSITE
 from bestofq.agents.dialects.dialect import Dialect
 from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
+from bestofq.agents.localizers.text import TextLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
-from bestofq.agents.scorers.picker import ChatPickerScorer, FeedbackScorer, PickerScorer
-from bestofq.agents.scorers.verifier import VerifierScorer
+from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
+from bestofq.agents.scorers.verifier import ChatVerifierScorer, VerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.build.models import Models, in_pocket_prompts, is_shipped
@@ -27,14 +28,17 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.models.cached_embedder import VectorStore
-from bestofq.models.chat import ChatModel
+from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import price_of
 from bestofq.models.shipped import POCKET
 
 log = logging.getLogger(__name__)
 
-SHIPPED_Q = {("pocket", "webshop"): POCKET.parent / "pocket_q"}
+POCKET_Q = POCKET.parent / "pocket_q"
+SHIPPED_Q = {("pocket", "webshop"): POCKET_Q}
 """Q-functions that ship, by model and suite."""
+CHAT_TOKENS = 1500
+"""Of a local model's reply to instructions: three candidates in ordinary words. A longer reply is cut, and repaired."""
 SHIPPED_FOR = {"webshop": "pocket", "miniwob": "pocket-web", "booking": "pocket-agentq --set model.dialect=composite"}
 """The shipped model that was taught a suite's pages, as the command line names it."""
 
@@ -61,9 +65,10 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
         case "vote":
             scorer = VoteScorer()
         case "picker":
-            scorer = _picker(models, models.picking)
+            scorer = make_picker(models, settings.picker_chat)
         case "verifier":
-            scorer = _verifier(models)
+            shots = settings.chat_screenshots if models.endpoint else 0
+            scorer = VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
         case "best-of-q" | "prior":
             scorer = _learned(kind, models, values, n)
         case "own":
@@ -80,22 +85,33 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
     )
 
 
-# ---- proposers
-
-
 def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) -> Proposer:
     """`beams`: the likeliest replies instead of draws. `log_probs`: of candidates, where an endpoint gives them.
     ConfigError where an endpoint would have to find beams."""
     chosen = models.settings.model
-    if beams and models.endpoint is not None:
-        raise ConfigError("the agent beam searches through a local model's tokens: leave chat and --base-url out")
+    if beams and (models.endpoint is not None or models.prompted is None):
+        raise ConfigError(
+            "the agent beam searches through a local model's tokens, in short prompts: leave chat and --base-url out, "
+            "or set model.prompts=short"
+        )
     if models.prompted is None:
-        assert models.endpoint is not None
         by, shots = models.settings.by, models.settings.chat_screenshots
         if chosen.dialect == "composite" and by != "mark":
             raise ConfigError(f"model.dialect=composite names elements by marks, not by {by}: leave out by={by}")
         dialect = JsonDialect(by=by) if chosen.dialect == "commands" else COMPOSITE
-        return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs)
+        if models.endpoint is not None:
+            log_probs |= dialect is COMPOSITE and models.endpoint.config.token_ids
+            return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs)
+        if by == "point":
+            raise ConfigError(f"{chosen.path} reads no pictures, and by=point needs them: set by=mark or by=words")
+        return ChatProposer(
+            models.local,
+            dialect,
+            screenshots=0,
+            log_probs=log_probs,
+            temperature=chosen.temperature,
+            max_tokens=chosen.reply_tokens or CHAT_TOKENS,
+        )
     return SamplingProposer(
         models.prompted,
         temperature=chosen.temperature,
@@ -116,9 +132,6 @@ def proposer_name(settings: BestOfQSettings) -> str:
     return settings.model.path if settings.chat is None else settings.chat.model.rpartition("/")[2]
 
 
-# ---- scorers
-
-
 def make_q_scorer(models: Models, values: Values) -> QScorer:
     """Scores of a Q-function, with what its embeddings cost."""
     chat = models.settings.chat
@@ -126,29 +139,14 @@ def make_q_scorer(models: Models, values: Values) -> QScorer:
     return QScorer(values, models.embedder, models.texts, checkpoint=values.checkpoint, price=price)
 
 
-def make_feedback(models: Models) -> Scorer:
-    """The model that proposes, ranking the actions of a search's nodes (Agent Q, 5.1.1)."""
-    return FeedbackScorer(_picker(models))
-
-
-def _picker(models: Models, own: ChatModel | None = None) -> PickerScorer | ChatPickerScorer:
-    """The model that proposes, or an `own` endpoint, each in the prompts that it was made for."""
+def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer | ChatPickerScorer:
+    """The model that proposes, or one of its `own`, each in the prompts that it was made for."""
     if own is not None:
-        return PickerScorer(own) if is_shipped(own.config) else ChatPickerScorer(own)
+        model = models.in_role(own)
+        return PickerScorer(model) if is_shipped(own) else ChatPickerScorer(model, 0 if own.base_url == HERE else 1)
     if models.prompted is not None:
         return PickerScorer(models.prompted)
-    assert models.endpoint is not None
-    return ChatPickerScorer(models.endpoint)
-
-
-def _verifier(models: Models) -> VerifierScorer:
-    """ConfigError where no model that writes reviews proposes."""
-    if models.prompted is None:
-        raise ConfigError(
-            "the agent verifier reads the reviews that pocket models were taught to write: "
-            "use picker with another model behind --base-url"
-        )
-    return VerifierScorer(models.prompted)
+    return ChatPickerScorer(models.chatting, screenshots=1 if models.endpoint else 0)
 
 
 def _own(models: Models) -> Scorer:
@@ -189,37 +187,29 @@ def keeping_vectors(
     return models.embedder.keeping(vectors(models.embedder.spec))
 
 
-def pocket_q() -> Path:
-    """The Q-function that ships beside the pocket model."""
-    return SHIPPED_Q["pocket", "webshop"]
-
-
 def shipped_q(settings: BestOfQSettings) -> Path | None:
     """The Q-function that ships for the model that proposes, by its name, and the suite, where one does."""
     return SHIPPED_Q.get((proposer_name(settings), settings.suite.name))
-
-
-# ---- localizers
 
 
 def _localizer(models: Models) -> Localizer | None:
     kind = models.settings.localizer
     if kind in ("none", "page"):
         return PageLocalizer() if kind == "page" else None
-    if models.seeing is None:
-        raise ConfigError(f"the localizer {kind} needs an endpoint: set localizer_chat.model, or give --base-url")
-    seeing = VisionLocalizer(models.seeing)
-    return seeing if kind == "vision" else FallbackLocalizer(PageLocalizer(), seeing)
+    model, by_text = models.locating, kind.endswith("text")
+    if model is None or not (by_text or isinstance(model, ChatModel)):
+        what = "a model with instructions" if by_text else "an endpoint"
+        raise ConfigError(f"the localizer {kind} needs {what}: set localizer_chat.model, or give --base-url")
+    found = TextLocalizer(model) if by_text else VisionLocalizer(model)
+    return FallbackLocalizer(PageLocalizer(), found) if kind.startswith("page+") else found
 
 
 def check_pictures(settings: BestOfQSettings, taken: bool) -> None:
     """ConfigError where elements are found on pictures, and none is taken."""
-    if taken or in_pocket_prompts(settings):
+    seeing = settings.by == "words" and settings.localizer == "vision"
+    if taken or in_pocket_prompts(settings) or not (seeing or settings.by == "point"):
         return
-    by, localizer = settings.by, settings.localizer
-    if by != "point" and not (by == "words" and localizer == "vision"):
-        return
-    way = "by=point" if by == "point" else "localizer=vision"
+    way = "localizer=vision" if seeing else "by=point"
     raise ConfigError(
         f"with {way} a model finds elements on pictures, and none are taken: set suite.env=browser and "
         "suite.screenshots=true, or name elements by marks (by=mark)"

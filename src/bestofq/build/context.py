@@ -1,7 +1,7 @@
 """What a run needs, made once: its settings' models, its suite while that is open, its store."""
 
 import fnmatch
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,13 +10,31 @@ from rich.console import Console
 
 from bestofq.build.agents import check_pictures
 from bestofq.build.models import Models
-from bestofq.build.open_suite import OpenSuite, seems_irreversible
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.errors import InputError
-from bestofq.core.observation import Split, Task
-from bestofq.core.protocols import KnowsIrreversible, Suite
+from bestofq.core.actions import Action
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.irreversible import irreversible
+from bestofq.core.observation import Observation, Split, Task
+from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
 from bestofq.envs.suites import make_suite
 from bestofq.store.store import Store
+
+
+def seems_irreversible(observation: Observation, action: Action) -> bool:
+    """Guessed from what the page says, where the suite does not know."""
+    return irreversible(action, observation) is not None
+
+
+@dataclass(frozen=True)
+class OpenSuite:
+    """A suite while it is open: where episodes are played."""
+
+    make_env: EnvFactory
+    tasks: Callable[[Split, int | None], Awaitable[Sequence[Task]]]  # the first of a split, so many at most
+    step_limit: int  # steps an episode may take
+    judge: Judge | None = None  # where the environment has no reward of its own
+    sandboxed: bool = True  # irreversible actions harm nobody: the site is ours
+    irreversible: Callable[[Observation, Action], bool] = seems_irreversible  # what search must not carry out
 
 
 @dataclass(frozen=True)
@@ -43,11 +61,8 @@ class RunContext:
 
 @asynccontextmanager
 async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterator[OpenSuite]:
-    """The settings' suite, open until the context ends; then the models' connections are closed too. `suite`: the same,
-    where it is made already.
-
-    ConfigError where its pictures are needed and not taken.
-    """
+    """The settings' suite (`suite`, where it is made already), open until the context ends; then the models'
+    connections are closed too. ConfigError where its pictures are needed and not taken."""
     chosen = models.settings.suite
     suite = suite or make_suite(chosen)
 
@@ -58,15 +73,37 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
         check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
         async with suite.open() as make_env:
             yield OpenSuite(
-                make_env,
+                answered_by(models.user, make_env),
                 tasks,
                 step_limit_of(models.settings, suite),
                 suite.judge or (models.judge if suite.needs_judge else None),
                 suite.sandboxed,
-                suite.irreversible if isinstance(suite, KnowsIrreversible) else seems_irreversible,
+                irreversible_of(suite),
             )
     finally:
         await models.close()
+
+
+def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:
+    """Environments in which a simulated user answers, where there is one. ConfigError where they take none."""
+    if user is None:
+        return make_env
+
+    async def make() -> Env:
+        env = await make_env()
+        if not isinstance(env, TakesUser):
+            raise ConfigError(
+                f"{type(env).__name__} takes no simulated user (bestofq.core.protocols.TakesUser): leave user out"
+            )
+        env.simulated_user = user
+        return env
+
+    return make
+
+
+def irreversible_of(suite: Suite) -> Callable[[Observation, Action], bool]:
+    """What search must not carry out there, where it is no sandbox."""
+    return suite.irreversible if isinstance(suite, KnowsIrreversible) else seems_irreversible
 
 
 def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:
@@ -75,16 +112,15 @@ def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:
 
 
 async def chosen_tasks(suite: Suite, only: str, split: Split, limit: int | None) -> Sequence[Task]:
-    """The first of a split's tasks whose id, or its part before `/`, matches one of the globs. InputError when none
-    does."""
+    """The first of a split's tasks whose id, or its part before `/`, matches a glob. InputError when none does."""
     tasks = await suite.tasks(split)
-    globs = [glob.strip() for glob in only.split(",")]
-    found = [
-        task
-        for task in tasks
-        if any(fnmatch.fnmatch(name, glob) for name in (task.id, task.id.partition("/")[0]) for glob in globs)
-    ]
+    found = [task for task in tasks if matches(only, task.id, task.id.partition("/")[0])]
     if not found:
         some = ", ".join(task.id for task in tasks[:3])
         raise InputError(f"no task of {suite.name} has an id like {only!r}; there are {len(tasks)}, such as {some}")
     return found[:limit]
+
+
+def matches(globs: str, *names: str) -> bool:
+    """Whether one of the names matches one of the globs; commas between them."""
+    return any(fnmatch.fnmatch(name, glob.strip()) for name in names for glob in globs.split(","))

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 from bestofq.agents.dialects.composite import CHAT_TEMPLATES, TEMPLATES
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.judges.chat import ChatJudge
-from bestofq.agents.prompting import CHAT, LOCAL, prompt_hash
+from bestofq.agents.prompting import CHAT, LOCAL, LOCALIZER_TEXT, USER, prompt_hash
+from bestofq.agents.user import ModelUser
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
 from bestofq.core.loading import call_object
-from bestofq.core.protocols import Judge, LanguageModel
-from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionModel
+from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import Budget
 from bestofq.models.shipped import SHIPPED
+from bestofq.models.token_probe import check_token_ids
 
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
     from bestofq.models.cached_embedder import CachedEmbedder
-    from bestofq.models.local import LocalModel
+    from bestofq.models.local import LocalModel, PromptTokens
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Models:
 
     settings: BestOfQSettings
     budget: Budget = field(default_factory=Budget)  # of all endpoints together
+    _in_roles: dict[ChatConfig, "ChatModel | LocalModel"] = field(default_factory=dict, init=False, compare=False)
 
     def replaced(self, settings: BestOfQSettings) -> "Models":
         """The models of other settings; none that is loaded is reused."""
@@ -39,7 +42,7 @@ class Models:
     def reading(self, spec: EmbedSpec) -> "Models":
         """The models with texts embedded the way a Q-function was trained on."""
         sees = () if self.settings.model.embedder is None else ("pixels", "pixels_least")
-        ways = ("layer", "pooling", "context", "matches", *sees)
+        ways = ("layer", "pooling", "context", "matches", "action", "state", *sees)
         return self._with_model({f"embed_{way}": getattr(spec, way) for way in ways})
 
     def playing(self, model: Path) -> "Models":
@@ -52,11 +55,9 @@ class Models:
 
     async def close(self) -> None:
         """Closes the endpoints' connections."""
-        for endpoint in {id(e): e for e in (self.endpoint, self.judge_endpoint, self.seeing, self.picking)}.values():
-            if endpoint is not None:
-                await endpoint.close()
-
-    # ---- what proposes
+        for model in (self.endpoint, *self._in_roles.values()):
+            if isinstance(model, ChatModel):
+                await model.close()
 
     @cached_property
     def local(self) -> "LocalModel":
@@ -66,6 +67,15 @@ class Models:
         return LocalModel.load(SHIPPED.get(chosen.path, chosen.path), device=chosen.device, precision=chosen.precision)
 
     @cached_property
+    def tokens(self) -> "PromptTokens":
+        """The local model's prompts as tokens: of its tokenizer alone, unless its weights are loaded already."""
+        from bestofq.models.local import PromptTokens
+
+        path = self.settings.model.path
+        loaded: PromptTokens | None = self.__dict__.get("local")
+        return loaded or PromptTokens.read(SHIPPED.get(path, path))
+
+    @cached_property
     def endpoint(self) -> ChatModel | None:
         """The model that proposes, where it is not the local one."""
         return ChatModel(self.settings.chat, self.budget) if self.settings.chat else None
@@ -73,15 +83,34 @@ class Models:
     @cached_property
     def prompted(self) -> LanguageModel | None:
         """The proposer, where it is asked in the pocket model's prompts."""
-        if self.endpoint is None:
-            return self.local
-        return self.endpoint if in_pocket_prompts(self.settings) else None
+        return self.chatting if in_pocket_prompts(self.settings) else None
+
+    @property
+    def chatting(self) -> VisionModel:
+        """The proposer, however it is asked."""
+        return self.endpoint or self.local
 
     @property
     def prompts(self) -> str:
-        """Hash of the prompts that the proposer reads."""
-        own, composite = (LOCAL, TEMPLATES) if in_pocket_prompts(self.settings) else (CHAT, CHAT_TEMPLATES)
-        return prompt_hash(own if self.settings.model.dialect == "commands" else (*own, *composite))
+        """Hash of the prompts that the proposer reads, and what answers it."""
+        chosen = self.settings
+        own, composite = (LOCAL, TEMPLATES) if in_pocket_prompts(chosen) else (CHAT, CHAT_TEMPLATES)
+        more = (*(composite if chosen.model.dialect != "commands" else ()), *(USER if chosen.user else ()))
+        return prompt_hash((*own, *more, *(LOCALIZER_TEXT if chosen.localizer.endswith("text") else ())))
+
+    async def check_token_ids(self) -> None:
+        """ConfigError where the endpoint is to tell tokens, and does not as tuning needs them (`token_probe`)."""
+        if self.endpoint is None or not self.endpoint.config.token_ids:
+            return
+        chosen, short = self.settings, in_pocket_prompts(self.settings)
+        if chosen.model.dialect != "composite":
+            raise ConfigError(
+                "chat.token_ids=true is for composite actions: set model.dialect=composite, or leave it out"
+            )
+        temperature = chosen.model.temperature if short else self.endpoint.config.temperature
+        name = "model.temperature" if short else "chat.temperature"
+        tokens = self.tokens if "path" in chosen.model.model_fields_set else None
+        await check_token_ids(self.endpoint, temperature, name, tokens)
 
     async def gives_log_probs(self) -> bool:
         """Whether the model that proposes says how probable a reply is. An endpoint is asked for a word to find out."""
@@ -90,38 +119,51 @@ class Models:
         word = Request(messages=user("Reply with one word."), greedy=False, log_probs=True)
         return (await self.endpoint.generate(word)).replies[0].log_prob is not None
 
-    # ---- what picks, sees and judges
+    def in_role(self, config: ChatConfig) -> "ChatModel | LocalModel":
+        """The model of a role of its own: judge, picker, localizer or user. ConfigError where one that is to be loaded
+        here has no chat template of its own, SetupError where it cannot be found."""
+        if config not in self._in_roles:
+            here = config.base_url == HERE
+            self._in_roles[config] = self._loaded(config.model) if here else ChatModel(config, self.budget)
+        return self._in_roles[config]
 
-    @cached_property
-    def picking(self) -> ChatModel | None:
-        """The endpoint that picks, where it is not the proposer's."""
-        return ChatModel(self.settings.picker_chat, self.budget) if self.settings.picker_chat else None
+    def _loaded(self, path: str) -> "LocalModel":
+        from bestofq.models.local import LocalModel, has_own_template
 
-    @cached_property
-    def seeing(self) -> ChatModel | None:
-        """The endpoint of a vision localizer."""
-        own = self.settings.localizer_chat
-        return ChatModel(own, self.budget) if own else self.endpoint
+        chosen = self.settings.model
+        if path == chosen.path:
+            model = self.local
+        else:
+            model = LocalModel.load(SHIPPED.get(path, path), device=chosen.device, precision=chosen.precision)
+        if not has_own_template(SHIPPED.get(path, path)):
+            raise ConfigError(f"{path} has no chat template, so it knows no instructions: name an instruct model")
+        return model
 
-    @cached_property
-    def judge_endpoint(self) -> ChatModel | None:
-        return ChatModel(self.settings.judge, self.budget) if self.settings.judge else None
+    @property
+    def locating(self) -> "ChatModel | LocalModel | None":
+        """The model of a localizer: one of its own, or the proposer where that is asked with instructions."""
+        if (own := self.settings.localizer_chat) is not None:
+            return self.in_role(own)
+        return self.endpoint or (None if self.prompted else self.local)
 
     @property
     def judge(self) -> Judge | None:
         """Who says how an episode ended, where the environment cannot tell."""
-        endpoint = self.judge_endpoint
-        return ChatJudge(model=endpoint, screenshots=self.settings.judge_screenshots) if endpoint else None
+        chosen = self.settings
+        if chosen.judge is None:
+            return None
+        judging = self.in_role(chosen.judge)
+        return ChatJudge(model=judging, screenshots=chosen.judge_sees, criteria=chosen.judge_criteria)
 
-    # ---- what embeds
+    @cached_property
+    def user(self) -> SimulatedUser | None:
+        """Who answers an agent's questions, where it is not the suite's own user."""
+        return ModelUser(self.in_role(self.settings.user)) if self.settings.user else None
 
     @cached_property
     def embedder(self) -> "CachedEmbedder":
         """The proposer's own model, another one (Table 12), or an endpoint that was compared with one.
-
-        ConfigError where an endpoint proposes and no model is named that embeds, and where one of the user's own is no
-        `CachedEmbedder`.
-        """
+        ConfigError where no model is named that embeds for an endpoint, or the user's own is no `CachedEmbedder`."""
         from bestofq.models.cached_embedder import CachedEmbedder
         from bestofq.models.embed import LocalEmbedder
         from bestofq.models.embed_http import Agreement, HttpEmbedder, PoolingEndpoint
@@ -148,14 +190,20 @@ class Models:
 
     @property
     def texts(self) -> EmbeddingTexts:
-        """ConfigError where matches are asked for, and the embedder gives none."""
+        """ConfigError where the embedder does not read them as the settings ask."""
         spec, chosen = self.embedder.spec, self.settings.model
         if chosen.embed_matches and not spec.matches:
             raise ConfigError(
                 f"{spec.model} does not tell how tokens match the goal's: set model.embed_matches=false, or embed by a "
                 "local language model"
             )
-        return EmbeddingTexts(chosen.embed_context, matches=spec.matches, pictures=spec.pixels > 0)
+        if (chosen.embed_action, chosen.embed_state) != (spec.action, spec.state):
+            raise ConfigError(
+                f"{spec.model} is to embed the {spec.action} of an action and the {spec.state} of a state: set "
+                f"model.embed_action={spec.action} and model.embed_state={spec.state}"
+            )
+        reasoning, page = spec.action == "reasoning", spec.state == "page"
+        return EmbeddingTexts(chosen.embed_context, spec.matches, spec.pixels > 0, reasoning, page)
 
 
 def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME") -> None:
@@ -170,8 +218,16 @@ def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME")
 
 
 def in_pocket_prompts(settings: BestOfQSettings) -> bool:
-    """Whether the proposer is asked in the pocket model's prompts: a local one, or an endpoint's named alike."""
-    return settings.chat is None or is_shipped(settings.chat)
+    """Whether the proposer is asked in the pocket model's prompts: an endpoint's by its name, a local one where the
+    settings say so, or where it has no chat template of its own."""
+    if settings.chat is not None:
+        return is_shipped(settings.chat)
+    path, prompts = settings.model.path, settings.model.prompts
+    if prompts != "auto" or path in SHIPPED:
+        return prompts != "chat"
+    from bestofq.models.local import has_own_template
+
+    return not has_own_template(path)
 
 
 def is_shipped(chat: ChatConfig) -> bool:

@@ -6,17 +6,17 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bestofq.agents.dialects.json import By
-from bestofq.agents.prompting import SCREENSHOTS
-from bestofq.core.embedding import PIXELS, PIXELS_LEAST, Context, Pooling
+from bestofq.agents.prompting import SCREENSHOTS, Criteria
+from bestofq.core.embedding import PIXELS, PIXELS_LEAST, ActionText, Context, Pooling, StateText
 from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 from bestofq.envs.suites import AnySuiteSettings
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.learning.config import DPOConfig, IQLConfig, RFTConfig
-from bestofq.models.chat import ChatConfig
+from bestofq.models.chat import HERE, ChatConfig
 from bestofq.search.config import SearchConfig
 
-LocalizerKind = Literal["none", "page", "vision", "page+vision"]
+LocalizerKind = Literal["none", "page", "text", "vision", "page+text", "page+vision"]
 AgentKind = Literal[
     "prompting", "random", "explore", "vote", "picker", "verifier", "best-of-q", "prior", "own", "beam", "mcts"
 ]
@@ -36,6 +36,11 @@ class ModelSettings(Noun):
     )
     dialect: Literal["commands", "composite"] = Field(
         default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
+    )
+    prompts: Literal["auto", "short", "chat"] = Field(
+        default="auto",
+        description="chat: with instructions, as endpoints get them, and JSON that a grammar holds to its form; short: "
+        "the pocket models' own; auto: chat for a model that has a chat template of its own",
     )
     reply_tokens: int | None = Field(
         default=None, ge=1, description="of one draw, at most; what is longer is no action. Default: 40, composite 120"
@@ -66,10 +71,16 @@ class ModelSettings(Noun):
     embed_matches: Annotated[bool, FREE] = Field(
         default=False, description="with how the tokens of states and actions match the goal's; not in the paper"
     )
+    embed_action: Annotated[ActionText, FREE] = Field(
+        default="label", description="of an action in words: label, or reasoning, its thought too (3.1)"
+    )
+    embed_state: Annotated[StateText, FREE] = Field(
+        default="page", description="of a state in words: page, or history alone, for an embedder that sees (3.1)"
+    )
 
     @property
     def most_tokens(self) -> int:
-        """Of one draw."""
+        """Of one draw in short prompts."""
         return self.reply_tokens or (40 if self.dialect == "commands" else 120)
 
 
@@ -107,13 +118,25 @@ class BestOfQSettings(Noun):
     chat: ChatConfig | None = Field(default=None, description="an endpoint that proposes and picks instead of `model`")
     judge: ChatConfig | None = Field(default=None, description="says how episodes ended where no reward is known")
     judge_screenshots: int = Field(default=SCREENSHOTS, ge=0, description="shown to the judge, the last ones")
+    judge_criteria: Criteria | None = Field(
+        default=None,
+        description="opentable: a reservation by date and time, party size, user information and completion, all four "
+        "(Agent Q, 6.1; with the last screenshot: judge_screenshots=1). Default: the task as a whole",
+    )
+    user: ChatConfig | None = Field(
+        default=None,
+        description="a model that answers what an agent asks its user (Agent Q, 6.1). Default: the suite's own user, "
+        "if it has one",
+    )
     suite: AnySuiteSettings = WebShopSettings()
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
-    localizer_chat: ChatConfig | None = Field(default=None, description="endpoint of the localizer. Default: `chat`")
+    localizer_chat: ChatConfig | None = Field(
+        default=None, description="model of the localizer. Default: the proposer's"
+    )
     picker_chat: ChatConfig | None = Field(
-        default=None, description="endpoint that picks. Default: the proposer's (Table 3)"
+        default=None, description="model that picks. Default: the proposer's (Table 3)"
     )
     iql: Annotated[IQLConfig, FREE] = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
@@ -132,8 +155,13 @@ class BestOfQSettings(Noun):
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:
         if self.by == "words" and self.localizer == "none":
-            raise ValueError("with by=words a localizer must find the elements: set localizer to page or vision")
+            raise ValueError("with by=words a localizer must find the elements: set localizer to page, text or vision")
         return self
+
+    @property
+    def judge_sees(self) -> int:
+        """Screenshots: none where the judge is loaded here, since it reads texts alone."""
+        return 0 if self.judge and self.judge.base_url == HERE else self.judge_screenshots
 
     def reads_q(self, kind: AgentKind) -> bool:
         """Whether this kind of agent needs a Q-function: those that rank by it, and a search whose Q̂ it gives."""

@@ -6,14 +6,12 @@ from pathlib import Path
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import config_of, merged, read_tree
 from bestofq.cli.options import console
-from bestofq.cli.writing import write_json
+from bestofq.cli.writing import write_out
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.ablation import AblationRunner, ArmResult, Ranker
 from bestofq.recipes.ablation_config import Ablation, Arm, ArmConfig, Data
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.ablation import ablation_pictures, ablation_table, results_of
-
-OUT = Path("runs/ablations")
 
 
 def plan_ablation(file: Path) -> None:
@@ -38,18 +36,16 @@ def run_ablation(file: Path, out: Path, results: Path | None, rank: Ranker | Non
     found = results_of(asyncio.run(measure()))
     table = ablation_table(ablation.title, found)
     folder = results or file.parent
-    folder.mkdir(parents=True, exist_ok=True)
     result = {
         **made_by(configs[0].learning),
         "study": ablation.model_dump(mode="json"),
         "arms": [row.model_dump(mode="json") for row in found],
     }
-    write_json(folder / "result.json", result)
+    console.print(table)
+    write_out(folder / "result.json", result)
     (folder / "table.md").write_text(table.to_markdown(), "utf-8")
     for name, picture in ablation_pictures(ablation.title, found).items():
         (folder / name).write_text(picture, "utf-8")
-    console.print(table)
-    console.print(f"written: {folder / 'result.json'}")
 
 
 def read_ablation(file: Path) -> tuple[Ablation, list[ArmConfig]]:

@@ -10,11 +10,8 @@ from bestofq.cli.options import Given, console
 from bestofq.cli.settings import existing, models_of
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.choosing import Trials
-from bestofq.reports.stats import paired, quotient, ratio, tallied
+from bestofq.reports.stats import Quantity, tallied
 from bestofq.reports.table import Row, Table, columns
-
-TRIALS = "trials"
-"""In a Q-function's folder: those that were tried."""
 
 
 def alternatives(given: Given, tries: Sequence[str]) -> dict[str, Models]:
@@ -24,35 +21,27 @@ def alternatives(given: Given, tries: Sequence[str]) -> dict[str, Models]:
 
 
 def chosen(given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str], out: Path) -> Models:
-    """Those of the settings that rank best; the first of equals, the settings as given before others. ConfigError under
-    torchrun."""
+    """Those of the settings that rank best; of equals the first, as given before others. ConfigError under torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
     named = alternatives(given, tries)
     with existing(folder) as store:
-        on = Trials(store, runs, out / TRIALS, console)
+        on = Trials(store, runs, out / "trials", console)
         trials = [on.tried(name, models) for name, models in named.items()]
         proposer = on.proposer(named["as given"])
     best = max(trials, key=lambda trial: trial.share)
     trials += [proposer] if proposer else []
-    counts = [tallied(trial.right) for trial in trials]
-    gains = [None, *(paired(count, counts[0], quotient) for count in counts[1:])]
+    rights = [Quantity(tallied(trial.right)) for trial in trials]
+    gains = [None, *(right.minus(rights[0]) for right in rights[1:])]
+    rows = []
+    for trial, right, gain in zip(trials, rights, gains, strict=True):
+        pairs = round(sum(pairs for _, _, pairs in trial.right))
+        rows.append(Row(cells=(trial.settings, right.measure, gain, pairs, len(trial.right))))
     table = Table(
         name="trials",
         title="Settings tried on held-out episodes",
         columns=columns("settings", "ranked right %", "difference %", "pairs", "tasks", signed=["difference"]),
-        rows=tuple(
-            Row(
-                cells=(
-                    trial.settings,
-                    ratio(count),
-                    gain,
-                    round(sum(pairs for _, _, pairs in trial.right)),
-                    len(trial.right),
-                )
-            )
-            for trial, count, gain in zip(trials, counts, gains, strict=True)
-        ),
+        rows=tuple(rows),
     )
     console.print(table)
     console.print(f"Chosen: {best.settings}. No oracle was asked and nothing was played.", highlight=False)

@@ -7,19 +7,14 @@ import typer
 
 from bestofq import __version__
 from bestofq.cli.options import console
-from bestofq.cli.panels import agent_q, best_of_q, data, look, maintain, start
+from bestofq.cli.panels import agent_q, best_of_q, look, maintain, start
 
-Command = tuple[str, Callable[..., Any], str]
 _BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
+_ENDPOINT = "--model gpt-4.1 --base-url https://api.openai.com/v1"
 
-PANELS: dict[str, tuple[Command, ...]] = {
+PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
     "Start": (
-        (
-            "run",
-            start.run,
-            'bestofq run "Find the opening hours" --url https://example.org --model gpt-4.1 '
-            "--base-url https://api.openai.com/v1",
-        ),
+        ("run", start.run, f'bestofq run "Find the opening hours" --url https://example.org {_ENDPOINT}'),
         ("demo", start.demo, "bestofq demo --tasks 8"),
     ),
     "Best-of-Q": (
@@ -41,8 +36,8 @@ PANELS: dict[str, tuple[Command, ...]] = {
         ("judge", look.judge, "bestofq judge --store runs/web --run web --model gpt-4.1"),
     ),
     "Data": (
-        ("tasks", data.tasks, "bestofq tasks booking --split dev --tasks 10"),
-        ("serve-model", data.serve_model, "bestofq serve-model --model pocket --port 8000"),
+        ("tasks", maintain.tasks, "bestofq tasks booking --split dev --tasks 10"),
+        ("serve-model", maintain.serve_model, "bestofq serve-model --model pocket --port 8000"),
     ),
     "Maintain": (
         ("doctor", maintain.doctor, "bestofq doctor"),

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import accumulate
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from bestofq.core.errors import ConfigError
 from bestofq.core.identity import as_set
@@ -22,11 +23,9 @@ Tree = dict[str, Any]
 
 
 def load_config(cls: type[Config], path: Path | None = None, settings: Sequence[str] = ()) -> Config:
-    """The defaults of `cls`, changed by the TOML file `path`, changed by `settings`, each `name=value`, in order.
-
-    Names of nested settings are joined by dots. A value is written as it is (`0.8`, `true`, `cuda:0`), or in TOML when
-    it is a list, a table or a quoted string; `none` is None. Raises ConfigError.
-    """
+    """The defaults of `cls`, changed by the TOML file `path`, changed by `settings`, each `name=value`, in order. Names
+    of nested settings are joined by dots. A value is written as it is (`0.8`, `true`, `cuda:0`), or in TOML when it is
+    a list, a table or a quoted string; `none` is None. ConfigError."""
     tree = {} if path is None else read_tree(path)
     for setting in settings:
         _put(tree, setting)
@@ -41,14 +40,10 @@ def config_of(cls: type[Config], tree: Tree) -> Config:
         raise ConfigError(_sentence(cls, error)) from error
 
 
-def merged(*trees: Mapping[str, Any]) -> Tree:
-    """One tree of settings, in which later ones have the last word."""
-    tree: Tree = {}
-    for above in trees:
-        for name, value in above.items():
-            under = tree.get(name)
-            tree[name] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
-    return tree
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> Tree:
+    """One tree of settings, in which `over` has the last word."""
+    tables = (name for name, value in over.items() if isinstance(value, dict) and isinstance(under.get(name), dict))
+    return {**under, **over, **{name: merged(under[name], over[name]) for name in tables}}
 
 
 def setting_names(cls: type[BaseModel]) -> list[str]:
@@ -71,16 +66,17 @@ def setting_fields(
 
 
 def settings_table(values: BaseModel, name: str | None = None) -> Table:
-    """The settings of a name, or all of `values`: value, default where it differs, meaning. ConfigError on a name that
-    there is none of."""
-    fields = [*setting_fields(type(values), values)]
-    chosen = [one for one in fields if name is None or one[0] == name or one[0].startswith(f"{name}.")]
-    if not chosen:
+    """The settings of a name, or all: value, default where it differs, meaning; of a table of another kind than the one
+    that stands there the defaults. ConfigError on an unknown name."""
+    others = ((setting, field, field.default) for setting, field, _ in setting_fields(type(values)))
+    for fields in (setting_fields(type(values), values), others):
+        chosen = [one for one in fields if name is None or one[0] == name or one[0].startswith(f"{name}.")]
+        if chosen:
+            break
+    else:
         raise ConfigError(f"There is no setting {name}{_nearest(type(values), name or '')}.")
     defaults = {setting: value for setting, _, value in setting_fields(type(values), type(values)())}
-    table = Table()
-    for heading in ("setting", "value", "meaning"):
-        table.add_column(heading, overflow="fold")
+    table = Table(*(Column(heading, overflow="fold") for heading in ("setting", "value", "meaning")))
     for setting, field, value in chosen:
         default = defaults.get(setting, value)
         changed = "" if value == default else f" (default: {as_set(to_jsonable_python(default))})"
@@ -147,9 +143,7 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
         return f"The setting {name} has no default: give it by --set {name}=… or in the configuration file."
     if found["type"] == "value_error":  # a validator of ours: its own words
         return f"The settings{f' of {name}' if name else ''} do not fit: {found['ctx']['error']}."
-    settings = {*setting_names(cls)}
-    parts = name.split(".")
-    above = (".".join(parts[:end]) for end in range(1, len(parts)))
+    settings, above = setting_names(cls), accumulate(name.split("."), "{}.{}".format)
     name = next((one for one in above if one in settings), name)  # without the kinds of value that it may have
     messages = [one["msg"] for one in error.errors() if _named(cls, one["loc"])[0].startswith(name)]
     said = ", or ".join(message[0].lower() + message[1:] for message in messages)
@@ -158,10 +152,8 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
 
 def _nearest(cls: type[BaseModel], name: str) -> str:
     names = setting_names(cls)
-    whole = get_close_matches(name, names, n=1, cutoff=0.6)
     same_ending = [known for known in names if known.rpartition(".")[2] == name.rpartition(".")[2]]
-    ending = get_close_matches(name, same_ending, n=1, cutoff=0.0)
-    near = ending or whole
+    near = get_close_matches(name, same_ending, n=1, cutoff=0.0) or get_close_matches(name, names, n=1)
     return f"; the nearest is {near[0]}" if near else f"; there are {', '.join(names)}"
 
 

@@ -6,14 +6,14 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from bestofq.core.errors import BestOfQError
 
@@ -35,12 +35,6 @@ class Finding:
     def ok(self) -> bool:
         return not self.fix
 
-    @property
-    def sign(self) -> str:
-        if self.ok:
-            return "[green]ok[/]"
-        return "[red]missing[/]" if self.required else "[yellow]optional[/]"
-
 
 def looked(what: str, look: Callable[[], str], fix: str, *, required: bool = True) -> Finding:
     """What `look` found, or why it found nothing and the fix."""
@@ -50,40 +44,44 @@ def looked(what: str, look: Callable[[], str], fix: str, *, required: bool = Tru
         return Finding(what=what, found=str(error) or f"none in {DEADLINE:g} s", fix=fix, required=required)
 
 
-def doctor(console: Console, *, webshop: Path | None = None, folder: Path = Path()) -> int:
-    """Print the table; 0 when all that is required is there, else 1.
-
-    `webshop`: a folder with WebShop's real files to look into. `folder`: where runs will be stored.
-    """
-    table = Table(title="bestofq doctor", title_justify="left", expand=False)
-    for heading in ("", "what", "found", "how to fix it"):
-        table.add_column(heading, overflow="fold")
-    missing = 0
+def doctor(console: Console, *, webshop: Path | None = None) -> int:
+    """Print the table; 0 when all that is required is there, else 1. `webshop`: a folder with WebShop's own files."""
     with console.status("looking around"):
-        for finding in examine(webshop, folder):
-            table.add_row(finding.sign, *map(escape, (finding.what, finding.found, finding.fix)))
-            missing += finding.required and not finding.ok
-    console.print(table)
-    console.print("All that is required is there." if not missing else f"Required and missing: {missing}.")
+        findings = list(examine(webshop, Path()))
+    missing = show_findings(console, findings, "bestofq doctor")
+    console.print("All that is required is there." if not missing else f"Required and missing: {len(missing)}.")
     return 1 if missing else 0
 
 
+def show_findings(console: Console, findings: Iterable[Finding], title: str) -> list[Finding]:
+    """Print the table; those that are required and missing."""
+    columns = (Column(heading, overflow="fold") for heading in ("", "what", "found", "how to fix it"))
+    table = Table(*columns, title=title, title_justify="left")
+    missing = []
+    for finding in findings:
+        bad = "[red]missing[/]" if finding.required else "[yellow]optional[/]"
+        sign = "[green]ok[/]" if finding.ok else bad
+        table.add_row(sign, *map(escape, (finding.what, finding.found, finding.fix)))
+        if finding.required and not finding.ok:
+            missing.append(finding)
+    console.print(table)
+    return missing
+
+
 def examine(webshop: Path | None, folder: Path) -> Iterator[Finding]:
-    """The rows. Parts that need the packages are looked at only when those are there."""
-    yield _python()
+    """The rows; runs will be stored in `folder`. Parts that need the packages are looked at only where those are."""
+    found = ".".join(map(str, sys.version_info[:3]))
+    fix = "" if sys.version_info >= PYTHON else "install Python 3.11 or later, then `make clean setup`"
+    yield Finding(what="Python", found=f"{found}, {sys.executable}", fix=fix)
     packages = list(_packages())
     yield from packages
     if all(row.ok for row in packages):
         # Not at the top: it imports the very packages that may be missing.
         yield from importlib.import_module("bestofq.cli.checks").examine(webshop)
     yield _loopback()
-    yield _disk(folder)
-
-
-def _python() -> Finding:
-    found = ".".join(map(str, sys.version_info[:3]))
-    fix = "" if sys.version_info >= PYTHON else "install Python 3.11 or later, then `make clean setup`"
-    return Finding(what="Python", found=f"{found}, {sys.executable}", fix=fix)
+    free = shutil.disk_usage(folder).free / 1e9
+    fix = f"free {DISK - free:.1f} GB on the disk of {folder.resolve()}" if free < DISK else ""
+    yield Finding(what="disk", found=f"{free:.1f} GB free, {DISK:g} GB needed", fix=fix)
 
 
 def _packages() -> Iterator[Finding]:
@@ -107,13 +105,10 @@ def package(requirement: str) -> Finding | None:
         found = version(name)
     except PackageNotFoundError:
         found = "not installed"
-    if found[0].isdigit() and _numbers(found) >= _numbers(least):
+    have, need = ([int(number) for number in re.findall(r"\d+", text)[:3]] for text in (found, least))
+    if have and have >= need:
         return None
     return Finding(what=f"package {name}", found=f"{found}; needs {least}", fix=f"pip install '{requirement}'")
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", text)[:3]]
 
 
 def _loopback() -> Finding:
@@ -123,9 +118,3 @@ def _loopback() -> Finding:
     except OSError as error:
         return Finding(what="loopback", found=f"no port can be bound: {error}", fix="ip link set lo up")
     return Finding(what="loopback", found=f"127.0.0.1:{port} can be bound")
-
-
-def _disk(folder: Path) -> Finding:
-    free = shutil.disk_usage(folder).free / 1e9
-    fix = f"free {DISK - free:.1f} GB on the disk of {folder.resolve()}" if free < DISK else ""
-    return Finding(what="disk", found=f"{free:.1f} GB free, {DISK:g} GB needed", fix=fix)

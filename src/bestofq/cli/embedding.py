@@ -2,49 +2,37 @@
 
 import hashlib
 import io
-from pathlib import Path
 
 from PIL import Image, ImageDraw
 
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.config import config_of
-from bestofq.cli.options import console
-from bestofq.core.embedding import PIXELS, PIXELS_LEAST, EmbedConfig, EmbedItem
+from bestofq.cli.options import Checkup, console
+from bestofq.core.embedding import EmbedConfig, EmbedItem
+from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_vision import load_embedder
 
 
-def compare_embeddings(
-    base_url: str,
-    model: str,
-    local: str | None,
-    out: Path,
-    *,
-    pixels: int | None = None,
-    pixels_least: int | None = None,
-    device: str = "auto",
-) -> None:
+def compare_embeddings(wanted: Checkup, base_url: str) -> None:
     """Compare an endpoint's embeddings to those of the model in this process; refused below a cosine of 0.999."""
+    model = wanted.model
+    if model is None:
+        raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
     config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
-    mine = load_embedder(
-        local or model,
-        EmbedConfig(
-            prompt=prompt_hash(),
-            pixels=PIXELS if pixels is None else pixels,
-            pixels_least=PIXELS_LEAST if pixels_least is None else pixels_least,
-        ),
-        device=device,
-    )
+    sizes = {"pixels": wanted.pixels, "pixels_least": wanted.pixels_least}
+    how = EmbedConfig(prompt=prompt_hash(), **{name: size for name, size in sizes.items() if size is not None})
+    mine = load_embedder(wanted.local or model, how, device=wanted.device)
     endpoint = PoolingEndpoint(config)
     try:
         agreement = check(endpoint, mine, probes(pictures=mine.spec.pixels > 0))
     finally:
         endpoint.close()
-    out.write_text(agreement.model_dump_json(indent=2) + "\n")
+    wanted.out.write_text(agreement.model_dump_json(indent=2) + "\n")
     console.print(
         f"{model} agrees with {mine.spec.model} in {agreement.items} inputs: least cosine {agreement.cosine:.5f}, "
-        f"lengths within {100 * agreement.length:.2f} %. Kept in {out}",
+        f"lengths within {100 * agreement.length:.2f} %. Kept in {wanted.out}",
         highlight=False,
     )
 

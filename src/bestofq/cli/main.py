@@ -28,20 +28,20 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
     try:
         command()
     except BestOfQError as error:
-        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
-        raise SystemExit(error.exit_code) from None
+        said, code = str(error), error.exit_code
     except ImportError as error:
-        console.print(f"[red]error:[/red] {escape(str(error))}: run `bestofq doctor`", highlight=False)
-        raise SystemExit(3) from None
+        said, code = f"{error}: run `bestofq doctor`", 3
     except OSError as error:
         if error.filename is None:
             raise
-        console.print(f"[red]error:[/red] {escape(f'{error.filename}: {error.strerror}')}", highlight=False)
-        raise SystemExit(2) from None
+        said, code = f"{error.filename}: {error.strerror}", 2
     except KeyboardInterrupt:
         console.print("Stopped. Run the same command again to continue.")
         raise SystemExit(130) from None
-    raise SystemExit(0)
+    else:
+        raise SystemExit(0)
+    console.print(f"[red]error:[/red] {escape(said)}", highlight=False)
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

@@ -1,54 +1,65 @@
-"""The options that several commands share: each has one name and one meaning. Loads no model, browser or database."""
+"""Options that several commands share, each with one name and one meaning; and those of the commands that have many, as
+their work reads them. Loads no model, browser or database."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from bestofq.core.errors import InputError
 
 console = Console()
 RUNS = Path("runs/webshop")
+ABLATIONS = Path("runs/ablations")
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
 
+# What an option holds that may be left out, or given several times:
+Text = str | None
+Texts = list[str] | None
+Place = Path | None
+Places = list[Path] | None
+
 SuiteName = Annotated[
-    str | None,
-    typer.Argument(
+    Text,
+    Argument(
         metavar="SUITE",
         help=f"{', '.join(SUITES)}, or my_package.my_module:make_suite. Default: suite.name of the settings.",
         autocompletion=lambda: [*SUITES],
     ),
 ]
-Config = Annotated[Path | None, typer.Option("--config", help="TOML file with settings (bestofq settings).")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="One setting, a.b=c. Repeatable.")]
-Folder = Annotated[Path | None, typer.Option("--store", help="Folder of the episodes. Default: runs/SUITE.")]
-Stored = Annotated[Path, typer.Option("--store", help="Folder of the episodes.")]
+Config = Annotated[Place, Option("--config", help="TOML file with settings (bestofq settings).")]
+Set = Annotated[Texts, Option("--set", help="One setting, a.b=c. Repeatable.")]
+Folder = Annotated[Place, Option("--store", help="Folder of the episodes. Default: runs/SUITE.")]
+Stored = Annotated[Path, Option("--store", help="Folder of the episodes.")]
 Data = Annotated[
-    Path | None,
-    typer.Option("--data", help="Your files: WebShop's folder, WebVoyager's jsonl. Default: the synthetic shop."),
+    Place, Option("--data", help="Your files: WebShop's folder, WebVoyager's jsonl. Default: the synthetic shop.")
 ]
 Model = Annotated[
-    str | None,
-    typer.Option("--model", help="With --base-url the endpoint's name for its model, else a directory or hub name."),
+    Text, Option("--model", help="With --base-url the endpoint's name for its model, else a directory or hub name.")
 ]
-BaseUrl = Annotated[str | None, typer.Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
-Q = Annotated[Path | None, typer.Option("--q", help="Folder of the Q-function. Default: the one that ships.")]
-N = Annotated[int | None, typer.Option("--n", min=1, help="Candidates a step. Default: n_candidates.")]
-Tasks = Annotated[
-    str | None, typer.Option("--tasks", help="How many at most, or globs of their names: 'click-*,enter-*'.")
-]
+BaseUrl = Annotated[Text, Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
+Q = Annotated[Place, Option("--q", help="Folder of the Q-function. Default: the one that ships.")]
+N = Annotated[int | None, Option("--n", min=1, help="Candidates a step. Default: n_candidates.")]
+Tasks = Annotated[Text, Option("--tasks", help="How many at most, or globs of their names: 'click-*,enter-*'.")]
 SplitName = Literal["train", "dev", "test"]
-Split = Annotated[SplitName, typer.Option("--split", help="Which tasks.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Split = Annotated[SplitName, Option("--split", help="Which tasks.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Say what would be done, and do nothing.")]
 Budget = Annotated[
-    float | None,
-    typer.Option("--budget", min=0, help="USD at most for the endpoints' replies; the same command continues."),
+    float | None, Option("--budget", min=0, help="USD at most for the endpoints' replies; the same command continues.")
 ]
+ByOption = partial(Option, rich_help_panel="With --by or several stores")
+PriceOption = partial(Option, rich_help_panel="Costs and judges")
+TreeOption = partial(Option, rich_help_panel="Search trees")
+GoldenOption = partial(Option, rich_help_panel="With --golden")
+WriteOption = partial(Option, rich_help_panel="With --write")
+EndpointOption = partial(
+    Option, rich_help_panel="With --base-url: compare an endpoint's embeddings with those of the same model here"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +77,196 @@ class Given:
     dry_run: DryRun = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class PageRun(Given):
+    """`bestofq run`."""
+
+    goal: Annotated[str, Argument(help="What you want done, in words.")]
+    url: Annotated[str, Option(help="The page to begin on.")]
+    model: Model = None
+    base_url: BaseUrl = None
+    agent: Annotated[Text, Option(help="Kind of agent. Default: best-of-q with --q, else prompting.")] = None
+    q: Annotated[Place, Option(help="Folder of a Q-function for this model.")] = None
+    n: N = None
+    steps: Annotated[int, Option(min=1, help="Steps at most.")] = 30
+    store: Stored = Path("runs/web")
+    hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = ""
+    any_host: Annotated[bool, Option("--any-host", help="Allow every host.")] = False
+    yes: Annotated[bool, Option("--yes", help="Do what seems irreversible without asking.")] = False
+    headed: Annotated[bool, Option("--headed", help="Show the browser's window.")] = False
+    localizer: Annotated[
+        Text,
+        Option(
+            help="page, text, vision, page+text or page+vision: the model names elements in words, this finds them."
+        ),
+    ] = None
+    screenshots: Annotated[bool, Option(help="Keep a picture of every step; chat models see it.")] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Given):
+    """`bestofq eval`."""
+
+    agents: Annotated[
+        Text, Option(help="Comma-separated. Default: prompting,random,picker,best-of-q,prior as far as they can play.")
+    ] = None
+    q: Q = None
+    split: Split = "dev"
+    tasks: Tasks = None
+    runs: Annotated[int, Option(min=1, help="Passes over the tasks.")] = 3
+    n: N = None
+    run: Annotated[str, Option(help="Name of the run.")] = "eval"
+    out: Annotated[Place, Option(help="JSON file for the results.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reporting:
+    """`bestofq report`."""
+
+    stores: Annotated[
+        Places, Argument(metavar="STORE...", help="Folders of episodes; several are compared. Default: --store.")
+    ] = None
+    store: Stored = RUNS
+    html: Annotated[Place, Option(help="Folder for the pages, which open from disk. Default: report in the store.")] = (
+        None
+    )
+    csv: Annotated[Place, Option(help="Folder for the tables as CSV, unrounded.")] = None
+    json: Annotated[Place, Option(help="Folder for the tables as JSON, unrounded.")] = None
+    latex: Annotated[Place, Option(help="Folder for the tables as LaTeX (booktabs).")] = None
+    markdown: Annotated[Place, Option(help="Folder for the tables as Markdown.")] = None
+    table: Annotated[Texts, Option(help="Print it: agents, domains, reliability, … or all. Repeatable.")] = None
+    run: Annotated[Texts, Option(help="Only this run. Repeatable.")] = None
+    agent: Annotated[Texts, Option(help="Only this agent or row. Repeatable.")] = None
+    split: Annotated[SplitName | None, Option(help="Only this split.")] = None
+    baseline: Annotated[
+        Text, Option(help="Agent or row, such as 'test, prompting', to compare with. Default: prompting, or the first.")
+    ] = None
+    episode: Annotated[
+        Texts, Option(help="Id of one whose values to draw (Fig. 12). Default: two that differ clearly.")
+    ] = None
+    title: Annotated[str, Option(help="Of the pages.")] = "Best-of-Q"
+    by: Annotated[
+        Texts,
+        ByOption(
+            help="Rows by store, run, agent, suite, split, N, model (who proposes), or a setting such as epsilon. "
+            "Repeatable; two make a grid too, the first down, the second across."
+        ),
+    ] = None
+    svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None
+    reference: Annotated[Texts, ByOption(help="NAME=PERCENT, a line among the bars: human=50.")] = None
+    discount: Annotated[
+        float | None, Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known.")
+    ] = None
+    price: Annotated[Texts, PriceOption(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")] = None
+    judge: Annotated[Text, PriceOption(help="Correct success for this judge's measured error.")] = None
+    judge_run: Annotated[Text, PriceOption(help="Run in which it judged beside the environment.")] = None
+    judge_store: Annotated[Place, PriceOption(help="Folder of that run. Default: the same.")] = None
+    alpha: Annotated[
+        float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
+    ] = None
+    threshold: Annotated[
+        float | None, TreeOption(min=0, help="Least difference in Q of a preference pair (Algorithm 1).")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """`bestofq judge`."""
+
+    run: Annotated[str, Option(help="The run to judge.")]
+    model: Annotated[
+        str,
+        Option("--model", help="The judge: the endpoint's name for it; with --base-url local directory or hub name."),
+    ]
+    base_url: Annotated[
+        Text, Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1; local: the model is loaded here.")
+    ] = None
+    store: Stored = RUNS
+    agent: Annotated[Text, Option(help="Only this agent's episodes. With --golden: best-of-q.")] = None
+    screenshots: Annotated[int | None, Option(min=0, help="Shown, the last ones; 0: text only.")] = None
+    criteria: Annotated[
+        Literal["opentable"] | None, Option(help="opentable: reservations by the four criteria (Agent Q, 6.1).")
+    ] = None
+    against_env: Annotated[
+        bool, Option("--against-env", help="Beside the environment's verdicts, and how well they agree.")
+    ] = False
+    again: Annotated[bool, Option("--again", help="Also what a judge has judged already.")] = False
+    limit: Annotated[int | None, Option(min=1, help="So many episodes at most.")] = None
+    concurrency: Annotated[int, Option(min=1, help="Episodes judged at once.")] = 16
+    set_: Set = None
+    out: Annotated[Place, Option(help="JSON file for the result.")] = None
+    budget: Budget = None
+    dry_run: DryRun = False
+    golden: Annotated[
+        bool,
+        GoldenOption(
+            "--golden",
+            help="Compare failures with a golden episode of their task: was the right step not proposed, or not chosen "
+            "(Fig. 3 and 10)?",
+        ),
+    ] = False
+    golden_agent: Annotated[Text, GoldenOption(help="Whose successes are golden. Default: anyone's.")] = None
+    golden_run: Annotated[Text, GoldenOption(help="Run of golden episodes. Default: all.")] = None
+    golden_store: Annotated[Place, GoldenOption(help="Folder of golden episodes. Default: --store.")] = None
+    golden_episode: Annotated[
+        Texts, GoldenOption(help="Id of a golden episode. Repeatable. Default: each task's shortest success.")
+    ] = None
+    all_: Annotated[bool, GoldenOption("--all", help="Successful episodes too, not failures alone.")] = False
+    svg: Annotated[Place, GoldenOption(help="File for the picture (Fig. 3).")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteTasks(Given):
+    """`bestofq tasks`."""
+
+    suite: SuiteName = None
+    split: Annotated[Text, Option(help="train, dev or test. Default: each.")] = None
+    tasks: Tasks = None
+    data: Data = None
+    config: Config = None
+    set_: Set = None
+    today: Annotated[Text, Option(help="YYYY-MM-DD, for dates in tasks. Default: today.")] = None
+    write: Annotated[Place, WriteOption(help="jsonl file that new tasks are added to: a model writes them.")] = None
+    seed_domain: Annotated[Text, WriteOption(help="Whose tasks of --data are the seeds, such as 'Google Flights'.")] = (
+        None
+    )
+    domain: Annotated[Texts, WriteOption(help="NAME=URL where the new tasks are done. Repeatable.")] = None
+    held_out: Annotated[
+        Places, WriteOption(help="Another file than --data whose tasks no new one may resemble. Repeatable.")
+    ] = None
+    count: Annotated[int | None, WriteOption(min=1, help="Tasks a domain. Default: 40, as in Table 9.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkup:
+    """`bestofq doctor`."""
+
+    data: Data = None
+    base_url: BaseUrl = None
+    model: Annotated[Text, EndpointOption("--model", help="The endpoint's name for its model.")] = None
+    local: Annotated[Text, EndpointOption(help="The same model's directory or hub name. Default: --model.")] = None
+    out: Annotated[Path, EndpointOption(help="File for the agreement: model.embed_agreement.")] = Path("agreement.json")
+    pixels: Annotated[int | None, EndpointOption(min=0, help="Largest picture area it sees; 0: texts only.")] = None
+    pixels_least: Annotated[int | None, EndpointOption(min=0, help="Smallest picture area it sees.")] = None
+    device: Annotated[str, EndpointOption(help="Where the model in this process runs.")] = "auto"
+
+
 def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command these fields of `Given`, by default all, as its last options; its first parameter holds them."""
-    shared = {name: one for name, one in signature(Given).parameters.items() if name in names or not names}
+    """Makes the fields of a command's first parameter, a dataclass, options of it: after its own those of the class,
+    and last these of `Given`, by default all, in this order."""
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        first, *own = signature(command).parameters.values()
+        known = signature(first.annotation).parameters
+        mine = () if first.annotation is Given else first.annotation.__annotations__
+        given = names or (name for name in signature(Given).parameters if name in known)
+        held = {name: known[name] for name in (*mine, *given)}
+
         @wraps(command)
         def run(**values: Any) -> None:
-            command(Given(**{name: values.pop(name) for name in shared}), **values)
+            command(first.annotation(**{name: values.pop(name) for name in held}), **values)
 
-        _, *own = signature(command).parameters.values()
-        parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*own, *shared.values())]
+        parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*own, *held.values())]
         run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         return run
@@ -84,8 +274,8 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return wrap
 
 
-def refuse_given(why: str, **options: object) -> None:
-    """InputError on the first option that was given and would change nothing."""
-    for name, value in options.items():
-        if value:
+def refuse_given(options: object, why: str, *names: str) -> None:
+    """InputError on the first of these options that was given: it would change nothing."""
+    for name in names:
+        if getattr(options, name):
             raise InputError(f"--{name.strip('_').replace('_', '-')} has no effect {why}: leave it out")

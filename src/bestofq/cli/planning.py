@@ -1,51 +1,110 @@
 """`--dry-run`: what a command would do, from the settings and what is stored. It makes nothing and asks no model."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from rich.table import Table
 
-from bestofq.build.context import chosen_tasks
+from bestofq.build.context import chosen_tasks, step_limit_of
 from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.doctor import show_findings
+from bestofq.cli.forecast import (
+    ASSUMED,
+    ASSUMED_TREE,
+    SCREENSHOT,
+    TREE,
+    Use,
+    assumed,
+    assumed_tree,
+    measured,
+    measured_trees,
+)
 from bestofq.cli.options import console
+from bestofq.cli.preflight import preflight, tunable
+from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
-from bestofq.core.usage import merge_usage
 from bestofq.envs.suites import make_suite
 from bestofq.recipes.collect import Play
 from bestofq.store.store import Store
 
+SOME = 50  # stored episodes that tell what the others will use
+
 
 def plan_episodes(models: Models, store: Path, plays: Sequence[tuple[str, Play]]) -> None:
-    """A row for each agent of each run: its episodes, how many are stored, and what the others may cost by these."""
-    table = _table("run", "agent", "split", "tasks", "passes", "stored", "to play", "USD")
+    """A row for each agent of each run: its episodes, how many are stored, and what the others may use and take; then
+    whether all is there that they need, as far as it can be told. SetupError where something is missing."""
+    settings = models.settings
+    suite, limit = make_suite(settings.suite), step_limit_of(settings)
+    rows: list[tuple[str, ...]] = []
+    wanted: dict[str, Task] = {}
+    uses: list[tuple[int, Use]] = []
+    guessed = False
     with _stored(store) as opened:
         for run, play in plays:
-            tasks = _tasks(models, play.split, play.limit or models.settings.suite.train_tasks)
+            tasks = _tasks(models, play.split, play.limit or settings.suite.train_tasks)
+            wanted |= {task.id: task for task in tasks}
             keys = {(task.suite, task.id) for task in tasks}
             found = opened.summaries(run=run, agent=play.agent, status="finished") if opened else []
             done = [one for one in found if one.key[:2] in keys and one.key.repeat < play.repeats]
             left = len(tasks) * play.repeats - len(done)
-            table.add_row(
-                *(run, play.agent, play.split, f"{len(tasks):,}", f"{play.repeats}", f"{len(done):,}", f"{left:,}"),
-                _cost(opened, [one.id for one in done], left),
-            )
-    _print(models, store, table)
+            some = done[:SOME]
+            if opened and some:
+                seconds = sum(one.seconds or 0.0 for one in some) / len(some)
+                use: Use | None = measured([opened.episode(one.id) for one in some], seconds)
+            else:
+                use = assumed(settings, play.kind, limit, judged=suite.needs_judge)
+                guessed |= use is not None
+            if use is not None:
+                uses.append((left, use))
+            sizes = (f"{len(tasks):,}×{play.repeats}", f"{len(done):,}", f"{left:,}")
+            rows.append((run, play.agent, play.split, *sizes, *_cost(settings, [(left, use)] if use else [])))
+    if len(uses) > 1:
+        rows.append(("all", "", "", "", "", f"{sum(left for left, _ in uses):,}", *_cost(settings, uses)))
+    sizes_of = ("tasks", "stored", "to play", "M in", "M out", "USD", "hours")
+    _show(models, store, ("run", "agent", "split", *sizes_of), rows)
+    if uses:
+        console.print(
+            f"Millions of tokens; hours of play, {_at_once(settings)} episodes at once: learning comes on top.",
+            highlight=False,
+        )
+    if guessed:
+        console.print(ASSUMED, highlight=False)
+    learns = any(play.split == "train" for _, play in plays)
+    embeds = any(settings.reads_q(play.kind) for _, play in plays)
+    room = sum(left * use.steps * SCREENSHOT for left, use in uses) if settings.suite.screenshots else 0.0
+    checks = preflight(models, suite, [*wanted.values()], store, stored=room, learns=learns, embeds=embeds)
+    if (looked := asyncio.run(checks)) and (missing := show_findings(console, looked, "Before the first call")):
+        raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
 
 
 def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split, tasks: int) -> None:
-    """A row for each run of searches: its trees, their rollouts, and how many trees are stored."""
-    config = models.settings.agent_q.search
-    found = _tasks(models, split, tasks * len(runs))
-    table = _table("run", "split", "tasks", "rollouts", "K", "stored")
+    """A row for each run of searches: its trees, their rollouts, how many trees are stored, and what the others may use
+    and take; then whether all is there that they need. SetupError where something is missing."""
+    settings, config = models.settings, models.settings.agent_q.search
+    suite, found = make_suite(settings.suite), _tasks(models, split, tasks * len(runs))
+    rows, wanted, stored = [], 0.0, 0
     with _stored(store) as opened:
         for number, run in enumerate(runs):
             part = found[number * tasks : (number + 1) * tasks]
-            kept = sum(opened.trees.load(run, task.suite, task.id) is not None for task in part) if opened else 0
-            sizes = (len(part), config.iterations, config.candidates, kept)
-            table.add_row(run, split, *(f"{size:,}" for size in sizes))
-    _print(models, store, table)
+            trees = [tree for task in part if opened and (tree := opened.trees.load(run, task.suite, task.id))]
+            use = measured_trees(trees, config.iterations) or assumed_tree(settings, step_limit_of(settings))
+            left, stored = len(part) - len(trees), stored + len(trees)
+            sizes = (len(part), config.iterations, config.candidates, len(trees))
+            costs = _cost(settings, [(left, use)] if use else [])
+            rows.append((run, split, *(f"{size:,}" for size in sizes), *costs))
+            wanted += left * config.iterations * config.candidates * TREE
+    sizes_of = ("tasks", "rollouts", "K", "stored", "M in", "M out", "USD", "hours")
+    _show(models, store, ("run", "split", *sizes_of), rows)
+    if settings.chat is None:
+        return
+    console.print(ASSUMED_TREE if not stored else f"By the {stored:,} trees stored.", highlight=False)
+    checks = preflight(models, suite, found, store, stored=wanted, learns=False, embeds=False)
+    looked = [*asyncio.run(checks), *asyncio.run(tunable(models, store))]
+    if missing := show_findings(console, looked, "Before the first call"):
+        raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
 
 
 def plan_training(models: Models, store: Path, runs: Sequence[str], out: Path) -> None:
@@ -62,14 +121,13 @@ def plan_training(models: Models, store: Path, runs: Sequence[str], out: Path) -
     )
 
 
-def _table(*headings: str) -> Table:
-    table = Table(title="--dry-run: nothing is played", title_justify="left")
+def _show(models: Models, store: Path, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(title="--dry-run: nothing is played", title_justify="left", padding=(0, 0, 0, 1))
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in ("run", "agent", "split") else "right", overflow="fold")
-    return table
-
-
-def _print(models: Models, store: Path, table: Table) -> None:
+        word = heading in ("run", "agent", "split")
+        table.add_column(heading, justify="left" if word else "right", overflow="fold", no_wrap=word)
+    for row in rows:
+        table.add_row(*row)
     settings = models.settings
     who = settings.chat.model if settings.chat else settings.model.path
     console.print(f"{settings.suite.name}, proposals by {who}, kept in {store}", highlight=False, markup=False)
@@ -81,19 +139,24 @@ def _tasks(models: Models, split: Split, limit: int) -> Sequence[Task]:
     return asyncio.run(chosen_tasks(make_suite(suite), suite.only, split, limit))
 
 
-@contextmanager
-def _stored(store: Path) -> Iterator[Store | None]:
-    if not (store / "store.sqlite").exists():
-        yield None
-        return
-    with Store.open(store, read_only=True) as opened:
-        yield opened
+def _stored(store: Path) -> AbstractContextManager[Store | None]:
+    return Store.open(store, read_only=True) if (store / "store.sqlite").exists() else nullcontext()
 
 
-def _cost(store: Store | None, episodes: Sequence[str], left: int) -> str:
-    """What `left` episodes cost at the mean price of those stored; a dash where that is unknown."""
-    some = episodes[:50]
-    usage = [one for name in some if store for step in store.episode(name).steps for one in step.decision.usage]
-    prices = [one.usd for one in merge_usage(usage) if one.tokens_in]
-    known = [price for price in prices if price is not None]
-    return f"{sum(known) / len(some) * left:.2f}" if known and len(known) == len(prices) else "–"
+def _cost(settings: BestOfQSettings, uses: Sequence[tuple[int, Use]]) -> tuple[str, str, str, str]:
+    """Tokens read and written, USD and hours of so many episodes each; dashes where nothing is known. An unknown price
+    leaves a part out (≥)."""
+    if not uses:
+        return ("–",) * 4
+    read, written = (sum(left * use.tokens[way] for left, use in uses) for way in (0, 1))
+    usd, priced = sum(left * use.usd for left, use in uses), all(use.priced for _, use in uses)
+    hours = sum(left * use.seconds for left, use in uses) / _at_once(settings) / 3600
+    shown = f"{usd:,.0f}" if usd > 100 else f"{usd:.2g}"
+    dollars = shown if priced else f"≥{shown}" if usd else "–"
+    millions = [f"{tokens / 1e6:,.{0 if tokens > 1e8 else 1}f}" for tokens in (read, written)]
+    return millions[0], millions[1], dollars, f"{hours:,.1f}"
+
+
+def _at_once(settings: BestOfQSettings) -> int:
+    """Episodes that get on together."""
+    return min([settings.suite.at_once, *([settings.chat.concurrency] if settings.chat else [])])

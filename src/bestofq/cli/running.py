@@ -1,7 +1,7 @@
-"""`bestofq run` and `bestofq collect`: an agent plays, and what came of it is shown."""
+"""`bestofq run`: an agent does one thing on a web page, and how is shown."""
 
 import asyncio
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 
 import typer
@@ -10,88 +10,55 @@ from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
 from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
-from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.options import console
-from bestofq.cli.settings import kind_of, warned, with_values
-from bestofq.cli.step_view import StepView, Terminal
+from bestofq.cli.options import PageRun, console
+from bestofq.cli.settings import kind_of, models_of, with_values
+from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.envs.web import WebEnv
 from bestofq.models.shipped import SHIPPED
-from bestofq.recipes.collect import Play, collect
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
-from bestofq.reports.costs import agent_costs, cost_table
-from bestofq.reports.rows import Selection
 from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.store.store import Store
 
 
-def play_and_show(models: Models, store: Path, run: str, play: Play) -> None:
-    """Play the settings' suite and keep the episodes; then what they cost."""
-    named = warned(models)
-
-    async def work() -> None:
-        async with open_suite(models, named) as suite:
-            with Store.open(store) as opened:
-                await collect(RunContext(models, suite, opened, console), run, play)
-                console.print(cost_table(agent_costs(opened, Selection(runs=[run], agents=[play.agent]))))
-
-    asyncio.run(work())
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageRun:
-    goal: str
-    url: str
-    hosts: list[str] | None  # allowed besides the page's own; None: every host
-    agent: str | None  # kind; None: best-of-q with `q`, else prompting
-    q: Path | None
-    n: int | None
-    steps: int  # at most
-    screenshots: bool
-    headed: bool
-    yes: bool  # what seems irreversible is done without asking
-    interactive: bool  # there is somebody to ask
-
-
-def run_on_page(models: Models, options: PageRun, store: Path) -> bool:
+def run_on_page(wanted: PageRun) -> bool:
     """Do one thing on a web page, and show how; whether the agent answered."""
-    models, chosen = _agent(models, options)
-    check_pictures(models.settings, options.screenshots)
+    models, chosen = _agent(wanted)
+    check_pictures(models.settings, wanted.screenshots)
     if _is_pocket(models):
         console.print(
             "[yellow]The models that ship were made for WebShop's and MiniWoB++'s pages: elsewhere give --model and "
             "--base-url.[/]"
         )
-    task = page_task(options.goal, options.url, hosts=options.hosts)
-    view = StepView(console)
-    terminal = Terminal(view=view, interactive=options.interactive, yes=options.yes)
-
-    config = {**policy_config(models.settings), "q": str(options.q), "screenshots": options.screenshots}
-    playing = EpisodeOptions(
-        judge=UserJudge(terminal.judge),
+    hosts = [host.strip() for host in wanted.hosts.split(",") if host.strip()]
+    task = page_task(wanted.goal, wanted.url, hosts=None if wanted.any_host else hosts)
+    view = StepView(console, interactive=sys.stdin.isatty() and console.is_terminal, yes=wanted.yes)
+    config = {**policy_config(models.settings), "q": str(wanted.q), "screenshots": wanted.screenshots}
+    options = EpisodeOptions(
+        judge=UserJudge(view.judge),
         provenance=Provenance(version=__version__, prompt_hash=models.prompts),
         seed=models.settings.seed,
-        step_limit=options.steps,
+        step_limit=wanted.steps,
         on_decision=view.decided,
         on_step=view.stepped,
     )
-
     browsing = models.settings.suite.browser
-    if options.headed:
+    if wanted.headed:
         browsing = browsing.model_copy(update={"headless": False})
 
     async def work() -> Episode:
-        with Store.open(store) as opened:
+        with Store.open(wanted.store) as store:
             try:
                 async with Browser.launch(browsing) as browser:
-                    user = terminal.reply if terminal.interactive else None
-                    env = WebEnv(browser, screenshots=options.screenshots, user=user, approve=terminal.approve)
-                    with view.live(), keeping_vectors(models, kind_of(chosen.name), opened.vectors):
-                        episode = await visit(env, chosen, task, store=opened, config=config, options=playing)
+                    user = view.reply if view.interactive else None
+                    env = WebEnv(browser, screenshots=wanted.screenshots, user=user, approve=view.approve)
+                    env.simulated_user = models.user
+                    with view.live(), keeping_vectors(models, kind_of(chosen.name), store.vectors):
+                        episode = await visit(env, chosen, task, store=store, config=config, options=options)
                     view.ended(episode)
                     if refused := sorted(env.session.refused):
                         hint = ("\nThe page requested hosts that are not allowed; allow them by --hosts ", "yellow")
@@ -103,20 +70,22 @@ def run_on_page(models: Models, options: PageRun, store: Path) -> bool:
     try:
         episode = asyncio.run(work())
     except KeyboardInterrupt:
-        console.print(f"\nstopped; the steps so far are in {store}")
+        console.print(f"\nstopped; the steps so far are in {wanted.store}")
         raise typer.Exit(130) from None
-    return _answered(view, episode, store)
+    return _answered(view, episode, wanted.store)
 
 
-def _agent(models: Models, options: PageRun) -> tuple[Models, Agent]:
+def _agent(wanted: PageRun) -> tuple[Models, Agent]:
     """The agent asked for. ConfigError where it lacks a Q-function, or cannot name elements as the settings say."""
-    kind = kind_of(options.agent or ("prompting" if options.q is None else "best-of-q"))
-    if models.settings.reads_q(kind) and options.q is None and not _is_pocket(models):
+    words = ("by=words", f"localizer={wanted.localizer}") if wanted.localizer else ()
+    models = models_of(wanted, *words)
+    kind = kind_of(wanted.agent or ("prompting" if wanted.q is None else "best-of-q"))
+    if models.settings.reads_q(kind) and wanted.q is None and not _is_pocket(models):
         raise ConfigError(f"the agent {kind} needs --q, the folder of a Q-function: the one that ships is WebShop's")
-    models, values = with_values(models, options.q, [kind])
-    if models.settings.by == "words" and models.endpoint is None:
+    models, values = with_values(models, wanted.q, [kind])
+    if models.settings.by == "words" and models.prompted is not None:
         raise ConfigError("--localizer needs a chat model (--model, --base-url): others name elements by marks")
-    return models, make_agent(kind, models, values, n=options.n)
+    return models, make_agent(kind, models, values, n=wanted.n)
 
 
 def _is_pocket(models: Models) -> bool:

@@ -11,12 +11,12 @@ from bestofq.agents.scorers.learned import Values
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.options import console
-from bestofq.cli.writing import spending_by_role
+from bestofq.cli.writing import print_spending
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.collect import begin
-from bestofq.recipes.tree_search import search_tasks, training_tasks
+from bestofq.recipes.tree_search import search_tasks
 from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
 from bestofq.store.store import Store
 
@@ -31,15 +31,14 @@ def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Pat
     async def work() -> tuple[Models, list[SearchRow]]:
         recipe.check(models)
         async with open_suite(models) as suite:
-            await training_tasks(models.settings, suite, chosen.rounds)
+            await recipe.training_tasks(models.settings, suite, chosen.rounds)
             with Store.open(store) as opened:
                 policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
     policy, searches = asyncio.run(work())
     console.print(search_table(searches).titled(f"{models.settings.suite.name}, train"))
-    for said in spending_by_role(used for row in searches for used in row.usage):
-        console.print(said)
+    print_spending(used for row in searches for used in row.usage)
     folder = Path(policy.settings.model.path)
     console.print(f"the last policy: {folder}; what it reaches: bestofq eval --agents prompting --model {folder} …")
     return folder
@@ -50,19 +49,21 @@ def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: 
 
     async def work() -> list[SearchTree]:
         async with open_suite(models) as suite:
+            await models.check_token_ids()
+            if settings.chat and settings.model.dialect == "composite" and not settings.chat.token_ids:
+                console.print("no policy can be tuned on these trees: chat.token_ids=true keeps the tokens of a server")
             chosen = await suite.tasks(split, tasks)
             with Store.open(store) as opened:
                 context = RunContext(models, suite, opened, console)
                 await begin(context, run, split, values=values)
                 return await search_tasks(context, run, chosen, values)
 
-    settings = models.settings.agent_q
+    settings = models.settings
     trees = asyncio.run(work())
-    row = search_row(run, trees, alpha=settings.alpha, threshold=settings.threshold)
+    row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)
     console.print(search_table([row]).titled(f"{models.settings.suite.name}, {split}"))
     console.print(_ways_back(trees))
-    for said in spending_by_role(row.usage):
-        console.print(said)
+    print_spending(row.usage)
 
 
 def _ways_back(trees: Sequence[SearchTree]) -> str:

@@ -1,11 +1,9 @@
 """What the options of several commands stand for: settings and models, a suite, a store, a Q-function."""
 
-from collections.abc import Collection
-from datetime import date
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TypeVar, get_args
 
-import typer
 from rich.markup import escape
 
 from bestofq.agents.scorers.learned import Values
@@ -15,11 +13,9 @@ from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Given, console
 from bestofq.core.errors import ConfigError
-from bestofq.core.observation import Split
 from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
-from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
 from bestofq.store.store import Store
 
@@ -28,29 +24,23 @@ Known = TypeVar("Known")
 
 
 def models_of(given: Given, *more: str) -> Models:
-    """The models of the settings given; `more` are the command's own, and `--set` has the last word.
-
-    ConfigError when an endpoint is given without a model's name.
-    """
+    """The models of the settings given; `more` are the command's own, and `--set` has the last word. ConfigError when
+    an endpoint is given without a model's name."""
     named = {"suite.name": given.suite, "suite.data": given.data, "chat.base_url": given.base_url}
     named["model.path" if given.base_url is None else "chat.model"] = given.model
     if given.base_url is not None and given.model is None:
         raise ConfigError(f"--base-url {given.base_url} needs --model, the name by which the endpoint knows its model")
-    settings = [f"{name}={value}" for name, value in named.items() if value is not None]
-    config = load_config(BestOfQSettings, given.config, [*more, *settings, *(given.set_ or ())])
+    config = load_config(BestOfQSettings, given.config, [*more, *set_by(named), *(given.set_ or ())])
     return Models(config, budget_of(given.budget))
 
 
+def set_by(named: Mapping[str, object]) -> list[str]:
+    """As for `--set`, those that are given."""
+    return [f"{name}={value}" for name, value in named.items() if value is not None]
+
+
 def budget_of(budget: float | None) -> Budget:
-    """The USD that endpoints may cost; without a limit where none is given."""
     return Budget() if budget is None else Budget(budget)
-
-
-def chat_config(model: str, base_url: str | None, settings: list[str] | None) -> ChatConfig:
-    """The endpoint that judges; `settings` are its own."""
-    return load_config(
-        ChatConfig, None, [f"model={model}", *([f"base_url={base_url}"] if base_url else []), *(settings or ())]
-    )
 
 
 def store_of(given: Given, models: Models) -> Path:
@@ -73,17 +63,12 @@ def warned(models: Models) -> Suite:
 
 
 def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, Values | None]:
-    """A Q-function for the agents that need one, and the models with the embeddings it reads.
-
-    ConfigError where none is given and none ships for this model and suite, and where nobody says what embeds the texts
-    of an endpoint.
-    """
+    """A Q-function for the agents that need one, and the models with the embeddings it reads. ConfigError where none is
+    given and none ships for this model and suite, and where nobody says what embeds the texts of an endpoint."""
     if not any(map(models.settings.reads_q, kinds)):
         return models, None
-    from bestofq.learning.checkpoint import (  # with PyTorch, which an endpoint's agents do not need
-        load_value,
-        read_card,
-    )
+    # with PyTorch, which an endpoint's agents do not need
+    from bestofq.learning.checkpoint import load_value, read_card
 
     folder = folder or shipped_q(models.settings)
     if folder is None:
@@ -98,18 +83,13 @@ def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind
 
 def kind_of(name: str) -> AgentKind:
     """The agent of that name. ConfigError when there is none."""
-    return _one_of("agent", name, get_args(AgentKind))
+    return one_of("agent", name, get_args(AgentKind))
 
 
-def split_of(name: str) -> Split:
-    """The split of that name. ConfigError when there is none."""
-    return _one_of("split", name, get_args(Split))
-
-
-def _one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:
-    for one in known:
-        if name == one:
-            return one
+def one_of(what: str, name: str, known: tuple[Known, ...]) -> Known:
+    """The one of that name. ConfigError when there is none."""
+    if name in known:
+        return known[known.index(name)]
     raise ConfigError(f"there is no {what} {name!r}: it is one of {', '.join(map(str, known))}")
 
 
@@ -128,13 +108,3 @@ def limit_of(tasks: str | None, suite: SuiteSettings) -> int:
     if tasks is None:
         return suite.eval_tasks or EVERY
     return max(1, int(tasks)) if tasks.isdecimal() else EVERY
-
-
-def day_of(text: str | None) -> date:
-    """The day as given, else today."""
-    if text is None:
-        return date.today()
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no day YYYY-MM-DD") from error

@@ -1,20 +1,17 @@
-"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice.
-
-What its user is asked on the way. Without one nobody is asked: the answer is no, or none.
-"""
+"""An episode as it happens, in the terminal: each step's page, all its candidates with their scores, and the choice;
+and what its user is asked on the way."""
 
 import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bestofq.cli.writing import spending_by_role
+from bestofq.cli.writing import known_usd, spending
 from bestofq.core.decision import Decision, Episode, State, Step
 from bestofq.core.observation import Observation
 from bestofq.core.usage import Usage, merge_usage
@@ -24,35 +21,28 @@ LABEL = 48  # characters
 
 
 class StepView:
-    """Lines that stay, above one that moves where the console is a terminal."""
+    """Lines that stay, above one that moves where the console is a terminal; and the questions of one episode. Unless
+    it is `interactive` nobody is asked: the answer is no, or none. `yes`: what seems irreversible is allowed."""
 
-    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        console: Console,
+        *,
+        interactive: bool = False,
+        yes: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._console, self._clock = console, clock
+        self.interactive, self._yes = interactive, yes
         self._began = self._since = clock()
         self._usage: tuple[Usage, ...] = ()
         self._status: Status | None = None
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        if not self._console.is_terminal:
-            yield
-            return
         with self._console.status("opening the page …") as self._status:
             yield
         self._status = None
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        if self._status is not None:
-            self._status.stop()
-        yield
-        if self._status is not None:
-            self._status.start()
-
-    def ask(self, question: str) -> None:
-        """A question; its answer is typed behind it."""
-        self._console.print(Text(shown(question), "bold"), end="", soft_wrap=True)
-        self._console.file.flush()
 
     def say(self, *parts: str | tuple[str, str]) -> None:
         """One line, of texts or (text, style)."""
@@ -68,8 +58,9 @@ class StepView:
             style = "bold green" if index == decision.chosen else ""
             label = f"  {'▸' if style else ' '} {candidate.label}"
             if informative:
+                fitting = label.ljust(LABEL) if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
                 score = f"{decision.scores[index]:8.3f} "
-                self.say((_fit(label), style), score, (bar(decision.scores, index), "green" if style else "blue"))
+                self.say((fitting, style), score, (bar(decision.scores, index), "green" if style else "blue"))
             else:
                 self.say((label, style))
             if candidate.thought:
@@ -102,44 +93,28 @@ class StepView:
     def cost(self) -> str:
         """`12.3 s, 4,210 tokens in, 96 out, $0.0031`, all so far; without dollars where a price is not known."""
         tokens_in, tokens_out = sum(u.tokens_in for u in self._usage), sum(u.tokens_out for u in self._usage)
-        prices = [u.usd for u in self._usage if u.tokens_in or u.tokens_out]
-        known = [price for price in prices if price is not None]
-        dollars = f", ${sum(known):.4f}" if known and len(known) == len(prices) else ""
+        usd = known_usd(self._usage)
+        dollars = "" if usd is None else f", ${usd:.4f}"
         return f"{self._clock() - self._began:.1f} s, {tokens_in:,} tokens in, {tokens_out:,} out{dollars}"
 
     @property
     def by_role(self) -> tuple[str, ...]:
         """A sentence for each role; here a price that is not known is said to be so."""
-        return tuple(spending_by_role(self._usage))
+        return tuple(spending(self._usage))
 
     def _wait(self, text: str) -> None:
         if self._status is not None:
             self._status.update(Text(f"{shown(text)} …", overflow="ellipsis", no_wrap=True))
 
-
-@dataclass
-class Terminal:
-    """The questions of one episode. `yes`: what seems irreversible is allowed without asking."""
-
-    view: StepView
-    interactive: bool
-    yes: bool = False
-    refused: int = field(default=0, init=False)
-
     async def approve(self, question: str) -> bool:
         """`envs.web.Approve`."""
-        if not self.yes and self.interactive:
+        if self.interactive and not self._yes:
             said = (await self._ask(f"{question} Allow it? [y]es, [N]o, yes to [a]ll: ")).lower()
-            self.yes = said in {"a", "all"}
-            if self.yes or said in {"y", "yes"}:
-                return True
-        if self.yes:
-            self.view.say((f"    {question} Allowed.", "yellow"))
-            return True
-        self.refused += 1
-        if not self.interactive:
-            self.view.say((f"    {question} Refused: nobody is here to ask; --yes allows it.", "yellow"))
-        return False
+            self._yes = said in {"a", "all"}
+            return self._yes or said in {"y", "yes"}
+        end = "Allowed." if self._yes else "Refused: nobody is here to ask; --yes allows it."
+        self.say((f"    {question} {end}", "yellow"))
+        return self._yes
 
     async def reply(self, question: str) -> str:
         """`envs.web.User`: what the agent asks."""
@@ -153,9 +128,15 @@ class Terminal:
         return {"y": True, "yes": True, "n": False, "no": False}.get(said)
 
     async def _ask(self, question: str) -> str:
-        with self.view.paused():
-            self.view.ask(question)
-            return (await _line()).strip()
+        """What is typed behind the question, while no line moves."""
+        if self._status is not None:
+            self._status.stop()
+        self._console.print(Text(shown(question), "bold"), end="", soft_wrap=True)
+        self._console.file.flush()
+        said = (await _line()).strip()
+        if self._status is not None:
+            self._status.start()
+        return said
 
 
 async def _line() -> str:
@@ -180,7 +161,3 @@ def bar(scores: Sequence[float], index: int) -> str:
     least, most = (0.0, 1.0) if min(scores) >= 0 and max(scores) <= 1 else (min(scores), max(scores))
     share = (scores[index] - least) / (most - least) if most > least else 1.0
     return "█" * round(share * BAR) + "░" * (BAR - round(share * BAR))
-
-
-def _fit(label: str) -> str:
-    return label.ljust(LABEL) if len(label) <= LABEL else f"{label[: LABEL - 1]}…"

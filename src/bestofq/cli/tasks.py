@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import get_args
@@ -11,34 +9,36 @@ from typing import get_args
 import typer
 from pydantic import ValidationError
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bestofq.build.context import chosen_tasks
 from bestofq.cli.config import load_config
-from bestofq.cli.options import Given, console
-from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, split_of
-from bestofq.cli.writing import spending
+from bestofq.cli.options import SuiteTasks, console
+from bestofq.cli.settings import budget_of, limit_of, models_of, named_only, one_of, set_by
+from bestofq.cli.writing import print_spending
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webvoyager.dates import stale
-from bestofq.envs.webvoyager.source import Entry, load_entries
+from bestofq.envs.webvoyager.source import load_entries
 from bestofq.models.chat import ChatModel
 from bestofq.recipes.tasks.files import TaskFile
 from bestofq.recipes.tasks.generation import GenerationSettings, Tally, generate_tasks
 from bestofq.recipes.tasks.screening import Site, Why
 from bestofq.reports.domains import domain_of
+from bestofq.rollouts.progress import bar
 
 REFUSED: tuple[Why, ...] = get_args(Why)
 SHOWN = 5  # tasks of a split, unless --tasks says how many
 
 
-def list_tasks(given: Given, *, split: str | None, names: str | None, today: date) -> None:
+def list_tasks(wanted: SuiteTasks) -> None:
     """How many tasks each split and each domain has, the first of them, and those that name a date that is past."""
-    chosen = models_of(given, *named_only(names)).settings.suite
+    today = _day(wanted)
+    chosen = models_of(wanted, *named_only(wanted.tasks)).settings.suite
     made = make_suite(chosen)
-    splits: Sequence[Split] = [split_of(split)] if split else get_args(Split)
-    shown = SHOWN if names is None else limit_of(names, chosen)
+    known_splits: tuple[Split, ...] = get_args(Split)
+    splits = [one_of("split", wanted.split, known_splits)] if wanted.split else known_splits
+    shown = SHOWN if wanted.tasks is None else limit_of(wanted.tasks, chosen)
     seen: dict[str, Task] = {}
     for one in splits:
         found = asyncio.run(chosen_tasks(made, chosen.only, one, None))
@@ -64,30 +64,26 @@ def list_tasks(given: Given, *, split: str | None, names: str | None, today: dat
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Writing:
-    """What new tasks are written from, and where they go."""
-
-    seeds: Path  # WebVoyager's jsonl; all of it is held out
-    seed_domain: str
-    domains: Sequence[str]  # NAME=URL
-    held_out: Sequence[Path]
-    out: Path
-    today: date
-    budget: float | None  # USD at most
-
-
-def write_tasks(options: Writing, config: Path | None, given: Sequence[str], *, dry_run: bool) -> None:
+def write_tasks(wanted: SuiteTasks, out: Path) -> None:
     """Write tasks on new sites from the tasks of another, and print what became of those that were asked for."""
-    settings = load_config(GenerationSettings, config, given)
-    out, sites = options.out, [_site(text) for text in options.domains]
-    files = [options.seeds, *options.held_out]
+    for option in ("data", "seed_domain", "domain", "model"):
+        if not getattr(wanted, option):
+            raise ConfigError(f"--write needs --{option.replace('_', '-')}")
+    assert wanted.data is not None
+    today = _day(wanted)
+    named = set_by({"chat.model": wanted.model, "chat.base_url": wanted.base_url or None, "count": wanted.count})
+    settings = load_config(GenerationSettings, wanted.config, [*named, *(wanted.set_ or ())])
+    sites = [_site(text) for text in wanted.domain or ()]
+    files = [wanted.data, *(wanted.held_out or ())]  # the seeds are held out too
     if out.exists() and any(out.samefile(file) for file in files if file.exists()):
         raise ConfigError(f"{out} holds the seeds or held-out tasks: name another file with --write")
     held = [load_entries(file) for file in files]
-    shown = _of_domain(held[0], options.seed_domain, options.seeds)
+    shown = [entry for entry in held[0] if entry.web_name == wanted.seed_domain]
+    if not shown:
+        names = ", ".join(dict.fromkeys(entry.web_name for entry in held[0]))
+        raise InputError(f"{wanted.data} has no task of {wanted.seed_domain!r}: its domains are {names}")
     tallies: dict[str, Tally] = {}
-    if dry_run:
+    if wanted.dry_run:
         console.print(
             f"{settings.chat.model} would write {settings.count} tasks for each of {len(sites)} sites into {out}, "
             f"{settings.per_request} a request, from {len(shown)} seeds"
@@ -95,9 +91,8 @@ def write_tasks(options: Writing, config: Path | None, given: Sequence[str], *, 
         return
 
     async def work(file: TaskFile) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
-        async with ChatModel(settings.chat, budget_of(options.budget)) as chat:
-            with Progress(*columns, console=console) as progress:
+        async with ChatModel(settings.chat, budget_of(wanted.budget)) as chat:
+            with bar(console, 20) as progress:
                 bars = {site.name: progress.add_task(escape(site.name), total=settings.count) for site in sites}
 
                 def on_reply(tally: Tally) -> None:
@@ -111,7 +106,7 @@ def write_tasks(options: Writing, config: Path | None, given: Sequence[str], *, 
                     seeds=shown,
                     held_out=[entry for entries in held for entry in entries],
                     settings=settings,
-                    today=options.today,
+                    today=today,
                     on_reply=on_reply,
                 )
 
@@ -154,11 +149,18 @@ def _say(tallies: list[Tally], file: TaskFile) -> None:
         if tally.overlaps:
             near = ", ".join(f"{key} ({count})" for key, count in tally.overlaps.most_common(5))
             console.print(f"  too near to held-out tasks, the most often: {escape(near)}")
-    for line in spending("the writer", [used for tally in tallies for used in tally.usage]):
-        console.print(line)
+    print_spending([used for tally in tallies for used in tally.usage], "the writer")
     if any(tally.refused or tally.unusable for tally in tallies):
         console.print(f"refused, each with why: {escape(str(file.log))}")
     console.print(f"written: {escape(str(file.path))}")
+
+
+def _day(wanted: SuiteTasks) -> date:
+    """The day as given, else today."""
+    try:
+        return date.today() if wanted.today is None else date.fromisoformat(wanted.today)
+    except ValueError as error:
+        raise typer.BadParameter(f"{wanted.today!r} is no day YYYY-MM-DD") from error
 
 
 def _site(text: str) -> Site:
@@ -169,11 +171,3 @@ def _site(text: str) -> Site:
         raise ConfigError(
             f"--domain takes NAME=URL, such as Skyscanner=https://www.skyscanner.net, not {text!r}"
         ) from error
-
-
-def _of_domain(entries: list[Entry], name: str, file: Path) -> list[Entry]:
-    found = [entry for entry in entries if entry.web_name == name]
-    if not found:
-        names = ", ".join(dict.fromkeys(entry.web_name for entry in entries))
-        raise InputError(f"{file} has no task of {name!r}: its domains are {names}")
-    return found

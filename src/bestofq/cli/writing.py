@@ -45,15 +45,23 @@ def make_room(out: Path) -> None:
         shutil.rmtree(out)
 
 
-def spending(who: str, usage: Iterable[Usage]) -> Iterator[str]:
-    """A sentence for each role; an unknown price is said to be unknown, replies that could not be used are counted."""
+def spending(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
+    """A sentence for each role, by its name or as `who`; an unknown price is said to be unknown, replies that could not
+    be used are counted."""
     for used in merge_usage(usage):
         price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
         lost = f"; {used.unusable:,} of its {used.calls:,} replies named no candidate" if used.unusable else ""
-        yield f"{who} read {used.tokens_in:,} tokens and wrote {used.tokens_out:,} ({price}){lost}"
+        reader = who or f"the {used.role}"
+        yield f"{reader} read {used.tokens_in:,} tokens and wrote {used.tokens_out:,} ({price}){lost}"
 
 
-def spending_by_role(usage: Iterable[Usage]) -> Iterator[str]:
-    """The same with each role by its name."""
-    for used in merge_usage(usage):
-        yield from spending(f"the {used.role}", [used])
+def print_spending(usage: Iterable[Usage], who: str | None = None) -> None:
+    for line in spending(usage, who):
+        console.print(line)
+
+
+def known_usd(usage: Iterable[Usage]) -> float | None:
+    """What it cost; None where no tokens were used, or some have a price that is not known."""
+    prices = [used.usd for used in merge_usage(usage) if used.tokens_in or used.tokens_out]
+    known = [price for price in prices if price is not None]
+    return sum(known) if known and len(known) == len(prices) else None

@@ -20,8 +20,7 @@ DECIDED: tuple[Outcome, ...] = ("success", "failure", "blocked", "impossible")
 
 
 class Candidate(Noun):
-    """One action a proposer offers: the action, why (thought), what to remember (note; Best-of-Q, A.5), or Agent Q's
-    composite action (3.1): plan on the first step, thought, action, explanation, status."""
+    """An action with its thought and what to remember (note; Best-of-Q, A.5), or Agent Q's composite action (3.1)."""
 
     action: Action
     label: str = Field(description="the action in words, marks replaced by what they name")
@@ -32,8 +31,9 @@ class Candidate(Noun):
     status: Literal["", "continue", "done"] = ""
     log_prob: float | None = Field(default=None, description="natural log of the whole reply's probability")
     reply: str | None = Field(default=None, description="the model's raw reply")
-    reply_ids: tuple[int, ...] | None = Field(
-        default=None, description="the reply's tokens as drawn, its end included: what log_prob is the likelihood of"
+    reply_ids: tuple[int, ...] | None = Field(default=None, description="the reply's tokens as drawn, its end included")
+    prompt_hash: str | None = Field(
+        default=None, description="`ids_hash` of the tokens it was drawn after, where they are known"
     )
     votes: int | None = Field(default=None, description="replies of the proposer that gave this action. Default: one")
 
@@ -99,25 +99,24 @@ class Decision(Noun):
     explored: bool = False
     scorer: str | None = Field(default=None, description="class of the scorer; None: from before it was recorded")
     checkpoint: str | None = Field(
-        default=None, description="Q-function that scored, by its weights' hash; None: none did, or not recorded"
+        default=None, description="hash of the Q-function that scored; None: none did, or it was not recorded"
     )
     visits: tuple[int, ...] | None = Field(
-        default=None, description="[N] rollouts through each; None: none searched, or not recorded"
+        default=None, description="[N] rollouts through each; None: none searched, or it was not recorded"
     )
     feedback: tuple[float | None, ...] | None = Field(
         default=None, description="[N] what a search ranked each by, Q̂ (Agent Q, 5.1.1); None: as visits, or no ranker"
     )
-    usage: tuple[Usage, ...] = ()
+    usage: tuple[Usage, ...] = Field(default=(), description="of the agent, and of a model that answered as its user")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        for name, found in (("numbers of visits", self.visits), ("feedbacks", self.feedback)):
-            if found is not None and len(found) != len(self.candidates):
-                raise ValueError(f"{len(self.candidates)} candidates but {len(found)} {name}")
-        if len(self.scores) != len(self.candidates):
-            raise ValueError(f"{len(self.candidates)} candidates but {len(self.scores)} scores")
-        if not 0 <= self.chosen < len(self.candidates):
-            raise ValueError(f"chosen index {self.chosen} of {len(self.candidates)} candidates")
+        count = len(self.candidates)
+        for name, of in (("numbers of visits", self.visits), ("feedbacks", self.feedback), ("scores", self.scores)):
+            if of is not None and len(of) != count:
+                raise ValueError(f"{count} candidates but {len(of)} {name}")
+        if not 0 <= self.chosen < count:
+            raise ValueError(f"chosen index {self.chosen} of {count} candidates")
         return self
 
     @property
@@ -148,6 +147,7 @@ class StepResult(Noun):
     reward: float | None = Field(default=0.0, ge=0.0, le=1.0, description="None: the environment cannot tell")
     terminated: bool = Field(default=False, description="the task itself has ended")
     truncated: bool = Field(default=False, description="the infrastructure cut it off")
+    usage: tuple[Usage, ...] = Field(default=(), description="of a model that answered as the user")
 
 
 class Step(Noun):
@@ -164,14 +164,9 @@ class Step(Noun):
 def state_at(task: Task, before: Sequence[Step], observation: Observation, *, seed: int = 0) -> State:
     """What an agent sees after the steps `before`: in an episode, and again when one is read back. `seed` is needed
     only where something will be drawn."""
-    pictures = (step.observation.screenshot for step in before)
-    return State(
-        task=task,
-        decisions=tuple(step.decision for step in before),
-        observation=observation,
-        screenshots=tuple(picture for picture in pictures if picture is not None),
-        seed=seed,
-    )
+    decisions = tuple(step.decision for step in before)
+    shots = tuple(shot for step in before if (shot := step.observation.screenshot))
+    return State(task=task, decisions=decisions, observation=observation, screenshots=shots, seed=seed)
 
 
 class Verdict(Noun):
@@ -181,12 +176,8 @@ class Verdict(Noun):
     outcome: Outcome
     reason: str = ""
     judge: str = Field(default="", description="name of the judge who gave it; empty: the environment or the rollout")
-    usage: tuple[Usage, ...] = Field(
-        default=(), description="what the judge used, or a last decision that was not made"
-    )
-    replies: tuple[str, ...] | None = Field(
-        default=None, description="the raw replies of a last proposal that held no valid action; None: there was none"
-    )
+    usage: tuple[Usage, ...] = Field(default=(), description="of the judge, or of a last decision that was not made")
+    replies: tuple[str, ...] | None = Field(default=None, description="of a last proposal without a valid action")
 
     @property
     def unstepped(self) -> tuple[Usage, ...]:

@@ -11,6 +11,8 @@ from bestofq.core.observation import Screenshot
 Pooling = Literal["mean", "last"]
 Tokens = Literal["own", "all"]
 Context = Literal["alone", "state", "review"]
+ActionText = Literal["label", "reasoning"]
+StateText = Literal["page", "history"]
 
 PIXELS = 1280 * 28 * 28  # at most 1280 tokens a picture; the paper gives no number, this is transformers' own
 PIXELS_LEAST = 56 * 56
@@ -24,6 +26,8 @@ class EmbedConfig(Noun):
     pooling: Pooling = "mean"
     context: Context = "alone"
     matches: bool = False
+    action: ActionText = "label"
+    state: StateText = "page"
     pixels: int = PIXELS
     pixels_least: int = PIXELS_LEAST
 
@@ -48,13 +52,18 @@ class EmbedSpec(Noun):
     )
     context: Context = Field(default="alone", description="what texts are embedded in: see `EmbeddingTexts`")
     matches: bool = Field(default=False, description="whether numbers on how its tokens match a goal's stand behind it")
+    action: ActionText = Field(default="label", description="what is read of an action: see `EmbeddingTexts`")
+    state: StateText = Field(default="page", description="what is read of a state: see `EmbeddingTexts`")
     dim: int
 
     @property
     def hash(self) -> str:
         """16 hex digits."""
         # Without them the hash is as before there were such fields.
-        younger = (("pixels_least", 0), ("tokens", "all"), ("matches", False))
+        younger = (
+            *(("pixels_least", 0), ("tokens", "all"), ("matches", False)),
+            *(("action", "label"), ("state", "page")),
+        )
         absent = {name for name, default in younger if getattr(self, name) == default}
         return hashlib.sha256(self.model_dump_json(exclude=absent).encode()).hexdigest()[:16]
 
@@ -74,11 +83,6 @@ class EmbedItem(Noun):
     @property
     def key(self) -> str:
         """Content hash, 32 hex digits."""
-        parts = [
-            self.context,
-            self.text,
-            *([str(self.answer)] if self.answer else []),
-            *(self.matched or ()),
-            *(s.sha256 for s in self.screenshots),
-        ]
+        answer, pictures = [str(self.answer)] if self.answer else [], [shot.sha256 for shot in self.screenshots]
+        parts = [self.context, self.text, *answer, *(self.matched or ()), *pictures]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
@@ -49,12 +49,8 @@ def as_set(value: JsonValue) -> str:
 
 def flat(tables: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Nested tables by dotted names."""
-
-    def leaves(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:
-        if isinstance(value, dict):
-            for key, inner in value.items():
-                yield from leaves(inner, f"{name}.{key}" if name else key)
-        else:
-            yield name, value
-
-    return dict(leaves(dict(tables), ""))
+    found: dict[str, JsonValue] = {}
+    for name, value in tables.items():
+        inner = {f"{name}.{key}": leaf for key, leaf in flat(value).items()} if isinstance(value, dict) else None
+        found |= {name: value} if inner is None else inner
+    return found

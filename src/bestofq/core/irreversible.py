@@ -24,6 +24,7 @@ _BEFORE = 240  # characters of the page read before a bare "Yes"
 
 # The words of `irreversible.toml` as patterns, to be matched against `plain` text.
 Words = re.Pattern[str]
+Kinds = Sequence[tuple[Words, str]]
 
 
 def plain(text: str) -> str:
@@ -70,10 +71,8 @@ SUBMITTING = _any(*_DATA["submitting"])
 ROLE_WORDS = _any(*_DATA["role_words"])
 CART = _any(*_DATA["cart"], start="", end="")
 URL_WORDS = _any(*_DATA["url_words"], start=r"(?<![\w-])(?:", end=r")(?![\w-])")
-PERSONAL_TOKENS: Sequence[tuple[Words, str]] = [
-    (re.compile(tokens), what) for what, tokens in _DATA["personal_tokens"].items()
-]
-PERSONAL: Sequence[tuple[Words, str]] = [(_any(*names), what) for what, names in _DATA["personal"].items()]
+PERSONAL_TOKENS: Kinds = [(re.compile(tokens), what) for what, tokens in _DATA["personal_tokens"].items()]
+PERSONAL: Kinds = [(_any(*names), what) for what, names in _DATA["personal"].items()]
 
 
 def irreversible(action: Action, observation: Observation) -> str | None:
@@ -87,9 +86,10 @@ def irreversible(action: Action, observation: Observation) -> str | None:
             return _by_words(words, observation)
         case Write(enter=True):
             return _enter(element_of(action, observation), action, observation)
-        case Click() | Submit() if element := element_of(action, observation):
-            is_click = isinstance(action, Click)
-            return _click(element, observation) if is_click else _submission(element, None, observation)
+        case Click() if element := element_of(action, observation):
+            return _click(element, observation)
+        case Submit() if element := element_of(action, observation):
+            return _submission(element, None, observation)
     return None
 
 
@@ -112,9 +112,7 @@ def _click(element: Element, observation: Observation) -> str | None:
     if said := _said_by(element, observation):
         return said
     name = plain(element.name)
-    if HARMLESS_BUTTON.match(name):
-        return None
-    sends = _submits(element) or SUBMITTING.match(name)
+    sends = (_submits(element) or SUBMITTING.match(name)) and not HARMLESS_BUTTON.match(name)
     return _sends(_fields(element, observation), None) if sends else None
 
 
@@ -164,10 +162,8 @@ def _sends(fields: Iterable[Element], written: tuple[Element, str] | None) -> st
 def _personal(field: Element, value: str) -> str | None:
     if not value.strip():
         return None
-    if field.asks is not None:
-        for tokens, what in PERSONAL_TOKENS:
-            if tokens.fullmatch(field.asks):
-                return what
+    if asked := next((what for tokens, what in PERSONAL_TOKENS if tokens.fullmatch(field.asks or "")), None):
+        return asked
     if "•" in value:
         return "a password"
     if field.role not in _WRITABLE or field.role == "searchbox":
@@ -176,9 +172,7 @@ def _personal(field: Element, value: str) -> str | None:
 
 
 def _named_personal(name: str) -> str | None:
-    if SEARCH.search(name):
-        return None
-    return next((what for pattern, what in PERSONAL if pattern.search(name)), None)
+    return None if SEARCH.search(name) else next((what for words, what in PERSONAL if words.search(name)), None)
 
 
 def _by_words(words: str, observation: Observation) -> str | None:
@@ -205,7 +199,8 @@ def _said_by(element: Element, observation: Observation) -> str | None:
 
 def _commanded(name: str, role: str, observation: Observation) -> str | None:
     name = LEAD_IN.sub("", name) or name
-    count = len(name.split())
+    link = role == "link"
+    short = len(name.split()) <= (_WORDS_OF_A_LINK if link else _WORDS_OF_A_BUTTON)
     for command in COMMANDS:
         if command.harmless.search(name):
             continue
@@ -213,16 +208,10 @@ def _commanded(name: str, role: str, observation: Observation) -> str | None:
             return command.reason
         if command.in_carts_harmless and CART.search(_path(observation.url)):
             continue
-        if count <= (_WORDS_OF_A_LINK if role == "link" else _WORDS_OF_A_BUTTON) and _imperative(command, name, role):
+        imperative = command.verb.match(name) or command.infinitive.search(name)
+        if short and imperative and not (link and command.noun_too.match(name)):
             return command.reason
     return None
-
-
-def _imperative(command: Command, name: str, role: str) -> bool:
-    """Whether the name is a command of this kind: its verb first, or last where infinitives end a command."""
-    if role == "link" and command.noun_too.match(name):
-        return False
-    return bool(command.verb.match(name) or command.infinitive.search(name))
 
 
 def _confirmed(name: str, element: Element, observation: Observation) -> str | None:

@@ -1,5 +1,6 @@
 """What a language model is asked (`Request`) and what comes back (`Generation`), here or behind an endpoint."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,7 +32,7 @@ class Request:
     """Draw replies to messages: the first greedy, unless all are to be sampled, and the others sampled.
 
     With `beams`, that many likeliest replies instead, by a beam search so wide: of a local model only. A local model
-    reads texts alone, and knows no `schema`; an endpoint that refuses one replies in free text too.
+    reads texts alone. An endpoint that refuses a `schema` replies in free text.
     """
 
     messages: Sequence[Message]
@@ -39,7 +40,7 @@ class Request:
     greedy: bool = True  # the first reply
     beams: int = 0
     temperature: float | None = None  # of what is sampled; None: as the endpoint is configured; of a local model 1
-    max_tokens: int | None = None  # of a reply; None: as the endpoint is configured; of a local model 64
+    max_tokens: int | None = None  # of a reply; None: as the endpoint is configured; a local model's own limit
     seed: int | None = None  # None: an endpoint is given none; of a local model 0
     one_line: bool = False  # a line break ends a reply too
     schema: JsonSchema | None = None  # of the reply; None: free text
@@ -54,15 +55,22 @@ class Request:
         return "\n".join(message.text for message in self.messages)
 
 
+def ids_hash(ids: Sequence[int]) -> str:
+    """16 hex digits that stand for these tokens."""
+    return hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """`log_prob`: natural log of the probability of the whole reply, its end included, at temperature 1."""
 
     text: str
     log_prob: float | None = None  # None: an endpoint that does not say
-    ids: tuple[int, ...] = ()  # the tokens as drawn: encoding `text` again may cut it up otherwise; an endpoint: none
+    ids: tuple[int, ...] = ()  # the tokens as drawn: encoding `text` again may cut it up otherwise; none: not told
     finish: Finish = "stop"
     counted: int | None = None  # tokens of all replies of a call, by an endpoint's count; None: `ids` are all
+    prompt_hash: str | None = None  # `ids_hash` of the tokens it was drawn after; None: an endpoint that does not say
+    log_probs: tuple[float, ...] = ()  # of each of `ids`, where a local model drew them
 
     @property
     def tokens(self) -> int:

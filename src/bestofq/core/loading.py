@@ -40,11 +40,11 @@ def call_object(name: str, *arguments: object) -> Any:
     return make(*arguments)  # type: ignore[operator]
 
 
-EXTRAS = {"accelerate": "agentq", "peft": "agentq", "pyarrow": "agentq"}
+EXTRAS = {"accelerate": "agentq", "peft": "agentq", "pyarrow": "agentq", "gguf": "local", "llguidance": "local"}
 
 
 def extra(module: str) -> Any:
-    """An optional package, or a module such as `pyarrow.parquet`. SetupError with the command that installs it."""
+    """An optional package, or a module such as `pyarrow.parquet`. SetupError with what installs it."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)

@@ -46,9 +46,7 @@ class Element(Noun):
     value: str | None = Field(default=None, description="content of a field, chosen option of a list")
     box: Box | None = Field(default=None, description="None where there is no layout (text environments)")
     states: tuple[str, ...] = Field(default=(), description="of: checked, selected, pressed, expanded, disabled, …")
-    asks: str | None = Field(
-        default=None, description="what a field asks for: password, file, email, tel, cc-number, …"
-    )
+    asks: str | None = Field(default=None, description="what a field asks for: password, file, email, cc-number, …")
     form: int | None = Field(default=None, description="number of the form it is a field of, or that it submits")
 
 
@@ -74,6 +72,9 @@ class Observation(Noun):
     tabs: tuple[str, ...] = Field(default=(), description="titles of all open tabs, the current one first")
     error: str | None = Field(default=None, description="why the last action could not be carried out")
     notices: tuple[str, ...] = Field(default=(), description="what happened beside the action: dialogs, downloads, …")
+    refused: tuple[str, ...] | None = Field(
+        default=None, description="hosts that the episode's pages asked for in vain so far, as they are not the task's"
+    )
 
     @property
     def page(self) -> tuple[str, str]:

@@ -87,8 +87,3 @@ class Picture:
             )
         x, y = min(x, across - 0.5), min(y, down - 0.5)  # the far edge itself is no longer on the page
         return Point(x * self.css_width / across, y * self.css_height / down)
-
-    def from_css(self, point: Point) -> tuple[int, int]:
-        """The whole numbers nearest to a point of the viewport: the best a model can answer."""
-        across, down = self.span
-        return round(point.x * across / self.css_width), round(point.y * down / self.css_height)

@@ -16,12 +16,26 @@ from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 
 
+class SimulatedUser(Protocol):
+    """Answers an agent's questions in the place of a task's user (Agent Q, 6.1)."""
+
+    async def reply(self, task: Task, details: str, question: str) -> tuple[str, tuple[Usage, ...]]:
+        """The answer, and what it used; `details`: what the user knows besides the goal. The same question gets the
+        same answer. ModelError where there is none."""
+
+
+@runtime_checkable
+class TakesUser(Protocol):
+    """An environment in which a simulated user answers questions where there is one, instead of its own."""
+
+    simulated_user: SimulatedUser | None
+
+
 class Env(Protocol):
     """A world of tasks. One instance runs one episode at a time and may be reset again."""
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         """Begin the task; `seed` is its own (`Task.seed`), so that each run begins on the same page."""
-        ...
 
     async def step(self, action: Action) -> StepResult: ...
 
@@ -34,11 +48,9 @@ class Checkpointable(Protocol):
 
     async def save(self) -> object:
         """All that the rest of the episode depends on; opaque, good in every environment of the same world."""
-        ...
 
     async def restore(self, saved: object) -> Observation:
         """Go back to what `save` gave, any number of times, in any order; the observation there."""
-        ...
 
 
 class LanguageModel(Protocol):
@@ -50,7 +62,6 @@ class LanguageModel(Protocol):
     async def generate(self, request: Request) -> Generation:
         """As many replies as the request draws. ContextError where it is too long for the model, ModelError where the
         model cannot reply, ConfigError where a setting must be changed first."""
-        ...
 
 
 class VisionModel(LanguageModel, Protocol):
@@ -58,7 +69,6 @@ class VisionModel(LanguageModel, Protocol):
 
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
-        ...
 
 
 class Proposer(Protocol):
@@ -95,7 +105,6 @@ class Picker(Protocol):
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """Its index, None where what it named is none of them (`Usage.unusable` counts that), and what it used."""
-        ...
 
 
 class Selector(Protocol):
@@ -153,30 +162,24 @@ class Suite(Protocol):
     @property
     def step_limit(self) -> int:
         """Steps an episode may take where the settings do not say."""
-        ...
 
     @property
     def sandboxed(self) -> bool:
         """Whether irreversible actions harm nobody, since the site is the suite's own."""
-        ...
 
     @property
     def needs_judge(self) -> bool:
         """Whether the environments give no reward, so that a judge must say how episodes ended."""
-        ...
 
     @property
     def judge(self) -> Judge | None:
         """The suite's own judge; None: the one that the settings name, where it needs one."""
-        ...
 
     async def tasks(self, split: Split) -> Sequence[Task]:
         """The tasks of a split, in an order in which the first are a fair sample. Whether the suite is open or not."""
-        ...
 
     def open(self) -> AbstractAsyncContextManager[EnvFactory]:
         """What makes environments, until the context ends."""
-        ...
 
 
 @runtime_checkable
@@ -192,4 +195,3 @@ class Warns(Protocol):
 
     def warnings(self) -> Sequence[str]:
         """Sentences for the user; none where all is well."""
-        ...

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from bestofq.core.noun import Noun
 
-Role = Literal["proposer", "localizer", "embedder", "critic", "judge"]
+Role = Literal["proposer", "localizer", "embedder", "critic", "judge", "user"]
 
 
 class Usage(Noun):
@@ -17,9 +17,7 @@ class Usage(Noun):
     tokens_in: int = 0
     tokens_out: int = 0
     calls: int = 0
-    unusable: int | None = Field(
-        default=None, description="rankings or choices that broke off at a reply naming no candidate; None: none did"
-    )
+    unusable: int | None = Field(default=None, description="rankings, choices, reviews whose reply names none")
     seconds: float = 0.0
     usd: float | None = None
 
@@ -34,12 +32,6 @@ def merge_usage(usages: Iterable[Usage]) -> tuple[Usage, ...]:
 
 
 def _sum(a: Usage, b: Usage) -> Usage:
-    return Usage(
-        role=a.role,
-        tokens_in=a.tokens_in + b.tokens_in,
-        tokens_out=a.tokens_out + b.tokens_out,
-        calls=a.calls + b.calls,
-        unusable=((a.unusable or 0) + (b.unusable or 0)) or None,
-        seconds=a.seconds + b.seconds,
-        usd=None if a.usd is None or b.usd is None else a.usd + b.usd,
-    )
+    counts = {name: getattr(a, name) + getattr(b, name) for name in ("tokens_in", "tokens_out", "calls", "seconds")}
+    usd = None if a.usd is None or b.usd is None else a.usd + b.usd
+    return Usage(role=a.role, unusable=((a.unusable or 0) + (b.unusable or 0)) or None, usd=usd, **counts)

@@ -10,7 +10,6 @@ from bestofq.core.noun import Noun
 
 SELECTS: Final = "selects"
 """Marks a setting that chooses among a suite's tasks and changes none of them."""
-EVAL_TASKS = 200
 NAME = "the benchmark (`bestofq tasks -h` names them), or `my_package.my_module:make_suite`"
 
 
@@ -29,7 +28,7 @@ class SuiteSettings(Noun):
         default=None, ge=1, description="episodes at once. Default: text 128, browser 16"
     )
 
-    eval_tasks: ClassVar[int | None] = EVAL_TASKS
+    eval_tasks: ClassVar[int | None] = 200
     """Tasks of an evaluation by default; None: all."""
     groups: ClassVar[str | None] = None
     """What the part of a task's id before `/` or `--` is called, where a table by it says something."""

@@ -19,8 +19,8 @@ SUITES: Mapping[str, str] = {
     "webshop": "bestofq.envs.local_site.suite:LocalSuite",
     "booking": "bestofq.envs.local_site.suite:LocalSuite",
     "quirks": "bestofq.envs.local_site.suite:LocalSuite",
-    "miniwob": "bestofq.envs.miniwob.suite:MiniWobSuite",
-    "webvoyager": "bestofq.envs.webvoyager.suite:WebVoyagerSuite",
+    "miniwob": "bestofq.envs.miniwob.suite:MiniWob",
+    "webvoyager": "bestofq.envs.webvoyager.suite:WebVoyager",
 }
 """What makes each suite from its settings."""
 _OWN = "own"
@@ -43,8 +43,7 @@ AnySuiteSettings = Annotated[
 
 
 def make_suite(settings: SuiteSettings) -> Suite:
-    """The suite that the settings name. ConfigError where a suite of the user's own cannot be made, and as each
-    suite."""
+    """The suite that the settings name. ConfigError where a suite of the user's own cannot be made."""
     name = settings.name
     make = cast(Any, load_object(SUITES.get(name, name)))
     if name in SUITES:

@@ -6,6 +6,7 @@ any moment leaves either the old checkpoint or the new one, never a mixture.
 
 import hashlib
 import os
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +25,9 @@ from bestofq.learning.iql import IQL
 from bestofq.learning.networks import QNetwork, VNetwork, folded
 from bestofq.learning.value import ValueModel
 
+Kind = Literal["training", "value"]
 CARD = "checkpoint.json"
+NETWORKS, OPTIMIZERS = ("q", "v", "q_target"), ("adam_q", "adam_v")  # as an IQL names them
 
 
 class EpisodeSet(Noun):
@@ -38,7 +41,7 @@ class Card(Noun):
     """What `checkpoint.json` holds: all that the weights do not tell."""
 
     format: Literal[1] = 1
-    kind: Literal["training", "value"]
+    kind: Kind
     weights: str = Field(description="file beside this one")
     embed: EmbedSpec = Field(description="of the vectors Q and V read")
     train_n: int = Field(ge=1, description="candidates per step in the training episodes")
@@ -56,8 +59,8 @@ def save_training(
 
     Raises CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was.
     """
-    card = _card(iql, embed, kind="training", network=iql.config.network, train_n=train_n, episodes=episodes)
-    return _write(directory, training_tensors(iql), card)
+    known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": iql.config.network}
+    return _write(directory, iql, "training", training_tensors(iql), known)
 
 
 def load_training(directory: Path, *, embed: EmbedSpec, device: str | None = None) -> IQL:
@@ -74,22 +77,14 @@ def load_training(directory: Path, *, embed: EmbedSpec, device: str | None = Non
 
 
 def export_value(
-    directory: Path,
-    iql: IQL,
-    *,
-    embed: EmbedSpec,
-    train_n: int,
-    episodes: EpisodeSet | None = None,
-    dtype: torch.dtype = torch.float16,
-    fold: bool = True,
+    directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
 ) -> Path:
     """Q and V alone, small: in float16, and with the projections folded into the first hidden layer (the same
     function, `networks.folded`). Raises CheckpointError where a number is NaN or inf."""
-    q, v = (folded(iql.q), folded(iql.v)) if fold else (iql.q, iql.v)
-    tensors = {f"q.{name}": value.to(dtype) for name, value in q.state_dict().items()}
-    tensors |= {f"v.{name}": value.to(dtype) for name, value in v.state_dict().items()}
-    card = _card(iql, embed, kind="value", network=q.config, train_n=train_n, episodes=episodes)
-    return _write(directory, tensors, card)
+    q, v = folded(iql.q), folded(iql.v)
+    tensors = {name: value.half() for name, value in _named({"q": q.state_dict(), "v": v.state_dict()}).items()}
+    known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": q.config}
+    return _write(directory, iql, "value", tensors, known)
 
 
 def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> ValueModel:
@@ -134,13 +129,7 @@ def read_card(directory: Path) -> Card:
         raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
 
 
-def _card(iql: IQL, embed: EmbedSpec, **known: Any) -> Card:
-    if embed.dim != iql.dim:
-        raise CheckpointError(f"The EmbedSpec says vectors of {embed.dim} numbers, Q and V read {iql.dim}.")
-    return Card(weights="", embed=embed, step=iql.step, config=iql.config, data=iql.data, **known)
-
-
-def _fitting_card(directory: Path, kind: Literal["training", "value"] | None, embed: EmbedSpec) -> Card:
+def _fitting_card(directory: Path, kind: Kind | None, embed: EmbedSpec) -> Card:
     card = read_card(directory)
     if kind is not None and card.kind != kind:
         raise CheckpointError(f"{directory} holds a {card.kind} checkpoint, but a {kind} checkpoint is needed.")
@@ -152,25 +141,26 @@ def _fitting_card(directory: Path, kind: Literal["training", "value"] | None, em
 
 
 def training_tensors(iql: IQL) -> dict[str, Tensor]:
-    """Q, V, the target and both optimizers, by name."""
-    networks = {"q": iql.q, "v": iql.v, "q_target": iql.q_target}
-    tensors = {f"{p}.{name}": value for p, network in networks.items() for name, value in network.state_dict().items()}
-    for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
-        for index, state in adam.state_dict()["state"].items():
-            tensors |= {f"{prefix}.{index}.{name}": value for name, value in state.items()}
-    return tensors
+    """Q, V, the target and both optimizers, by name, on the CPU."""
+    parts = {name: getattr(iql, name).state_dict() for name in NETWORKS}
+    parts |= {name: _named(getattr(iql, name).state_dict()["state"]) for name in OPTIMIZERS}
+    return {name: tensor.cpu() for name, tensor in _named(parts).items()}
 
 
 def put_training_tensors(iql: IQL, tensors: Mapping[str, Tensor]) -> None:
     """The way back of `training_tensors`. RuntimeError or KeyError where they are of other networks."""
-    for prefix, network in (("q", iql.q), ("v", iql.v), ("q_target", iql.q_target)):
-        network.load_state_dict(_below(prefix, tensors))
-    for prefix, adam in (("adam_q", iql.adam_q), ("adam_v", iql.adam_v)):
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, value in _below(prefix, tensors).items():
+    for part in NETWORKS:
+        getattr(iql, part).load_state_dict(_below(part, tensors))
+    for part in OPTIMIZERS:
+        adam, state = getattr(iql, part), defaultdict[int, dict[str, Tensor]](dict)
+        for key, value in _below(part, tensors).items():
             index, name = key.split(".")
-            state.setdefault(int(index), {})[name] = value
+            state[int(index)][name] = value
         adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
+
+
+def _named(parts: Mapping[Any, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -187,20 +177,23 @@ def _read_tensors(directory: Path, card: Card) -> dict[str, Tensor]:
         raise CheckpointError(f"The weights {path} cannot be read: {error}") from error
 
 
-def _write(directory: Path, tensors: Mapping[str, Tensor], card: Card) -> Path:
+def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor], known: Mapping[str, Any]) -> Path:
+    """`known`: of the card, what the learner does not tell."""
+    if (dim := known["embed"].dim) != iql.dim:
+        raise CheckpointError(f"The EmbedSpec says vectors of {dim} numbers, Q and V read {iql.dim}.")
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise CheckpointError(
-                f"`{name}` holds NaN or inf after step {card.step}, so nothing was saved: training has diverged. "
-                f"Lower lr_q and lr_v (now {card.config.lr_q:g}, {card.config.lr_v:g})."
+                f"`{name}` holds NaN or inf after step {iql.step}, so nothing was saved: training has diverged. "
+                f"Lower lr_q and lr_v (now {iql.config.lr_q:g}, {iql.config.lr_v:g})."
             )
     directory.mkdir(parents=True, exist_ok=True)
-    weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-    file = f"{card.kind}-{hashlib.sha256(weights).hexdigest()[:16]}.safetensors"
-    card = card.model_copy(update={"weights": file})
+    weights = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
+    file = f"{kind}-{hashlib.sha256(weights).hexdigest()[:16]}.safetensors"
+    card = Card(kind=kind, weights=file, step=iql.step, config=iql.config, data=iql.data, **known)
     _replace(directory / file, weights)
     _replace(directory / CARD, (card.model_dump_json(indent=2) + "\n").encode())
-    for old in directory.glob(f"{card.kind}-{'[0-9a-f]' * 16}.safetensors"):
+    for old in directory.glob(f"{kind}-{'[0-9a-f]' * 16}.safetensors"):
         if old.name != file:
             old.unlink()
     return directory

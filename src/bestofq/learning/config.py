@@ -94,6 +94,10 @@ class IQLConfig(Noun):
             raise ValueError("IQL learns from what was taken alone: leave others out, or name a learner of yours")
         return self
 
+    def at(self, dim: int) -> "IQLConfig":
+        """The same with the widths that its networks have for vectors of `dim` numbers."""
+        return self.model_copy(update={"network": self.network.at(dim)})
+
 
 class LoRAConfig(Noun):
     """Adapters on every linear layer of the blocks; PEFT's usual numbers."""

@@ -1,14 +1,17 @@
 """One process or many: the device of this process, and the averages over all of them."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed
+
+Shared = TypeVar("Shared")
 
 
 def choose_device(name: str) -> torch.device:
@@ -33,14 +36,18 @@ def is_first_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
+def _joined() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
+
+
 @contextmanager
 def group_left() -> Iterator[None]:
     """Leave, after the block, the group of processes that training made within: a launched process trains once."""
-    before = distributed.is_available() and distributed.is_initialized()
+    before = _joined()
     try:
         yield
     finally:
-        if not before and distributed.is_available() and distributed.is_initialized():
+        if not before and _joined():
             distributed.destroy_process_group()
 
 
@@ -53,26 +60,17 @@ class Group:
     patient: distributed.ProcessGroup | None = None
     """The same processes over gloo, which wait for days: `share` takes as long as the first process reads."""
 
-    def share(self, make: Callable[[], Mapping[str, Tensor]]) -> dict[str, Tensor]:
-        """The tensors that `make` gives in the first process, on the CPU of every process. The others wait; where
-        `make` raises, they get none."""
-        if self.size == 1:
-            return dict(make())
+    def share(self, make: Callable[[], Shared]) -> Shared | None:
+        """What `make` gives in the first process, in all of them. The others wait; where `make` raises, they get None.
+        Tensors must be on the CPU."""
+        made: list[Shared | None] = [None]
         try:
-            tensors = {name: t.cpu().contiguous() for name, t in make().items()} if self.rank == 0 else {}
-        except BaseException:
-            self._send({})
-            raise
-        return self._send(tensors)
-
-    def _send(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        shapes = [{name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}]
-        distributed.broadcast_object_list(shapes, src=0, group=self.patient)
-        if self.rank > 0:
-            tensors = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in shapes[0].items()}
-        for tensor in tensors.values():
-            distributed.broadcast(tensor.view(-1).view(torch.uint8), src=0, group=self.patient)
-        return tensors
+            if self.rank == 0:
+                made = [make()]
+        finally:
+            if self.size > 1:
+                distributed.broadcast_object_list(made, src=0, group=self.patient)
+        return made[0]
 
     def average_(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its mean over the processes, in one exchange."""
@@ -96,7 +94,7 @@ def process_group(device: torch.device) -> Iterator[Group]:
     (NCCL on GPUs, gloo on CPUs) for the time of the block, else this process alone."""
     if around := _CURRENT.get():
         yield around
-    elif distributed.is_available() and distributed.is_initialized():
+    elif _joined():
         yield Group(distributed.get_rank(), distributed.get_world_size())
     elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
         if device.type == "cuda":

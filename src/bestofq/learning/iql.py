@@ -21,6 +21,8 @@ from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
+MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
+
 
 class IQLRow(Noun):
     """Means over the steps since the row before."""
@@ -45,14 +47,11 @@ def td_loss(q: Tensor, next_v: Tensor, reward: Tensor, continues: Tensor, discou
 
 
 class IQL:
-    """Q, V and Q's target in training: all that a checkpoint holds.
-
-    The only random numbers after the start are batches and dropout masks; both come from (seed, step), so that a
-    resumed run is equal bit for bit to one that never stopped.
-    """
+    """Q, V and Q's target in training: all that a checkpoint holds. The only random numbers after the start are batches
+    and dropout masks, both from (seed, step), so that a resumed run is equal bit for bit to one that never stopped."""
 
     def __init__(self, dim: int, config: IQLConfig) -> None:
-        config = _sized(config, dim)
+        config = config.at(dim)
         self.dim, self.config, self.step, self.data = dim, config, 0, ""
         self.device = choose_device(config.device)
         bf16 = config.precision == "bf16" or (config.precision == "auto" and fast_bfloat16(self.device))
@@ -81,7 +80,7 @@ class IQL:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
         state, action, task, next_state, reward, continues = batch
         if self.step % self.config.target_update_every == 0:
-            _copy(self.q, self.q_target)
+            self.q_target.load_state_dict(self.q.state_dict())
         self._begin_step(group.rank)
 
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
@@ -123,12 +122,6 @@ def _fixed(network: EmbeddingMLP, *inputs: Tensor) -> Tensor:
     return values
 
 
-@torch.no_grad()
-def _copy(source: nn.Module, target: nn.Module) -> None:
-    for into, value in zip(target.parameters(), source.parameters(), strict=True):
-        into.copy_(value)
-
-
 def train_iql(
     data: Transitions,
     config: IQLConfig | None = None,
@@ -166,16 +159,13 @@ def train_iql(
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
                 group.average_([sums])
                 if on_row is not None and group.rank == 0:
-                    on_row(_row(iql, (sums / (iql.step - since)).tolist(), time.perf_counter() - began))
+                    means = zip(MEANS, (sums / (iql.step - since)).tolist(), strict=True)
+                    rate, seconds = iql.adam_q.param_groups[0]["lr"], time.perf_counter() - began
+                    on_row(IQLRow(step=iql.step, **dict(means), lr_q=rate, seconds=seconds))
                 sums, since = torch.zeros_like(sums), iql.step
             if on_step is not None and group.rank == 0:
                 on_step(iql)
     return iql
-
-
-def _row(iql: IQL, means: list[float], seconds: float) -> IQLRow:
-    named = dict(zip(("v_loss", "q_loss", "v_mean", "q_mean"), means, strict=True))
-    return IQLRow(step=iql.step, **named, lr_q=iql.adam_q.param_groups[0]["lr"], seconds=seconds)
 
 
 def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
@@ -183,7 +173,7 @@ def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
     if data.dim != iql.dim:
         raise CheckpointError(f"The data has vectors of {data.dim} numbers, the checkpoint is for {iql.dim}.")
     if config is not None:
-        config = _sized(config, iql.dim)
+        config = config.at(iql.dim)
         for name, began, now in differences(identity_of(iql.config), identity_of(config)):
             raise ConfigError(f"A resumed run keeps its configuration: it began with {name} {began}, this says {now}.")
         iql.config = config
@@ -194,11 +184,6 @@ def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
             "or start a new run from its weights."
         )
     iql.data = found
-
-
-def _sized(config: IQLConfig, dim: int) -> IQLConfig:
-    """With the widths that its networks have for vectors of `dim` numbers."""
-    return config.model_copy(update={"network": config.network.at(dim)})
 
 
 def _begin_from(iql: IQL, q: QNetwork, v: VNetwork) -> None:

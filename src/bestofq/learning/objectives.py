@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -31,12 +31,9 @@ class TurnMeans(NamedTuple):
     loss: float  # Eq. 4, nats a token
 
 
-class Terms(Protocol):
-    """The loss over the R replies of some micro-batches, laid end to end."""
-
-    def slopes(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-        """d(sum of the losses) / d(log_probs) [R], and the sums [M] of which a step's means are made."""
-        ...
+Terms = Callable[[Tensor], Tensor]
+"""From the log-likelihoods [R] of the replies of some micro-batches, laid end to end, the sums [M] of which a step's
+means are made. The first is the sum of the losses."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ def preferences(beta: float) -> Objective[PreferencePair, PairMeans]:
     return Objective(
         turns=lambda pair: (*pair.chosen, *pair.rejected),
         weight=lambda pair: 1,
-        terms=lambda pairs, nodes, device: _PairTerms(pairs, nodes, device, beta),
+        terms=lambda pairs, nodes, device: _pair_terms(pairs, nodes, device, beta),
         means=PairMeans._make,
     )
 
@@ -63,8 +60,16 @@ def successes() -> Objective[Turn, TurnMeans]:
     """RFT (Agent Q, Eq. 4). Deviation: a step's loss is the mean over its tokens, not the sum over a trajectory, which
     only scales the rate."""
     return Objective(
-        turns=lambda turn: (turn,), weight=lambda turn: len(turn.reply_ids), terms=_TurnTerms, means=TurnMeans._make
+        turns=lambda turn: (turn,), weight=lambda turn: len(turn.reply_ids), terms=_turn_terms, means=TurnMeans._make
     )
+
+
+def slopes_of(terms: Terms, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+    """d(sum of the losses) / d(log_probs) [R], and the sums [M]."""
+    leaf = log_probs.detach().requires_grad_()
+    sums = terms(leaf)
+    (slopes,) = torch.autograd.grad(sums[0], leaf)
+    return slopes, sums.detach()
 
 
 def _places(turns: Iterable[Turn], nodes: Sequence[Branches], device: torch.device) -> Tensor:
@@ -75,49 +80,34 @@ def _places(turns: Iterable[Turn], nodes: Sequence[Branches], device: torch.devi
     return torch.tensor([place[turn.prompt_ids, turn.reply_ids] for turn in turns], dtype=torch.long, device=device)
 
 
-class _TurnTerms:
+def _turn_terms(turns: Sequence[Turn], nodes: Sequence[Branches], device: torch.device) -> Terms:
     """Eq. 4 over turns, of which the same may come several times."""
-
-    def __init__(self, turns: Sequence[Turn], nodes: Sequence[Branches], device: torch.device) -> None:
-        self._at = _places(turns, nodes, device)  # [T]
-
-    def slopes(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-        leaf = log_probs.detach().requires_grad_()
-        loss = rft_loss(leaf[self._at]).sum()
-        (slopes,) = torch.autograd.grad(loss, leaf)
-        return slopes, loss.detach()[None]
+    at = _places(turns, nodes, device)  # [T]
+    return lambda log_probs: rft_loss(log_probs[at]).sum()[None]
 
 
-class _PairTerms:
+def _pair_terms(pairs: Sequence[PreferencePair], nodes: Sequence[Branches], device: torch.device, beta: float) -> Terms:
     """Eq. 6 over pairs, which is Eq. 5 where each side is one turn."""
 
-    def __init__(
-        self, pairs: Sequence[PreferencePair], nodes: Sequence[Branches], device: torch.device, beta: float
-    ) -> None:
-        self._pairs, self._beta = len(pairs), beta
-        self._sides = []
-        for side in ("chosen", "rejected"):
-            turns = [(number, turn) for number, pair in enumerate(pairs) for turn in getattr(pair, side)]
-            owner, reference = [number for number, _ in turns], [turn.log_prob for _, turn in turns]
-            self._sides.append(
-                (
-                    _places((turn for _, turn in turns), nodes, device),
-                    torch.tensor(owner, dtype=torch.long, device=device),
-                    torch.tensor(reference, dtype=torch.float32, device=device),
-                )
-            )
+    def laid_out(sides: Sequence[Sequence[Turn]]) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the turns [T] of one side of all pairs: their place, pair and stored likelihood."""
+        turns = [turn for side in sides for turn in side]
+        owner = [number for number, side in enumerate(sides) for _ in side]
+        reference = torch.tensor([turn.log_prob for turn in turns], dtype=torch.float32, device=device)
+        return _places(turns, nodes, device), torch.tensor(owner, dtype=torch.long, device=device), reference
 
-    def slopes(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
-        leaf = log_probs.detach().requires_grad_()
-        (at_w, pair_w, ref_w), (at_l, pair_l, ref_l) = self._sides
+    at_w, pair_w, ref_w = laid_out([pair.chosen for pair in pairs])
+    at_l, pair_l, ref_l = laid_out([pair.rejected for pair in pairs])
+
+    def terms(log_probs: Tensor) -> Tensor:
         loss = trajectory_dpo_loss(
-            leaf[at_w], leaf[at_l], ref_w, ref_l, pair_w, pair_l, pairs=self._pairs, beta=self._beta
+            log_probs[at_w], log_probs[at_l], ref_w, ref_l, pair_w, pair_l, pairs=len(pairs), beta=beta
         )  # [P]
-        (slopes,) = torch.autograd.grad(loss.sum(), leaf)
         values = log_probs.detach()
-        zeros = values.new_zeros(self._pairs)
-        chosen = zeros.index_add(0, pair_w, implicit_reward(values[at_w], ref_w, beta=self._beta))  # [P]
-        rejected = zeros.index_add(0, pair_l, implicit_reward(values[at_l], ref_l, beta=self._beta))  # [P]
+        zeros = values.new_zeros(len(pairs))
+        chosen = zeros.index_add(0, pair_w, implicit_reward(values[at_w], ref_w, beta=beta))  # [P]
+        rejected = zeros.index_add(0, pair_l, implicit_reward(values[at_l], ref_l, beta=beta))  # [P]
         margins = chosen - rejected
-        sums = [loss.detach().sum(), (margins > 0).sum(), margins.sum(), chosen.sum(), rejected.sum()]
-        return slopes, torch.stack(sums)
+        return torch.stack([loss.sum(), (margins > 0).sum(), margins.sum(), chosen.sum(), rejected.sum()])
+
+    return terms

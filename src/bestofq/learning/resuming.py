@@ -17,17 +17,13 @@ from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
 
 
-def fingerprint(data: Iterable[Noun], settings: str) -> str:
-    """16 hex digits over all that a run depends on, but the weights it begins with."""
+def claim(out: Path, data: Iterable[Noun], settings: str) -> None:
+    """Make `out` the folder of the run of these data and settings, whatever weights it begins with. CheckpointError
+    where it is another's."""
     digest = hashlib.sha256(settings.encode())
     for noun in data:
         digest.update(noun.model_dump_json().encode())
-    return digest.hexdigest()[:16]
-
-
-def claim(out: Path, run: str) -> None:
-    """Make `out` the folder of the run of this fingerprint. CheckpointError where it is another's."""
-    mark = out / "run.txt"
+    run, mark = digest.hexdigest()[:16], out / "run.txt"
     if mark.exists() and mark.read_text() != run:
         raise CheckpointError(
             f"{out} holds training run {mark.read_text()}, of other data or settings than this one ({run}): "
@@ -60,12 +56,9 @@ class Resumable:
         if accelerator.is_main_process:
             shutil.rmtree(part, ignore_errors=True)
         accelerator.wait_for_everyone()
-        states, options = _states()
-        weights, state = states.get_state_dict(model, optimizer, options=options)
-        with _alone():
-            import_module("torch.distributed.checkpoint").save(
-                {"model": weights, "optimizer": state}, checkpoint_id=part
-            )
+        with _checkpointing() as (files, states, options):
+            weights, state = states.get_state_dict(model, optimizer, options=options)
+            files.save({"model": weights, "optimizer": state}, checkpoint_id=part)
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
             before = self._steps()
@@ -78,14 +71,17 @@ class Resumable:
         accelerator.wait_for_everyone()
         step = max(self._steps(), default=0)
         if step:
-            states, options = _states()
-            weights, state = states.get_state_dict(model, optimizer, options=options)
-            both: dict[str, Any] = {"model": weights, "optimizer": state}
-            with _alone():
-                import_module("torch.distributed.checkpoint").load(both, checkpoint_id=self.folder / f"step-{step}")
-            states.set_state_dict(
-                model, optimizer, model_state_dict=both["model"], optim_state_dict=both["optimizer"], options=options
-            )
+            with _checkpointing() as (files, states, options):
+                weights, state = states.get_state_dict(model, optimizer, options=options)
+                both = {"model": weights, "optimizer": state}
+                files.load(both, checkpoint_id=self.folder / f"step-{step}")
+                states.set_state_dict(
+                    model,
+                    optimizer,
+                    model_state_dict=both["model"],
+                    optim_state_dict=both["optimizer"],
+                    options=options,
+                )
         return step
 
     def clear(self, accelerator: Any) -> None:
@@ -97,15 +93,11 @@ class Resumable:
         return [int(path.name.removeprefix("step-")) for path in self.folder.glob("step-*")]
 
 
-def _states() -> tuple[Any, Any]:
-    """PyTorch's module of state dicts, which takes a second to import, and what of a model is kept."""
-    states = import_module("torch.distributed.checkpoint.state_dict")
-    return states, states.StateDictOptions(ignore_frozen_params=True, strict=False)
-
-
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Without the warning that one process is one process."""
+def _checkpointing() -> Iterator[tuple[Any, Any, Any]]:
+    """PyTorch's two modules for checkpoints, which take a second to import, and what of a model is kept; within,
+    without the warning that one process is one process."""
+    files, states = (import_module(f"torch.distributed.{name}") for name in ("checkpoint", "checkpoint.state_dict"))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized", UserWarning)
-        yield
+        yield files, states, states.StateDictOptions(ignore_frozen_params=True, strict=False)

@@ -131,9 +131,8 @@ def _attend(
     attend = transformers.integrations.sdpa_attention.sdpa_attention_forward
     parts = []
     for index, span in enumerate(layout.spans):
-        prompt, replies, both = (
-            slice(a, b) for a, b in ((span.start, span.middle), (span.middle, span.end), (span.start, span.end))
-        )
+        prompt, replies = slice(span.start, span.middle), slice(span.middle, span.end)
+        both = slice(span.start, span.end)
         long = window is not None and span.middle - span.start > window
         for of, to, mask in (
             (prompt, prompt, layout.mask(index, window, replies=False) if long else None),
@@ -175,9 +174,8 @@ def _padded(model: Any, nodes: Sequence[Branches], device: torch.device) -> Tens
     rows = [([*node.prompt, *reply], len(reply)) for node in nodes for reply in node.replies]
     width = max(len(row) for row, _ in rows)
     ids = torch.tensor([row + [0] * (width - len(row)) for row, _ in rows], device=device)  # [B, T]
-    lengths = torch.tensor([len(row) for row, _ in rows], device=device)
-    seen = torch.arange(width, device=device) < lengths[:, None]  # [B, T]
-    logits = model(input_ids=ids, attention_mask=seen.long(), use_cache=False).logits  # [B, T, V]
+    seen = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row, _ in rows], device=device)  # [B, T]
+    logits = model(input_ids=ids, attention_mask=seen, use_cache=False).logits  # [B, T, V]
     picked = [logits[i, len(row) - reply - 1 : len(row) - 1] for i, (row, reply) in enumerate(rows)]
     return _summed(torch.cat(picked), [reply for node in nodes for reply in node.replies])
 

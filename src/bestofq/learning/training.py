@@ -5,12 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any, NoReturn
-
-import numpy as np
-import torch
-from torch import Tensor
 
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
@@ -20,22 +15,6 @@ from bestofq.learning.checkpoint import put_training_tensors, training_tensors
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group
 from bestofq.learning.iql import IQL, train_iql
-
-
-def share_transitions(read: Callable[[], Transitions | None], group: Group) -> Transitions | None:
-    """What `read` gives in the first process, in all of them; None where it gives none, and where it raises."""
-    names = [field.name for field in fields(Transitions)]
-
-    def tensors() -> dict[str, Tensor]:
-        data = read()
-        arrays = {} if data is None else {name: getattr(data, name) for name in names}
-        given = {
-            name: np.require(array, requirements=["C", "W"]) for name, array in arrays.items() if array is not None
-        }
-        return {name: torch.from_numpy(array) for name, array in given.items()}
-
-    shared = group.share(tensors)
-    return Transitions(**{name: tensor.numpy() for name, tensor in shared.items()}) if shared else None
 
 
 def train_stoppable(
@@ -53,11 +32,11 @@ def train_stoppable(
     first process alone is given it, saves and calls `on_step`. Raises as `train_iql` does; KeyboardInterrupt on SIGINT
     and SystemExit on SIGTERM, after the step under way; a second signal ends the process at once.
     """
-    kept = group.share(lambda: {} if begun is None else {**training_tensors(begun), "step": torch.tensor(begun.step)})
-    if begun is None and kept:
+    kept = group.share(lambda: None if begun is None else (begun.step, training_tensors(begun)))
+    if begun is None and kept is not None:
         begun = IQL(data.dim, config)
-        begun.step = int(kept.pop("step"))
-        put_training_tensors(begun, kept)
+        begun.step, tensors = kept
+        put_training_tensors(begun, tensors)
     saved = time.monotonic()
     with _signals() as stopped:
 
@@ -121,6 +100,4 @@ def _signals() -> Iterator[Callable[[], int | None]]:
 
 
 def _end(number: int) -> NoReturn:
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + number)
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)

@@ -1,7 +1,7 @@
 """Tuning a language model on what was searched: RFT on successes (Agent Q, 3.2.1), DPO on preferences (3.2.2, 5.2).
 
 One trainer for all losses, on accelerate: alone on a CPU or a GPU, or under `accelerate launch` with DDP or FSDP2
-(DPO was tried so, on CPUs alone; RFT was not yet launched on several processes since it shares this trainer).
+(tried on CPUs alone: DPO with both, by tests; RFT with FSDP2, by hand, where two processes gave the weights of one).
 """
 
 import math
@@ -20,8 +20,8 @@ from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.learning.config import DPOConfig, LoRAConfig, RFTConfig, TuningConfig
 from bestofq.learning.distributed import Group, choose_device, fast_bfloat16
-from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, successes
-from bestofq.learning.resuming import Resumable, claim, fingerprint, keep
+from bestofq.learning.objectives import Means, Objective, PairMeans, TurnMeans, preferences, slopes_of, successes
+from bestofq.learning.resuming import Resumable, claim, keep
 from bestofq.learning.shared_prefix import can_share, reply_log_probs, shared_prefix
 from bestofq.learning.tuning_batches import Batch, Batches
 
@@ -83,7 +83,7 @@ def _tune(
     another run, or when training diverges.
     """
     accelerator = _accelerator(config)
-    claim(out, fingerprint(items, config.model_dump_json(exclude={"checkpoint_every", "device"})))
+    claim(out, items, config.model_dump_json(exclude={"checkpoint_every", "device"}))
     run = Resumable(out)
     done = out / ("adapter" if config.lora and _fsdp(accelerator) else "model")
     if done.exists():
@@ -91,9 +91,8 @@ def _tune(
     torch.manual_seed(config.seed)
     model = _prepared(model, config)
     share = config.share_prompts and _agreed(accelerator, lambda: can_share(model))
-    chosen = {name: getattr(config, name) for name in ("batch_size", "micro_batch_tokens", "epochs", "seed")}
     group = Group(accelerator.process_index, accelerator.num_processes)
-    batches = Batches(items, objective.turns, **chosen, share=share, group=group)
+    batches = Batches(items, objective.turns, config, share=share, group=group)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=config.weight_decay)
     with shared_prefix(model) if share else nullcontext():
@@ -146,14 +145,14 @@ def _accumulate(
         if not once:
             with torch.no_grad():
                 values = [reply_log_probs(policy, some, share=share, device=device) for some in round_.micro_batches]
-            slopes, outcome = terms.slopes(torch.cat(values))
+            slopes, outcome = slopes_of(terms, torch.cat(values))
         begin = 0
         for some in round_.micro_batches:
             left -= 1
             with accelerator.no_sync(policy) if left and not _fsdp(accelerator) else nullcontext():
                 log_probs = reply_log_probs(policy, some, share=share, device=device)  # [R]
                 if once:
-                    slopes, outcome = terms.slopes(log_probs)
+                    slopes, outcome = slopes_of(terms, log_probs)
                 mine = slopes[begin : begin + len(log_probs)]
                 begin += len(log_probs)
                 accelerator.backward((log_probs * mine).sum() * (accelerator.num_processes / weight))
@@ -174,7 +173,7 @@ def _accelerator(config: TuningConfig) -> Any:
 def _prepared(model: Any, config: TuningConfig) -> Any:
     """The model with what it is to learn marked, and without dropout: stored likelihoods know none."""
     if config.lora is not None:
-        model = _with_adapters(model, config.lora)
+        model = with_adapters(model, config.lora)
     elif model.dtype != torch.float32:
         raise ConfigError(
             f"All weights are to be trained, but they are {model.dtype}: steps of {config.lr:g} would be rounded away. "
@@ -193,7 +192,7 @@ def _prepared(model: Any, config: TuningConfig) -> Any:
     return model
 
 
-def _with_adapters(model: Any, config: LoRAConfig) -> Any:
+def with_adapters(model: Any, config: LoRAConfig) -> Any:
     """`model` with adapters drawn by torch's generator and everything else frozen. SetupError without PEFT."""
     peft = extra("peft")
     adapters = peft.LoraConfig(
@@ -219,11 +218,7 @@ def _save(accelerator: Any, policy: Any, out: Path, *, lora: bool) -> None:
     weights = accelerator.get_state_dict(policy)
     model = accelerator.unwrap_model(policy, keep_fp32_wrapper=False)
     if accelerator.is_main_process:
-        if lora:
-            keep(out / "adapter", lambda folder: model.save_pretrained(folder, state_dict=weights))
-            if not _fsdp(accelerator):
-                merged = model.merge_and_unload()
-                keep(out / "model", merged.save_pretrained)
-        else:
-            keep(out / "model", lambda folder: model.save_pretrained(folder, state_dict=weights))
+        keep(out / ("adapter" if lora else "model"), lambda folder: model.save_pretrained(folder, state_dict=weights))
+        if lora and not _fsdp(accelerator):
+            keep(out / "model", model.merge_and_unload().save_pretrained)
     accelerator.wait_for_everyone()

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from bestofq.core.preferences import Turn
+from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import SOLO, Group
 from bestofq.learning.shared_prefix import Branches
 
@@ -27,11 +28,6 @@ def units(items: Iterable[Item], turns: Turns[Item]) -> list[Unit[Item]]:
         prompts = {turn.prompt_ids for turn in turns(item)}
         together[prompts.pop() if len(prompts) == 1 else index].append(item)
     return [tuple(some) for some in together.values()]
-
-
-def own_tokens(turns: Iterable[Turn]) -> int:
-    """Prompts and replies of all turns, whatever is shared."""
-    return sum(len(turn.prompt_ids) + len(turn.reply_ids) for turn in turns)
 
 
 def nodes_of(turns: Iterable[Turn]) -> tuple[Branches, ...]:
@@ -68,37 +64,41 @@ class Batches(Generic[Item]):
         self,
         items: Sequence[Item],
         turns: Turns[Item],
+        config: TuningConfig,
         *,
-        batch_size: int,
-        micro_batch_tokens: int,
-        epochs: int,
-        seed: int,
         share: bool,
         group: Group = SOLO,
     ) -> None:
-        self.limit, self.share, self.group, self._turns = micro_batch_tokens, share, group, turns
+        self.limit, self.share, self.group, self._turns = config.micro_batch_tokens, share, group, turns
         all_units = units(items, turns)
         self.steps: list[list[Unit[Item]]] = []
-        for epoch in range(epochs):
-            order = np.random.default_rng([seed, epoch]).permutation(len(all_units))
-            self.steps += _filled([all_units[i] for i in order], len, batch_size, at_least=True)
+        for epoch in range(config.epochs):
+            order = np.random.default_rng([config.seed, epoch]).permutation(len(all_units))
+            self.steps += _filled([all_units[i] for i in order], len, config.batch_size, at_least=True)
 
     def __len__(self) -> int:
         return len(self.steps)
 
     def tokens(self, step: int) -> int:
-        """The step's own prompts and replies, of all processes."""
-        return sum(own_tokens(self._turns(item)) for unit in self.steps[step] for item in unit)
+        """The step's own prompts and replies, of all processes, whatever is shared."""
+        turns = (turn for item in _items(self.steps[step]) for turn in self._turns(item))
+        return sum(len(turn.prompt_ids) + len(turn.reply_ids) for turn in turns)
 
     def __getitem__(self, step: int) -> Batch[Item]:
-        """This process's share of a step."""
-        some = self.steps[step]
-        shares = [self._packed(mine) for mine in _dealt(some, self._cost, self.group.size)]
-        whole = all(fits for _, fits in shares)
-        plans = [self._rounds(micro, whole) for micro, _ in shares]
-        depth = max(sum(len(r.micro_batches) for r in rounds) for rounds in plans)
-        rounds = _lengthened(plans[self.group.rank], depth, filler=self._nodes(some[0])[:1], whole=whole)
-        return Batch(rounds, tuple(item for unit in some for item in unit))
+        """This process's share of a step: as many micro-batches as the busiest process has, the last for no item."""
+        some, rank = self.steps[step], self.group.rank
+        shares = _dealt(some, self._cost, self.group.size)
+        filler = self._nodes(some[0])[:1]
+        if all(self._cost(unit) <= self.limit or len(self._nodes(unit)) == 1 for unit in some):
+            by_unit = [_filled(mine, self._cost, self.limit) for mine in shares]
+            rounds = [Round((self._nodes(items),), items) for items in map(_items, by_unit[rank])]
+            rounds += [Round((filler,), ())] * (max(map(len, by_unit)) - len(rounds))
+        else:
+            by_node = [_filled(self._nodes(_items(mine)), self._node_cost, self.limit) for mine in shares]
+            micro = [tuple(nodes) for nodes in by_node[rank]]
+            micro += [filler] * (max(map(len, by_node)) - len(micro))
+            rounds = [Round(tuple(micro), _items(shares[rank]))]
+        return Batch(tuple(rounds), _items(some))
 
     def _nodes(self, items: Iterable[Item]) -> tuple[Branches, ...]:
         return nodes_of(turn for item in items for turn in self._turns(item))
@@ -109,28 +109,9 @@ class Batches(Generic[Item]):
     def _node_cost(self, node: Branches) -> int:
         return node.cost if self.share else sum(len(node.prompt) + len(reply) for reply in node.replies)
 
-    def _packed(self, mine: Sequence[Unit[Item]]) -> tuple[list[list[Unit[Item]]], bool]:
-        """Units by micro-batch, and whether each has the room; a single node always stays whole."""
-        fits = all(self._cost(unit) <= self.limit or len(self._nodes(unit)) == 1 for unit in mine)
-        return _filled(mine, self._cost, self.limit), fits
 
-    def _rounds(self, micro: Sequence[Sequence[Unit[Item]]], whole: bool) -> list[Round[Item]]:
-        by_micro = [tuple(item for unit in some for item in unit) for some in micro]
-        if whole:
-            return [Round((self._nodes(items),), items) for items in by_micro]
-        items = tuple(item for some in by_micro for item in some)
-        nodes = _filled(self._nodes(items), self._node_cost, self.limit)
-        return [Round(tuple(map(tuple, nodes)), items)]
-
-
-def _lengthened(
-    rounds: list[Round[Item]], depth: int, *, filler: tuple[Branches, ...], whole: bool
-) -> tuple[Round[Item], ...]:
-    """As many micro-batches as the busiest process has, the last ones for no item."""
-    if whole:
-        return (*rounds, *[Round[Item]((filler,), ())] * (depth - len(rounds)))
-    micro = rounds[0].micro_batches
-    return (Round(micro + (filler,) * (depth - len(micro)), rounds[0].items),)
+def _items(some: Iterable[Unit[Item]]) -> tuple[Item, ...]:
+    return tuple(item for unit in some for item in unit)
 
 
 def _dealt(some: Sequence[Unit[Item]], cost: Callable[[Unit[Item]], int], hands: int) -> list[list[Unit[Item]]]:

@@ -41,7 +41,7 @@ class ValueModel:
         self.checkpoint, self.discount = checkpoint, discount
         # What lone vectors gave is kept: a task stays the same for an episode, a state for all its candidates.
         self._part_kept = lru_cache(_KEPT)(self._part)
-        self._v_kept = lru_cache(_KEPT)(self._v)
+        self._value_kept = lru_cache(_KEPT)(self._value)
 
     def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
         """state [B, D], action [B, N, D], task [B, D] -> [B, N]; or action [B, D] -> [B]."""
@@ -51,17 +51,14 @@ class ValueModel:
 
     def v(self, state: Floats, task: Floats) -> Floats:
         """state [B, D], task [B, D] -> [B]."""
-        contents = self._content(state), self._content(task)
-        return (self._v_kept if state.size == task.size == self.embed.dim else self._v)(*contents).copy()
+        value = self._value_kept if state.size == task.size == self.embed.dim else self._value
+        return value(self.v_network, self._content(state), self._content(task)).copy()
 
     def prepare(self, state: Floats, task: Floats) -> None:
         """Do ahead what does not depend on the action, of one state [1, D] and task [1, D]."""
         self.v(state, task)
         for index, vectors in ((0, state), (2, task)):
             self._part_kept(self.q_network, index, self._content(vectors[:, None]))
-
-    def _v(self, state: "_Content", task: "_Content") -> Floats:
-        return self._value(self.v_network, state, task)
 
     @torch.inference_mode()
     def _value(self, network: QNetwork | VNetwork, *contents: "_Content") -> Floats:

@@ -16,16 +16,18 @@ import openai
 from pydantic import AfterValidator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError
+from bestofq.models.token_ids import NEEDS
 
 
-def _address(text: str) -> str:
+def address_of(text: str) -> str:
+    """The same, if it can be an endpoint's. ValueError."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{text!r} is no address of an endpoint, such as http://127.0.0.1:8000/v1")
     return text
 
 
-Address = Annotated[str, AfterValidator(_address)]
+Address = Annotated[str, AfterValidator(address_of)]
 """Of an endpoint. What can be none is refused before anything is tried, and tried again."""
 
 
@@ -79,6 +81,8 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiE
         )
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
         raise ContextError(f"the request is too long for {where}: {_brief(error, key_variable)}") from None
+    if status in (400, 422) and "return_token_ids" in said:
+        raise ConfigError(f"{where} does not take return_token_ids; {NEEDS}") from None
     if status in (400, 403, 422) and (setting := next((s for s, sign in _SETTINGS.items() if sign.search(said)), None)):
         return ApiError(f"{setting} is refused: {_brief(error, key_variable)}", "setting", setting)
     if status in (400, 422) and _FORMAT.search(said):

@@ -5,13 +5,33 @@ nobody.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from math import ceil
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 WORTH_SHARING = 8  # requests; fewer make one batch though several could be worked on
+
+
+def in_groups(
+    items: Sequence[Item],
+    work: Callable[[list[Item]], Iterable[Result]],
+    *,
+    size: int,
+    length: Callable[[Item], int],
+    kind: Callable[[Item], Any] = lambda _: 0,
+) -> list[Result]:
+    """The result for each item, in their order. `work` is given up to `size` items of one kind at once, whose lengths
+    are alike, so that little is padded."""
+    order = sorted(range(len(items)), key=lambda i: (kind(items[i]), length(items[i])))
+    results: dict[int, Result] = {}
+    for _, alike in groupby(order, key=lambda i: kind(items[i])):
+        indices = list(alike)
+        for group in (indices[start : start + size] for start in range(0, len(indices), size)):
+            results.update(zip(group, work([items[i] for i in group]), strict=True))
+    return [results[i] for i in range(len(items))]
 
 
 class MicroBatcher(Generic[Item, Result]):

@@ -14,6 +14,7 @@ from bestofq.core.transitions import Floats
 from bestofq.models.batching import MicroBatcher
 
 _CHUNK = 512  # items of a data set between two commits
+_REMEMBERED = 50_000  # vectors, at most
 
 
 class VectorStore(Protocol):
@@ -34,10 +35,9 @@ class Vector(NamedTuple):
 class CachedEmbedder(ABC):
     """`Embedder` over `_compute`. An item that is wanted again while it is being embedded is waited for."""
 
-    def __init__(self, spec: EmbedSpec, *, batch: int, memory: int = 50_000) -> None:
+    def __init__(self, spec: EmbedSpec, *, batch: int) -> None:
         self.spec = spec
         self._memory: dict[str, Floats] = {}
-        self._limit = memory
         self._pending: dict[str, asyncio.Task[Vector]] = {}
         self._kept: VectorStore | None = None
         self._batcher: MicroBatcher[EmbedItem, Vector] = MicroBatcher(self._compute_kept, limit=batch)
@@ -78,7 +78,7 @@ class CachedEmbedder(ABC):
         self,
         items: Sequence[EmbedItem],
         store: VectorStore | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int], object] = lambda _: None,
         pictures: Callable[[Screenshot], Screenshot] | None = None,
     ) -> Floats:
         """Vectors [B, D] of a whole data set, without an event loop; those in `store` are taken from there, new ones
@@ -91,8 +91,7 @@ class CachedEmbedder(ABC):
         if store is not None and known:
             store.put_many(known)
         found |= known
-        if progress:
-            progress(len(found), len(distinct))
+        progress(len(found))
         # Alike lengths together; items that share a context stay together, as their keys sort by it.
         todo = sorted(
             (i for key, i in distinct.items() if key not in found),
@@ -105,8 +104,7 @@ class CachedEmbedder(ABC):
             found.update(vectors)
             if store is not None:
                 store.put_many(vectors)
-            if progress:
-                progress(len(found), len(distinct))
+            progress(len(found))
         return self._stacked(items, found)
 
     def _begin(self, item: EmbedItem) -> asyncio.Task[Vector]:
@@ -115,7 +113,7 @@ class CachedEmbedder(ABC):
         def finish(done: asyncio.Task[Vector]) -> None:
             self._pending.pop(item.key, None)
             if not done.cancelled() and done.exception() is None:
-                if len(self._memory) >= self._limit:
+                if len(self._memory) >= _REMEMBERED:
                     self._memory.clear()
                 self._memory[item.key] = done.result().values
 

@@ -5,7 +5,6 @@ with here. Pictures are resized on this side (`images.py`). The SDK's own retrie
 """
 
 import asyncio
-import base64
 import logging
 import os
 import random
@@ -14,10 +13,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import openai
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from bestofq.core.counted import counted
 from bestofq.core.errors import ConfigError, ModelError
@@ -25,22 +24,28 @@ from bestofq.core.language import Finish, Generation, Message, Reply, Request
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
-from bestofq.models.api_errors import Address, ApiError, Setting, api_error_of, keep_out_of_logs, without_key
-from bestofq.models.images import PictureCache, limits_of
+from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, keep_out_of_logs, without_key
+from bestofq.models.images import PictureCache, image_part, limits_of
 from bestofq.models.prices import Budget, Price, price_of
 from bestofq.models.rate_limit import RateLimit
+from bestofq.models.token_ids import ASK, drawn_tokens
 
 log = logging.getLogger(__name__)
 
 Rung = Literal["json_schema", "json_object", "text"]
 LADDER: Sequence[Rung] = ("json_schema", "json_object", "text")
+HERE = "local"  # in the place of an address
 
 
 class ChatConfig(Noun):
-    """One model at one endpoint."""
+    """One model at one endpoint, or loaded here."""
 
-    model: str = Field(description="the name the endpoint knows it by")
-    base_url: Address = Field(default="https://api.openai.com/v1", description="of the endpoint, with its /v1")
+    model: str = Field(description="the name the endpoint knows it by; with local: directory, hub name or GGUF file")
+    base_url: Annotated[str, AfterValidator(lambda text: text if text == HERE else address_of(text))] = Field(
+        default="https://api.openai.com/v1",
+        description="of the endpoint, with its /v1; local: the model is loaded here and reads texts alone; no setting "
+        "below applies to it (not of `chat`: a local model that proposes is `model.path`)",
+    )
     key_variable: str = Field(default="OPENAI_API_KEY", description="environment variable that holds the key, if any")
     temperature: float = Field(default=0.7, ge=0, description="of every draw but the greedy first")
     max_tokens: int = Field(default=1500, ge=1, description="of a reply")
@@ -60,19 +65,18 @@ class ChatConfig(Noun):
     coordinates: Coordinates | None = Field(default=None, description="of its answers. Default: by the model's name")
     usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: see `prices`")
     usd_out: float | None = Field(default=None, ge=0, description="per million tokens written. Default: see `prices`")
+    token_ids: bool = Field(
+        default=False,
+        description="ask for the tokens of composite actions (`return_token_ids` of vLLM and SGLang): for tuning",
+    )
     prices: Path | None = Field(default=None, description="TOML file, by model. Default: Table 13, else unknown")
 
     @property
     def limits(self) -> PictureLimits:
         """Of the pictures sent: those of the model's family (`images.FAMILIES`) where nothing else is set."""
-        own = {
-            "most": self.pixels_most,
-            "least": self.pixels_least,
-            "factor": self.pixels_factor,
-            "coordinates": self.coordinates,
-        }
-        known = limits_of(self.model).model_dump()
-        return PictureLimits(**{**known, **{name: value for name, value in own.items() if value is not None}})
+        own = {name: getattr(self, f"pixels_{name}") for name in ("most", "least", "factor")}
+        given = {name: value for name, value in (*own.items(), ("coordinates", self.coordinates)) if value is not None}
+        return PictureLimits(**{**limits_of(self.model).model_dump(), **given})
 
     @model_validator(mode="after")
     def _pictures_possible(self) -> Self:
@@ -80,7 +84,10 @@ class ChatConfig(Noun):
         return self
 
     def price(self) -> Price:
-        """What is set here, else what `prices` says, else the paper. DataError when that file is no price file."""
+        """What is set here, else what `prices` says, else the paper; of a model loaded here none is known. DataError
+        when that file is no price file."""
+        if self.base_url == HERE:
+            return Price(None, None)
         known = price_of(self.model, self.prices)
         return Price(
             known.usd_in if self.usd_in is None else self.usd_in,
@@ -99,6 +106,11 @@ class ChatModel:
 
     def __post_init__(self) -> None:
         config = self.config
+        if config.base_url == HERE:
+            raise ConfigError(
+                f"{config.model} is asked behind an endpoint: give its base_url; a local model that proposes is "
+                "model.path, or --model alone"
+            )
         keep_out_of_logs(config.key_variable)
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
@@ -132,6 +144,19 @@ class ChatModel:
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def offered(self) -> list[str] | None:
+        """The models that the endpoint lists, None where it lists none; asks no model. ConfigError where the key or the
+        address is refused, ModelError where nobody answers."""
+        where = f"{self.config.model} at {self.config.base_url}"
+        try:
+            async with asyncio.timeout(self.config.attempt):
+                return [one.id for one in (await self._client.models.list()).data] or None
+        except (openai.NotFoundError, AttributeError, TypeError):  # it answers, and has no such list
+            return None
+        except Exception as error:
+            found = api_error_of(error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt)
+            raise ModelError(f"{where}: {found.what}") from error
 
     async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
@@ -187,7 +212,7 @@ class ChatModel:
                         completion = await self._client.chat.completions.create(
                             **self._arguments(request, messages, rung, refused)
                         )
-                    found = self._read(completion)
+                    found = self._read(completion, where if self.config.token_ids and request.log_probs else None)
                 except Exception as error:
                     failure = api_error_of(
                         error, where=where, key_variable=self.config.key_variable, attempt=self.config.attempt
@@ -234,9 +259,7 @@ class ChatModel:
     async def _message(self, message: Message, pixels: int | None) -> dict[str, Any]:
         if not message.screenshots:
             return {"role": message.role, "content": message.text}
-        pictures = [await self.picture(screenshot, pixels) for screenshot in message.screenshots]
-        urls = [f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}" for one in pictures]
-        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        parts = [image_part(await self.picture(screenshot, pixels)) for screenshot in message.screenshots]
         return {"role": message.role, "content": [{"type": "text", "text": message.text}, *parts]}
 
     def _arguments(
@@ -258,6 +281,8 @@ class ChatModel:
             found["n"] = request.n
         if request.log_probs and "logprobs" not in refused:
             found["logprobs"] = True
+        if request.log_probs and config.token_ids:
+            found["extra_body"] = ASK
         if request.schema is not None and rung == "json_schema":
             schema = {"name": request.name, "schema": dict(request.schema), "strict": True}
             found["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -265,9 +290,9 @@ class ChatModel:
             found["response_format"] = {"type": "json_object"}
         return found
 
-    def _read(self, completion: Any) -> Generation:
+    def _read(self, completion: Any, where: str | None) -> Generation:
         """Replies and tokens of a completion; without a price where tokens were not counted. ModelError where it is
-        none."""
+        none. `where`: whose token ids are wanted too, errors as `drawn_tokens`."""
         choices = getattr(completion, "choices", None)
         if not choices:
             raise ModelError("the endpoint's answer is no chat completion")
@@ -275,8 +300,15 @@ class ChatModel:
         counts = [getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion")]
         read, written = (count if isinstance(count, int) else 0 for count in counts)
         counted = all(isinstance(count, int) for count in counts)
+        replies = [_reply(choice, written, self.config.key_variable) for choice in choices]
+        if where is not None:
+            told = [drawn_tokens(completion, choice, where) for choice in choices]
+            replies = [
+                replace(reply, ids=ids, log_prob=log_prob, prompt_hash=prompt)
+                for reply, (ids, log_prob, prompt) in zip(replies, told, strict=True)
+            ]
         return Generation(
-            tuple(_reply(choice, written, self.config.key_variable) for choice in choices),
+            tuple(replies),
             read,
             written,
             usd=self._price.usd(read, written) if counted else None,

@@ -7,19 +7,23 @@ named by its EmbedSpec: another layer; the last token instead of the mean; actio
 goal (`matching.matches`).
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
 from bestofq.core.errors import ConfigError
-from bestofq.core.language import Request, user
+from bestofq.core.language import Generation, Request, user
 from bestofq.core.transitions import Floats
+from bestofq.models.batching import in_groups
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
-from bestofq.models.local import Drawn, LocalModel
+from bestofq.models.local import LocalModel
 from bestofq.models.matching import MATCHES, matches
 from bestofq.models.pooling import hidden_states, padded, pooled
 
@@ -42,7 +46,7 @@ class LocalEmbedder(CachedEmbedder):
             revision=model.revision,
             tokens="own",
             dim=model.dim + (MATCHES if config.matches else 0),
-            **config.model_dump(include={"prompt", "layer", "pooling", "context", "matches"}),
+            **config.model_dump(exclude={"pixels", "pixels_least"}),
         )
         super().__init__(spec, batch=4 * model.max_batch)
         self._model = model
@@ -57,26 +61,19 @@ class LocalEmbedder(CachedEmbedder):
 
     def _vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         size = self._model.max_batch
-        alone = [i for i, item in enumerate(items) if not item.context]
-        read = dict(zip(alone, self._read([items[i] for i in alone]), strict=True))
-        rows = {i: Vector(row.vector, len(row.tokens)) for i, row in read.items() if row.vector is not None}
-        unread = sorted((i for i in alone if i not in rows), key=lambda i: len(read[i].tokens))
-        for start in range(0, len(unread), size):
-            group = unread[start : start + size]
-            for index, vector in zip(group, self._pool([read[i] for i in group]), strict=True):
-                rows[index] = Vector(vector, len(read[index].tokens))
-        by_context: dict[str, list[int]] = {}
-        for i, item in enumerate(items):
-            if item.context:
-                by_context.setdefault(item.context, []).append(i)
-        contexts = sorted(by_context, key=len)
-        for start in range(0, len(contexts), size):
-            some = contexts[start : start + size]
-            texts = [[items[i].text for i in by_context[c]] for c in some]
-            vectors, tokens = self._pool_in_context(some, texts)
-            indices = (i for c in some for i in by_context[c])
-            for index, vector, count in zip(indices, vectors, tokens, strict=True):
-                rows[index] = Vector(vector, count)
+        by_context: dict[str, list[int]] = defaultdict(list)
+        for index, item in enumerate(items):
+            by_context[item.context].append(index)
+        alone = by_context.pop("", [])
+        readings = self._read([items[i] for i in alone])
+        unread = [reading for reading in readings if reading.vector is None]
+        found = iter(in_groups(unread, self._pool, size=size, length=lambda reading: len(reading.tokens)))
+        vectors = [next(found) if reading.vector is None else reading.vector for reading in readings]
+        rows = {i: Vector(v, len(r.tokens)) for i, v, r in zip(alone, vectors, readings, strict=True)}
+        nodes = [(context, [items[i].text for i in some]) for context, some in by_context.items()]
+        in_context = in_groups(nodes, self._pool_in_context, size=size, length=lambda node: len(node[0]))
+        for some, theirs in zip(by_context.values(), in_context, strict=True):
+            rows.update(zip(some, theirs, strict=True))
         return [rows[i] for i in range(len(items))]
 
     @torch.inference_mode()
@@ -91,26 +88,25 @@ class LocalEmbedder(CachedEmbedder):
 
     def _read(self, items: Sequence[EmbedItem]) -> list[_Reading]:
         """The tokens of each item without context, its answer among them."""
-        answered = [i for i, item in enumerate(items) if item.answer]
-        requests = [Request(messages=user(items[i].text), max_tokens=items[i].answer, one_line=True) for i in answered]
-        drawn = self._model.drawn(requests, states=self.spec.layer == -1)
-        answers = dict(zip(answered, drawn, strict=True))
+        prompts = [item for item in items if item.answer]
+        requests = [Request(messages=user(p.text), max_tokens=p.answer, one_line=True) for p in prompts]
+        drawn = iter(self._model.drawn(requests, states=self.spec.layer == -1))
+        start = self._model.start
         return [
-            self._answered(self._model.encode(item.text), answers[i]) if i in answers else self._alone(item.text)
-            for i, item in enumerate(items)
+            self._answered(item.text, *next(drawn))
+            if item.answer
+            else _Reading([*start, *self._own(item.text)], len(start))
+            for item in items
         ]
-
-    def _alone(self, text: str) -> _Reading:
-        return _Reading([*self._model.start, *self._own(text)], len(self._model.start))
 
     def _own(self, text: str) -> list[int]:
         """A text's tokens, one at least."""
         return self._model.encode_plain(text) or [self._model.end]
 
-    def _answered(self, ids: list[int], drawn: Drawn) -> _Reading:
+    def _answered(self, prompt: str, drawn: Generation, states: Tensor | None) -> _Reading:
         """A prompt and the answer to it. The end is no word of an answer; where there are none, the prompt's last token
         stands for it."""
-        (reply, *_), states = drawn[0].replies, drawn[1]
+        ids, reply = self._model.encode(prompt), drawn.replies[0]
         answer = reply.ids[:-1] if reply.finished else reply.ids
         vector = None
         if states is not None and reply.finished:  # else the state of the last token is still to be found
@@ -127,14 +123,12 @@ class LocalEmbedder(CachedEmbedder):
         return pooled(self._hidden(input_ids=ids, use_cache=False), own, self.spec.pooling)
 
     @torch.inference_mode()
-    def _pool_in_context(self, contexts: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[Floats, Sequence[int]]:
-        """[sum of len(texts), D], and each one's tokens. A context's cache is computed once and shared by its texts; it
-        counts for the first of them."""
-        prompts = [self._model.encode(context) for context in contexts]
-        width = max(map(len, prompts))
-        ids = torch.zeros((len(prompts), width), dtype=torch.long)
-        for row, prompt in enumerate(prompts):
-            ids[row, width - len(prompt) :] = torch.tensor(prompt)
+    def _pool_in_context(self, nodes: Sequence[tuple[str, list[str]]]) -> list[list[Vector]]:
+        """Of each context's texts. A context's cache is computed once and shared by its texts; it counts for the first
+        of them."""
+        prompts = [torch.tensor(self._model.encode(context), dtype=torch.long) for context, _ in nodes]
+        ids = pad_sequence(prompts, batch_first=True, padding_side="left")
+        width = ids.shape[1]
         lengths = torch.tensor([len(p) for p in prompts], device=self._model.device)
         seen = torch.arange(width, device=self._model.device) >= (width - lengths)[:, None]  # [C, P]
         positions = (seen.long().cumsum(1) - 1).clamp(min=0)
@@ -145,9 +139,9 @@ class LocalEmbedder(CachedEmbedder):
             use_cache=True,
             logits_to_keep=1,
         )
-        owner = torch.tensor([row for row, group in enumerate(texts) for _ in group], device=self._model.device)
+        owner = torch.tensor([row for row, (_, texts) in enumerate(nodes) for _ in texts], device=self._model.device)
         out.past_key_values.batch_select_indices(owner)
-        own_ids, own = padded([self._own(text) for group in texts for text in group], self._model.device)
+        own_ids, own = padded([self._own(text) for _, texts in nodes for text in texts], self._model.device)
         hidden = self._hidden(
             input_ids=own_ids,
             attention_mask=torch.cat([seen[owner], own], dim=1).long(),
@@ -155,8 +149,9 @@ class LocalEmbedder(CachedEmbedder):
             past_key_values=out.past_key_values,
         )
         first = torch.cat([torch.ones_like(owner[:1]), owner[1:] != owner[:-1]]).long()
-        tokens = own.sum(1) + first * lengths[owner]
-        return pooled(hidden, own, self.spec.pooling), tokens.tolist()
+        tokens = (own.sum(1) + first * lengths[owner]).tolist()
+        vectors = iter(map(Vector, pooled(hidden, own, self.spec.pooling), tokens))
+        return [list(islice(vectors, len(texts))) for _, texts in nodes]
 
     def _hidden(self, **inputs: Any) -> Tensor:
         return hidden_states(self._model.model.base_model, self.spec.layer, **inputs)

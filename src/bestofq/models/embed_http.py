@@ -12,7 +12,6 @@ Where `use_activation` is not false, it scales its vectors to length 1, which a 
 as well. Unlike in this process, a page's text that spells a control token is read as that token.
 """
 
-import base64
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.core.noun import Noun
 from bestofq.models.api_errors import Address
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.models.images import image_part
 
 COSINE = 0.999
 LENGTH = 0.02
@@ -49,6 +49,10 @@ class PoolingConfig(Noun):
     attempt: float = Field(default=60.0, gt=0, description="seconds one attempt may take")
     attempts: int = Field(default=5, ge=1, description="tries for one item")
     concurrency: int = Field(default=16, ge=1, description="items in flight, at most")
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} at {self.base_url}"
 
 
 class Agreement(Noun):
@@ -86,16 +90,12 @@ class PoolingEndpoint:
     def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
         """ConfigError where a setting must be fixed, ModelError when the attempts are spent."""
         if any(item.context or item.answer for item in items):
-            raise ConfigError(f"{self._name} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
+            raise ConfigError(f"{self.config.name} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
         with ThreadPoolExecutor(self.config.concurrency) as pool:
             return list(pool.map(self._vector, items))
 
     def close(self) -> None:
         self._client.close()
-
-    @property
-    def _name(self) -> str:
-        return f"{self.config.model} at {self.config.base_url}"
 
     def _vector(self, item: EmbedItem) -> Vector:
         body = {"model": self.config.model, "encoding_format": "float", **_content(item)}
@@ -105,15 +105,19 @@ class PoolingEndpoint:
         except openai.APIStatusError as error:
             said = " ".join(error.message.split())[:200]
             if error.status_code in (408, 409, 429) or error.status_code >= 500:
-                raise ModelError(f"{self._name} gave no vector in {self.config.attempts} attempts: {said}") from error
+                raise ModelError(
+                    f"{self.config.name} gave no vector in {self.config.attempts} attempts: {said}"
+                ) from error
             raise ConfigError(
-                f"{self._name} refuses the request (HTTP {error.status_code}: {said}): check the model's name, the key "
-                f"in {self.config.key_variable}, and that it is served for pooling as models/embed_http.py says"
+                f"{self.config.name} refuses the request (HTTP {error.status_code}: {said}): check the model's name, "
+                f"the key in {self.config.key_variable}, and that it is served for pooling as models/embed_http.py says"
             ) from error
         except openai.APIConnectionError as error:
-            raise ModelError(f"{self._name} cannot be reached: {error.__cause__ or error.message}") from error
+            raise ModelError(f"{self.config.name} cannot be reached: {error.__cause__ or error.message}") from error
         except (openai.APIError, AttributeError, IndexError, TypeError, ValueError) as error:
-            raise ModelError(f"{self._name} gave an answer that is no embedding ({type(error).__name__})") from error
+            raise ModelError(
+                f"{self.config.name} gave an answer that is no embedding ({type(error).__name__})"
+            ) from error
 
 
 class HttpEmbedder(CachedEmbedder):
@@ -124,26 +128,20 @@ class HttpEmbedder(CachedEmbedder):
         config, known = endpoint.config, agreement.endpoint
         if (config.model, config.base_url) != (known.model, known.base_url):
             raise CheckpointError(
-                f"{known.model} at {known.base_url} was compared, not {config.model} at {config.base_url}: "
-                "run `bestofq doctor --base-url` on it"
+                f"{known.name} was compared, not {config.name}: run `bestofq doctor --base-url` on it"
             )
         _require(agreement)
         super().__init__(agreement.spec, batch=4 * config.concurrency)
         self._endpoint = endpoint
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        vectors = self._endpoint.vectors(items)
-        for vector in vectors:
-            _fits(vector, self.spec)
-        return vectors
+        return _fitting(self._endpoint.vectors(items), self.spec)
 
 
 def check(endpoint: PoolingEndpoint, local: CachedEmbedder, items: Sequence[EmbedItem]) -> Agreement:
     """Compare the two on the same items. CheckpointError below a cosine of 0.999, or when a length is off by more than
     2 %, which says more of the server's settings than of its arithmetic."""
-    theirs = endpoint.vectors(items)
-    for vector in theirs:
-        _fits(vector, local.spec)
+    theirs = _fitting(endpoint.vectors(items), local.spec)
     a, b = local.embed_all(items).astype(np.float64), np.stack([vector.values for vector in theirs]).astype(np.float64)
     long_a, long_b = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
     agreement = Agreement(
@@ -158,7 +156,7 @@ def check(endpoint: PoolingEndpoint, local: CachedEmbedder, items: Sequence[Embe
 
 
 def _require(agreement: Agreement) -> None:
-    where = f"{agreement.endpoint.model} at {agreement.endpoint.base_url}"
+    where = agreement.endpoint.name
     if agreement.cosine < COSINE:
         raise CheckpointError(
             f"{where} embeds otherwise than {agreement.spec.model} does here: the least cosine of {agreement.items} "
@@ -173,19 +171,19 @@ def _require(agreement: Agreement) -> None:
         )
 
 
-def _fits(vector: Vector, spec: EmbedSpec) -> None:
-    if vector.values.shape != (spec.dim,):
-        raise CheckpointError(f"the endpoint's vectors have {vector.values.size} numbers, {spec.model}'s {spec.dim}")
-    if not np.isfinite(vector.values).all():
-        raise CheckpointError(f"the endpoint's vectors hold NaN or infinity where {spec.model}'s are compared to them")
+def _fitting(vectors: list[Vector], spec: EmbedSpec) -> list[Vector]:
+    for values, _ in vectors:
+        if values.shape != (spec.dim,):
+            raise CheckpointError(f"the endpoint's vectors have {values.size} numbers, {spec.model}'s {spec.dim}")
+        if not np.isfinite(values).all():
+            raise CheckpointError(
+                f"the endpoint's vectors hold NaN or infinity where {spec.model}'s are compared to them"
+            )
+    return vectors
 
 
 def _content(item: EmbedItem) -> dict[str, Any]:
     if not item.screenshots:
         return {"input": item.text}
-    pictures = [
-        {"type": "image_url", "image_url": {"url": f"data:{s.media_type};base64,{base64.b64encode(s.data).decode()}"}}
-        for s in item.screenshots
-    ]
-    content = [*pictures, {"type": "text", "text": item.text}]
+    content = [*map(image_part, item.screenshots), {"type": "text", "text": item.text}]
     return {"messages": [{"role": "user", "content": content}], "chat_template": _TEMPLATE}

@@ -1,40 +1,29 @@
-"""Embeddings of text and pictures by a vision-language model of the Qwen2.5-VL family (Best-of-Q, A.3).
+"""Embeddings of text and pictures by a vision-language model (Best-of-Q, A.3).
 
-The paper's embedders are Qwen2.5-VL-3B (2048 numbers) and 7B (3584; Table 12); Holo1-7B is of the same family. An item
-is read as Qwen2.5-VL reads a prompt, its pictures before its text, without a chat's frame; what is pooled is the last
-hidden state over all of its tokens, the pictures' among them.
+The paper's embedders are Qwen2.5-VL-3B (2048 numbers) and 7B (3584; Table 12); Holo1-7B is of the same family. What is
+pooled is the last hidden state over all tokens of an item, its pictures' among them (`vision_readers`).
 """
 
-import io
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 import transformers  # its classes are named where they are used: each takes a second to import
-from PIL import Image, UnidentifiedImageError
-from transformers.utils.logging import disable_progress_bar
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as VISION
 
 from bestofq.core.embedding import DEFAULTS, EmbedConfig, EmbedItem, EmbedSpec
-from bestofq.core.errors import ConfigError, DataError, ModelError, SetupError
-from bestofq.core.observation import Screenshot
+from bestofq.core.errors import ConfigError, ModelError, SetupError
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.embed import LocalEmbedder
-from bestofq.models.local import LocalModel, Precision, placed, weights_hash
-from bestofq.models.pooling import hidden_states, padded, pooled
+from bestofq.models.local import LocalModel, Precision, gguf_of, loaded
+from bestofq.models.pooling import hidden_states, pooled
+from bestofq.models.vision_readers import QWEN, ProcessorReader, QwenReader, Reader
 
-FAMILY = ("qwen2_5_vl",)
 _GROW_AFTER = 64  # batches in a row that fitted
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-class Reading(NamedTuple):
-    """What an item's text becomes, and the pictures that stand before it."""
-
-    ids: Sequence[int]
-    screenshots: Sequence[Screenshot]
 
 
 class MicroBatches:
@@ -56,13 +45,17 @@ class MicroBatches:
         todo = sorted(range(len(items)), key=lambda i: lengths[i], reverse=True)  # what hardly fits is tried first
         while todo:
             size = max(1, min(len(todo), self.area // max(1, lengths[todo[0]])))
-            group = todo[:size]
-            done = _unless_full(work, [items[i] for i in group])
+            group, done = todo[:size], None
+            with suppress(torch.OutOfMemoryError):  # leaving it lets go of the tensors that the error's frames hold
+                done = work([items[i] for i in group])
             if done is not None:
                 results.update(zip(group, done, strict=True))
                 todo = todo[size:]
-                self._fits()
+                self._fitted += 1
+                if self._fitted >= _GROW_AFTER:
+                    self.area, self._fitted = min(2 * self.area, self._most), 0
             elif size > 1:
+                torch.cuda.empty_cache()
                 self.area, self._fitted = size * lengths[todo[0]] // 2, 0
             else:
                 raise ModelError(
@@ -71,22 +64,6 @@ class MicroBatches:
                 )
         return [results[i] for i in range(len(items))]
 
-    def _fits(self) -> None:
-        self._fitted += 1
-        if self._fitted >= _GROW_AFTER:
-            self.area, self._fitted = min(2 * self.area, self._most), 0
-
-
-def _unless_full(work: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]) -> Sequence[Result] | None:
-    """The results, or None where memory ran out; what the failed attempt held is given back."""
-    try:
-        return work(items)
-    except torch.OutOfMemoryError:
-        pass  # leaving the handler lets go of the tensors that the error's frames hold
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return None
-
 
 class VisionEmbedder(CachedEmbedder):
     """`Embedder` over a frozen vision-language model on one device."""
@@ -94,28 +71,25 @@ class VisionEmbedder(CachedEmbedder):
     def __init__(
         self,
         model: Any,
-        tokenizer: Any,
-        pictures: Any,
+        reader: Reader,
         *,
         name: str,
         revision: str,
         config: EmbedConfig = DEFAULTS,
         area: int = 2**15,
     ) -> None:
-        """`model`: without its language-model head. `pictures`: its image processor, whose least and largest area the
-        spec holds; None: texts only. `area`: padded tokens a micro-batch, at most."""
+        """`model`: without its language-model head. `area`: padded tokens a micro-batch, at most."""
         spec = EmbedSpec(
             model=name,
             revision=revision,
-            pixels=pictures.size["longest_edge"] if pictures else 0,
-            pixels_least=pictures.size["shortest_edge"] if pictures else 0,
-            **config.model_dump(include={"prompt", "layer", "pooling"}),
+            tokens=reader.tokens,
+            **config.model_dump(include={"prompt", "layer", "pooling", "action", "state", "pixels"}),
+            pixels_least=config.pixels_least if config.pixels else 0,
             dim=model.config.get_text_config().hidden_size,
         )
         super().__init__(spec, batch=256)
         self._model = model.eval().requires_grad_(False)
-        self._tokenizer = tokenizer
-        self._pictures = pictures
+        self._reader = reader
         self._device: torch.device = next(model.parameters()).device
         self._batches = MicroBatches(area)
 
@@ -124,100 +98,44 @@ class VisionEmbedder(CachedEmbedder):
         cls, path: str | Path, *, device: str = "auto", precision: Precision = "auto", config: EmbedConfig = DEFAULTS
     ) -> Self:
         """Load a transformers directory or hub name. Where `config.pixels` is 0 it reads texts only. SetupError when it
-        cannot be found or is of another family, ConfigError on another context than "alone"."""
+        cannot be found, ConfigError on another context than "alone"."""
         if config.context != "alone":
             raise ConfigError(
                 f"{path} embeds texts alone, not in the context {config.context}: set embed_context to alone"
             )
-        target, dtype = placed(device, precision)
-        disable_progress_bar()
         try:
-            whole = transformers.AutoModelForImageTextToText.from_pretrained(
-                path, dtype=dtype, attn_implementation="sdpa"
-            )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-            # Pillow's, even where torchvision is there: a vector must not depend on what else is installed.
-            pictures = transformers.AutoImageProcessor.from_pretrained(path, backend="pil") if config.pixels else None
+            auto = transformers.AutoModelForImageTextToText
+            whole, tokenizer, target, revision = loaded(auto, path, device, precision)
+            qwen = whole.config.model_type in QWEN
+            reader = QwenReader(path, tokenizer, whole, config) if qwen else ProcessorReader(path, config)
         except (OSError, ValueError) as error:
             raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
-        found = whole.config
-        if found.model_type not in FAMILY:
-            raise SetupError(f"{path} is a {found.model_type}: pictures are embedded by {', '.join(FAMILY)} only")
-        if pictures:
-            # Areas, in spite of their names; set here, since a checkpoint's own go before what is asked for.
-            pictures.size = {"shortest_edge": config.pixels_least, "longest_edge": config.pixels}
-        revision = getattr(found, "_commit_hash", None) or weights_hash(Path(path))
-        return cls(whole.model.to(target), tokenizer, pictures, name=Path(path).name, revision=revision, config=config)
+        return cls(whole.model.to(target), reader, name=Path(path).name, revision=revision, config=config)
 
     def _compute(self, items: Sequence[EmbedItem]) -> list[Vector]:
         if any(item.context or item.answer for item in items):
             raise ConfigError(f"{self.spec.model} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
-        if self._pictures is None and any(item.screenshots for item in items):
+        if not self.spec.pixels and any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")
-        # No text of a page becomes a control token, such as the one that stands for a picture.
-        texts = self._tokenizer(
-            [item.text for item in items],
-            add_special_tokens=False,
-            split_special_tokens=True,
-            return_attention_mask=False,
-        )["input_ids"]
-        rows = [Reading(ids, item.screenshots) for ids, item in zip(texts, items, strict=True)]
-        return self._batches.run(self._embed, rows, [self._length(row) for row in rows])
-
-    def _length(self, row: Reading) -> int:
-        """Tokens, by what the screenshots say of their size."""
-        tokens = len(row.ids)
-        for shot in row.screenshots:
-            patches = int(self._pictures.get_number_of_image_patches(shot.height, shot.width))
-            tokens += patches // self._pictures.merge_size**2 + 2
-        return tokens
+        return self._batches.run(self._embed, items, [self._reader.length(item) for item in items])
 
     @torch.inference_mode()
-    def _embed(self, rows: Sequence[Reading]) -> list[Vector]:
-        config, inputs = self._model.config, {}
-        shots = [shot for row in rows for shot in row.screenshots]
-        counts: list[int] = []
-        if shots:
-            seen = self._pictures([_opened(shot) for shot in shots], return_tensors="pt").to(self._device)
-            counts = (seen["image_grid_thw"].prod(-1) // self._pictures.merge_size**2).tolist()
-            inputs = {"pixel_values": seen["pixel_values"], "image_grid_thw": seen["image_grid_thw"]}
-        ends = [0]
-        for row in rows:
-            ends.append(ends[-1] + len(row.screenshots))
-        frames = [
-            [config.vision_start_token_id, *[config.image_token_id] * count, config.vision_end_token_id]
-            for count in counts
-        ]
-        read = [
-            [token for frame in frames[first:last] for token in frame] + list(row.ids or [self._tokenizer.pad_token_id])
-            for row, (first, last) in zip(rows, pairwise(ends), strict=True)
-        ]
-        ids, own = padded(read, self._device)
-        if shots:
-            inputs["mm_token_type_ids"] = ((ids == config.image_token_id) & own).int()
-        hidden = hidden_states(self._model, self.spec.layer, input_ids=ids, use_cache=False, **inputs)
-        vectors = pooled(hidden, own, self.spec.pooling)
-        return [Vector(vector, len(tokens)) for vector, tokens in zip(vectors, read, strict=True)]
+    def _embed(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        inputs, own = self._reader.read(items, self._device)
+        vectors = pooled(hidden_states(self._model, self.spec.layer, use_cache=False, **inputs), own, self.spec.pooling)
+        return [Vector(vector, tokens) for vector, tokens in zip(vectors, own.sum(1).tolist(), strict=True)]
 
 
 def load_embedder(
     path: str | Path, config: EmbedConfig = DEFAULTS, *, device: str = "auto", precision: Precision = "auto"
 ) -> CachedEmbedder:
-    """A vision-language model's where the checkpoint's configuration says it is one, else a language model's, of texts
-    alone. SetupError when it cannot be found, ConfigError on a context that the model cannot give."""
+    """A vision-language model's where transformers knows the checkpoint's kind as one, else a language model's, of
+    texts alone. SetupError when it cannot be found, ConfigError on a context that the model cannot give."""
+    place, gguf = gguf_of(path)
     try:
-        kind = transformers.AutoConfig.from_pretrained(path).model_type
+        kind = transformers.AutoConfig.from_pretrained(place, **gguf).model_type
     except (OSError, ValueError) as error:
         raise SetupError(f"no model at {path}: give a transformers directory or a hub name ({error})") from error
-    if kind in FAMILY:
+    if kind in VISION:
         return VisionEmbedder.load(path, device=device, precision=precision, config=config)
     return LocalEmbedder(LocalModel.load(path, device=device, precision=precision), config)
-
-
-def _opened(shot: Screenshot) -> Image.Image:
-    if not shot.data:
-        raise DataError(f"screenshot {shot.sha256[:12]} came without its bytes: read it from the store first")
-    try:
-        return Image.open(io.BytesIO(shot.data)).convert("RGB")
-    except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"screenshot {shot.sha256[:12]} is no picture: {error}") from error

@@ -5,9 +5,11 @@ side, by the rule of the models' processors, and each knows how its pixels lie o
 """
 
 import asyncio
+import base64
 import io
-from collections import OrderedDict
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 from PIL import Image
 
@@ -62,19 +64,17 @@ def resize(screenshot: Screenshot, limits: PictureLimits) -> Picture:
     )
 
 
+def image_part(picture: Picture | Screenshot) -> dict[str, Any]:
+    """The picture as a part of a message to an endpoint."""
+    data = base64.b64encode(picture.data).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:{picture.media_type};base64,{data}"}}
+
+
 class PictureCache:
-    """`resize`, in a thread, with the last pictures kept by (sha256, limits)."""
+    """`resize`, in a thread, with the last pictures kept."""
 
     def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
-        self._pictures: OrderedDict[tuple[str, PictureLimits], Picture] = OrderedDict()
+        self._resized = lru_cache(kept)(resize)
 
     async def resize(self, screenshot: Screenshot, limits: PictureLimits) -> Picture:
-        key = (screenshot.sha256, limits)
-        if key not in self._pictures:
-            self._pictures[key] = await asyncio.to_thread(resize, screenshot, limits)
-        self._pictures.move_to_end(key)
-        picture = self._pictures[key]
-        while len(self._pictures) > self._kept:
-            self._pictures.popitem(last=False)
-        return picture
+        return await asyncio.to_thread(self._resized, screenshot, limits)

@@ -8,23 +8,28 @@ prompt is neither copied nor read more than once.
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
-from itertools import groupby
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
+from jinja2 import TemplateError
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-from bestofq.core.errors import ConfigError, SetupError
-from bestofq.core.language import Generation, Reply, Request
-from bestofq.models.batching import MicroBatcher
+from bestofq.core.errors import ConfigError, ContextError, SetupError
+from bestofq.core.language import Generation, Message, Reply, Request, ids_hash
+from bestofq.core.loading import extra
+from bestofq.core.observation import Screenshot
+from bestofq.core.picture import Picture
+from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.beams import beam_search
+from bestofq.models.constrained import Grammars
 from bestofq.models.decoding import attend_in_order, with_room
 from bestofq.models.pooling import padded
 from bestofq.models.shipped import POCKET
@@ -35,19 +40,63 @@ for _cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_cache, "16")
 
 Precision = Literal["auto", "float32", "bfloat16"]
-TOKENS = 64  # of a reply, at most, where a request does not say
+TOKENS, HELD_TOKENS = 64, 1000  # of a reply, at most, where a request does not say: free, or held to a schema
 Drawn = tuple[Generation, Tensor | None]
 """Replies and, where asked for, what the head read when it drew each token of the first [T, D]."""
 
 
-class LocalModel:
+class PromptTokens:
+    """What a checkpoint makes of a prompt: its tokenizer, without its weights."""
+
+    def __init__(self, tokenizer: Any, *, name: str, revision: str | Callable[[], str]) -> None:
+        self.tokenizer = tokenizer
+        self.name = name
+        self._revision = revision
+
+    @cached_property
+    def revision(self) -> str:
+        """The hub's commit, or a hash of the weights on disk."""
+        return self._revision if isinstance(self._revision, str) else self._revision()
+
+    @classmethod
+    def read(cls, path: str | Path) -> "PromptTokens":
+        """Of a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
+        place, gguf = gguf_of(path)
+        with _found(path):
+            config, tokenizer = (auto.from_pretrained(place, **gguf) for auto in (AutoConfig, AutoTokenizer))
+            return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: _revision(config, path))
+
+    def encode(self, *prompt: str | Message) -> list[int]:
+        """Token ids of a prompt, or of the turns of a conversation: by the chat template where the model has one, else
+        as plain text after `start`."""
+        turns = [Message(role="user", text=turn) if isinstance(turn, str) else turn for turn in prompt]
+        if self.tokenizer.chat_template:
+            try:
+                return self._templated([(turn.role, turn.text) for turn in turns])
+            except TemplateError:  # some know no system prompt: then it begins the user's turn
+                first = "\n\n".join(turn.text for turn in turns[:2])
+                return self._templated([("user", first), *((turn.role, turn.text) for turn in turns[2:])])
+        return [*self.start, *self.encode_plain("\n".join(turn.text for turn in turns))]
+
+    def _templated(self, turns: Sequence[tuple[str, str]]) -> list[int]:
+        messages = [{"role": role, "content": text} for role, text in turns]
+        return list(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
+
+    @property
+    def start(self) -> list[int]:
+        """The token that begins a text, or none where the tokenizer has no such token."""
+        return [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
+
+    def encode_plain(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+
+class LocalModel(PromptTokens):
     """A frozen causal language model on one device."""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, revision: str, max_batch: int = 64) -> None:
+        super().__init__(tokenizer, name=name, revision=revision)
         self.model = model.eval().requires_grad_(False)
-        self.tokenizer = tokenizer
-        self.name = name
-        self.revision = revision
         self.device: torch.device = next(model.parameters()).device
         self.max_batch = max_batch
         self._threads = torch.get_num_threads() if self.device.type == "cpu" else 1
@@ -59,20 +108,10 @@ class LocalModel:
 
     @classmethod
     def load(cls, path: str | Path = POCKET, *, device: str = "auto", precision: Precision = "auto") -> Self:
-        """Load a transformers directory or hub name. SetupError when it cannot be found."""
-        advice = "give --model a transformers directory, a hub's owner/name, or with it the --base-url of an endpoint"
-        if len(Path(path).parts) == 1 and not Path(path).is_dir():  # the hub's own are all owner/name
-            raise SetupError(f"no language model at {path}: {advice}")
-        target, dtype = placed(device, precision)
-        disable_progress_bar()  # of reading weights: they are ours to announce
-        try:
-            model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, attn_implementation="sdpa")
-            tokenizer = AutoTokenizer.from_pretrained(path)
-        except (OSError, ValueError) as error:
-            reason = str(error).partition("\n")[0]
-            raise SetupError(f"no language model at {path}: {advice} ({reason})") from error
+        """Load a transformers directory, hub name or GGUF file. SetupError when it cannot be found."""
+        with _found(path):
+            model, tokenizer, target, revision = loaded(AutoModelForCausalLM, path, device, precision)
         attend_in_order(model)
-        revision = getattr(model.config, "_commit_hash", None) or weights_hash(Path(path))
         return cls(model.to(target), tokenizer, name=Path(path).name, revision=revision)
 
     @property
@@ -81,15 +120,26 @@ class LocalModel:
         return int(self.model.config.get_text_config().hidden_size)
 
     @cached_property
+    def _grammars(self) -> Grammars:
+        return Grammars(self.tokenizer, self._ends.tolist())
+
+    @cached_property
     def _breaks(self) -> Tensor:
         """Tokens that hold a line break."""
         texts = self.tokenizer.batch_decode([[token] for token in range(len(self.tokenizer))])
         return torch.tensor([token for token, text in enumerate(texts) if "\n" in text], dtype=torch.long)
 
+    async def picture(self, screenshot: Screenshot, pixels: int | None = None) -> Picture:
+        """ConfigError: it reads texts alone."""
+        raise ConfigError(f"{self.name} reads no pictures: ask it in texts alone, or a model behind --base-url")
+
     async def generate(self, request: Request) -> Generation:
-        """Replies to one request, batched with the others in flight. ConfigError where it holds pictures."""
-        if any(message.screenshots for message in request.messages):
-            raise ConfigError(f"{self.name} reads no pictures: ask it in texts alone, or a model behind --base-url")
+        """Replies to one request, batched with the others in flight. ConfigError where it holds pictures,
+        ContextError where there is no room for instructions and a reply."""
+        for screenshot in (one for message in request.messages for one in message.screenshots):
+            await self.picture(screenshot)
+        if request.schema is not None or len(request.messages) > 1:  # what is asked in short prompts fits
+            self._check_room(request)
         started = time.perf_counter()
         generation = await self._batcher.submit(request)
         return replace(generation, seconds=time.perf_counter() - started)
@@ -105,45 +155,38 @@ class LocalModel:
         finally:
             torch.set_num_threads(self._threads)
 
-    def encode(self, prompt: str) -> list[int]:
-        """Token ids of a prompt: by the chat template where the model has one, else as plain text after `start`."""
-        if self.tokenizer.chat_template:
-            messages = [{"role": "user", "content": prompt}]
-            ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
-            return list(ids)
-        return [*self.start, *self.encode_plain(prompt)]
-
-    @property
-    def start(self) -> list[int]:
-        """The token that begins a text, or none where the tokenizer has no such token."""
-        return [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
+    def _check_room(self, request: Request) -> None:
+        """ContextError where prompt and reply are longer than what the model was made for."""
+        room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        wanted = len(self.encode(*request.messages)) + _most_tokens(request)
+        if room is not None and wanted > room:
+            raise ContextError(f"prompt and reply take {wanted:,} tokens, {self.name} has room for {room:,}")
 
     @property
     def end(self) -> int:
         """The token that ends a text, the first of them where there are several."""
         return int(self._ends[0])
 
-    def encode_plain(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
-
     def generate_batch(self, requests: Sequence[Request]) -> list[Generation]:
         """Replies to many prompts, in the order asked."""
         return [generation for generation, _ in self.drawn(requests)]
 
     def drawn(self, requests: Sequence[Request], *, states: bool = False) -> list[Drawn]:
-        """The same with what the first replies were drawn from, where `states` asks for it. Alike lengths run together,
-        so that little is padded."""
-        encoded = [self.encode(request.prompt) for request in requests]
-        order = sorted(range(len(requests)), key=lambda i: (*_kind(requests[i]), len(encoded[i])))
-        results: dict[int, Drawn] = {}
-        for group in _groups(order, requests, size=self.max_batch):
-            drawn = self._generate([requests[i] for i in group], [encoded[i] for i in group], states)
-            results.update(zip(group, drawn, strict=True))
-        return [results[i] for i in range(len(requests))]
+        """The same with what the first replies were drawn from, where `states` asks for it."""
+        asked = [(request, self.encode(*request.messages)) for request in requests]
+        return in_groups(
+            asked,
+            lambda some: self._generate(some, states),
+            size=self.max_batch,
+            length=lambda one: len(one[1]),
+            kind=lambda one: (one[0].n, one[0].beams, one[0].greedy, one[0].one_line, _most_tokens(one[0])),
+        )
 
     @torch.inference_mode()
-    def _generate(self, requests: Sequence[Request], prompts: Sequence[list[int]], states: bool) -> list[Drawn]:
-        rows, draws, limit = len(requests), requests[0].n, max(r.max_tokens or TOKENS for r in requests)
+    def _generate(self, asked: Sequence[tuple[Request, list[int]]], states: bool) -> list[Drawn]:
+        """Of requests of one kind, each with its prompt's tokens."""
+        requests, prompts = [request for request, _ in asked], [prompt for _, prompt in asked]
+        rows, draws, limit = len(requests), requests[0].n, _most_tokens(requests[0])
         ids, seen = padded(prompts, self.device)  # [B, P]; no token sees what is padded after it, so no mask is needed
         lengths = seen.sum(1)  # [B]
         kept, where = torch.unique(lengths - 1, return_inverse=True)
@@ -156,21 +199,28 @@ class LocalModel:
             ends = self._ends.to(self.device)
             found = beam_search(self.model, ids, seen, cache, first, ends, width=beams, limit=limit)
             return [
-                (self._generation([ids for _, ids in replies], [p for p, _ in replies], len(prompt)), None)
+                (self._generation([ids for _, ids in replies], [p for p, _ in replies], prompt), None)
                 for replies, prompt in zip(found, prompts, strict=True)
             ]
         logits = first[:, None].float().expand(-1, draws, -1)  # [B, R, V]
         read = [(each, out.hidden_states[-1][each, lengths - 1])] if states else []  # by the head, for the first draw
         sampler = _Sampler(requests, limit, self.device)
+        grammar = self._grammars.hold(requests) if any(request.schema for request in requests) else None
         ends = (torch.cat([self._ends, self._breaks]) if requests[0].one_line else self._ends).to(self.device)
         alive = torch.ones((rows, draws), dtype=torch.bool, device=self.device)
         log_prob = torch.zeros((rows, draws), device=self.device)
+        each_log_prob = torch.zeros((rows, draws, limit), device=self.device)
         written = torch.full((rows, draws, limit), -1, dtype=torch.long, device=self.device)
         own = torch.eye(draws, dtype=torch.bool, device=self.device)
         active = each  # rows still in the batch
         for step in range(limit):
+            if grammar is not None:
+                logits = grammar.masked(logits, active, alive)
             tokens, taken = sampler.next(logits, active, step)  # [A, R], [A, R]
+            if grammar is not None:
+                grammar.take(tokens, active, alive)
             log_prob[active] += torch.where(alive[active], taken, 0.0)
+            each_log_prob[active, :, step] = taken
             written[active, :, step] = torch.where(alive[active], tokens, -1)
             alive[active] &= ~torch.isin(tokens, ends)
             going = alive[active].any(1)
@@ -195,8 +245,8 @@ class LocalModel:
                 read.append((active, out.hidden_states[-1][:, 0]))
         drawn = [[[t for t in branch if t >= 0] for branch in row] for row in written.tolist()]
         generations = [
-            self._generation(drawn[row], log_prob[row].tolist(), len(prompts[row]), requests[row].one_line)
-            for row in range(rows)
+            self._generation(drawn[row], log_prob[row].tolist(), prompts[row], requests[row].one_line, tokens)
+            for row, tokens in enumerate(each_log_prob.tolist())
         ]
         if not states:
             return [(generation, None) for generation in generations]
@@ -204,15 +254,33 @@ class LocalModel:
         return [(generation, held[row, : len(drawn[row][0])]) for row, generation in enumerate(generations)]
 
     def _generation(
-        self, branches: Sequence[Sequence[int]], log_probs: Sequence[float], prompt_tokens: int, one_line: bool = False
+        self,
+        branches: Sequence[Sequence[int]],
+        log_probs: Sequence[float],
+        prompt: Sequence[int],
+        one_line: bool = False,
+        each: Sequence[Sequence[float]] | None = None,
     ) -> Generation:
         ends = {*self._ends.tolist(), *(self._breaks.tolist() if one_line else ())}
         texts = self.tokenizer.batch_decode(branches, skip_special_tokens=True)
+        read = ids_hash(prompt)
         replies = (
-            Reply(text, p, tuple(branch), "stop" if branch[-1] in ends else "truncated")
-            for text, p, branch in zip(texts, log_probs, branches, strict=True)
+            Reply(
+                text,
+                log_prob,
+                tuple(ids),
+                "stop" if ids[-1] in ends else "truncated",
+                prompt_hash=read,
+                log_probs=tuple(own[: len(ids)]),
+            )
+            for text, log_prob, ids, own in zip(texts, log_probs, branches, each or [()] * len(branches), strict=True)
         )
-        return Generation(tuple(replies), prompt_tokens, sum(map(len, branches)))
+        return Generation(tuple(replies), len(prompt), sum(map(len, branches)))
+
+
+def _most_tokens(request: Request) -> int:
+    """Of each reply to the request."""
+    return request.max_tokens or (HELD_TOKENS if request.schema else TOKENS)
 
 
 class _Sampler:
@@ -241,28 +309,65 @@ class _Sampler:
         return tokens, log_probs.gather(-1, tokens[..., None]).squeeze(-1)
 
 
-def _kind(request: Request) -> tuple[int, int, bool, bool]:
-    """What all requests of one batch share."""
-    return request.n, request.beams, request.greedy, request.one_line
-
-
-def _groups(order: Sequence[int], requests: Sequence[Request], size: int) -> list[list[int]]:
-    alike = (list(group) for _, group in groupby(order, key=lambda index: _kind(requests[index])))
-    return [group[start : start + size] for group in alike for start in range(0, len(group), size)]
-
-
-def placed(device: str, precision: Precision) -> tuple[str, torch.dtype]:
-    """Where a model runs and in what: on the GPU where there is one, in bfloat16 where the hardware multiplies it."""
+def loaded(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:
+    """A model by transformers' class `auto`, its tokenizer, the device it is to go to, and its revision. By default
+    that is the GPU where there is one, in bfloat16 where the hardware multiplies it. OSError or ValueError where it
+    cannot be read."""
     target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
-    if precision != "auto":
-        return target, {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
-    return target, torch.bfloat16 if fast else torch.float32
+    if precision == "auto":
+        fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()
+        precision = "bfloat16" if fast else "float32"
+    disable_progress_bar()  # of reading weights: they are ours to announce
+    place, gguf = gguf_of(path)
+    model = auto.from_pretrained(place, dtype=getattr(torch, precision), attn_implementation="sdpa", **gguf)
+    return model, AutoTokenizer.from_pretrained(place, **gguf), target, _revision(model.config, path)
 
 
-def weights_hash(folder: Path) -> str:
+def _revision(config: Any, path: str | Path) -> str:
+    return getattr(config, "_commit_hash", None) or weights_hash(Path(path))
+
+
+@contextmanager
+def _found(path: str | Path) -> Iterator[None]:
+    """SetupError, with what to give instead, where no checkpoint can be read from `path`."""
+    advice = "give --model a transformers directory, a hub's owner/name, or with it the --base-url of an endpoint"
+    if len(Path(path).parts) == 1 and not Path(path).is_dir():  # the hub's own are all owner/name
+        raise SetupError(f"no language model at {path}: {advice}")
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise SetupError(f"no language model at {path}: {advice} ({reason})") from error
+
+
+def gguf_of(path: str | Path) -> tuple[str | Path, dict[str, str]]:
+    """Where transformers finds a checkpoint, and what tells it that it is a GGUF file. SetupError without gguf."""
+    file = Path(path)
+    if file.suffix != ".gguf":
+        return path, {}
+    extra("gguf")
+    return file.parent, {"gguf_file": file.name}
+
+
+def has_own_template(path: str | Path) -> bool:
+    """Whether a checkpoint has a chat template that is not the pocket models'; False where no tokenizer is."""
+    try:
+        return _template(path) not in (None, _template(POCKET))
+    except (OSError, ValueError):
+        return False
+
+
+@cache
+def _template(path: str | Path) -> str | None:
+    place, gguf = gguf_of(path)
+    found: str | None = AutoTokenizer.from_pretrained(place, **gguf).chat_template
+    return found
+
+
+def weights_hash(path: Path) -> str:
     """16 hex digits over a checkpoint's weight files."""
     digest = hashlib.sha256()
-    for file in sorted(folder.glob("*.safetensors")):
-        digest.update(file.read_bytes())
+    for file in [path] if path.is_file() else sorted(path.glob("*.safetensors")):
+        with file.open("rb") as weights:
+            hashlib.file_digest(weights, lambda: digest)
     return digest.hexdigest()[:16]

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from bestofq.core.embedding import Pooling
 from bestofq.core.transitions import Floats
@@ -33,9 +34,6 @@ def pooled(hidden: Tensor, own: Tensor, pooling: Pooling) -> Floats:
 
 def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
     """ids [B, T] padded on the right, where a causal model cannot see it, and where they are real [B, T]."""
-    width = max(map(len, rows))
-    ids = torch.zeros((len(rows), width), dtype=torch.long)
-    for row, tokens in enumerate(rows):
-        ids[row, : len(tokens)] = torch.tensor(tokens)
+    ids = pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])[:, None]
-    return ids.to(device), (torch.arange(width) < lengths).to(device)
+    return ids.to(device), (torch.arange(ids.shape[1]) < lengths).to(device)

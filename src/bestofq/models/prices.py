@@ -1,8 +1,11 @@
-"""What tokens cost: a price given outright, else the user's price file, else the paper's table, else unknown."""
+"""What tokens cost: a price given outright, else the user's price file, else the paper's table, else what the package
+genai-prices knows where it is installed, else unknown."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -57,17 +60,26 @@ class _Entry(Noun):
 
 
 _FILE = TypeAdapter(dict[str, _Entry])
+_DATE = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 
 
-def read_prices(path: Path) -> dict[str, Price]:
-    """Prices by model from a TOML file, a table a model, in USD per million tokens:
+def price_of(model: str, file: Path | None = None) -> Price:
+    """The price of a model by its name, its owner and `-instruct` left out: the file's, else Table 13's, both without a
+    date where the whole name is not there (`gpt-4.1-2025-04-14`); else that of genai-prices; else unknown.
+
+    The file is TOML, a table a model, in USD per million tokens:
 
         ["qwen3-vl-8b"]
         usd_in = 0.18
         usd_out = 0.7
 
-    DataError when the file cannot be read or an entry is not of that form.
+    DataError when it cannot be read or an entry is not of that form.
     """
+    known, name = {**TABLE_13, **(_read(file) if file else {})}, _plain(model)
+    return known.get(name) or known.get(_DATE.sub("", name)) or _published(name)
+
+
+def _read(path: Path) -> dict[str, Price]:
     try:
         entries = _FILE.validate_python(tomllib.loads(path.read_text("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -81,13 +93,18 @@ def read_prices(path: Path) -> dict[str, Price]:
     return {_plain(name): Price(entry.usd_in, entry.usd_out) for name, entry in entries.items()}
 
 
-def price_of(model: str, file: Path | None = None) -> Price:
-    """The price of a model by its name, its owner and `-instruct` left out: the file's, else Table 13's, else unknown.
-
-    DataError where `read_prices` raises it.
-    """
-    known = {**TABLE_13, **(read_prices(file) if file else {})}
-    return known.get(_plain(model), UNKNOWN)
+@lru_cache
+def _published(name: str) -> Price:
+    """Today's price of prompts of up to 1,000 tokens, by the extra `prices`; long prompts can cost more."""
+    try:
+        from genai_prices import Usage, calc_price
+    except ModuleNotFoundError:
+        return UNKNOWN
+    try:
+        read, written = (calc_price(Usage(**{f"{way}_tokens": 1000}), name).total_price for way in ("input", "output"))
+    except LookupError:
+        return UNKNOWN
+    return Price(float(read) * 1000, float(written) * 1000)
 
 
 def _plain(model: str) -> str:

@@ -1,7 +1,8 @@
 """A `LocalModel` as an OpenAI-compatible endpoint: chat completions without streaming, tools or structured output.
 
 The messages' texts, joined by line breaks, are the prompt. Temperature 0 is greedy; above it `n`, `seed` and the prompt
-alone make the draws, and they are the draws 2 to n + 1 that `LocalModel` makes for that seed.
+alone make the draws, and they are the draws 2 to n + 1 that `LocalModel` makes for that seed. Log-probabilities are
+those at temperature 1. With `return_token_ids` the tokens are told as vLLM tells them.
 """
 
 import json
@@ -46,6 +47,7 @@ class _ChatBody(BaseModel):
     n: int = Field(default=1, ge=1, le=128)
     seed: int = 0
     logprobs: bool = False
+    return_token_ids: bool = False
     stream: Literal[False] = False
 
 
@@ -76,7 +78,12 @@ def model_app(model: LocalModel) -> Starlette:
             return _refusal(400, f"maximum context length is {context} tokens: prompt and max_tokens make {length}")
         generation = await model.generate(wanted)
         replies = generation.replies * body.n if greedy else generation.replies
-        return JSONResponse(_completion(model.name, replies, generation.prompt_tokens, body.logprobs))
+        completion = _completion(model, replies, generation.prompt_tokens, body.logprobs)
+        if body.return_token_ids:
+            completion["prompt_token_ids"] = model.encode(*wanted.messages)
+            for choice, reply in zip(completion["choices"], replies, strict=True):
+                choice["token_ids"] = reply.ids
+        return JSONResponse(completion)
 
     async def models(_: HttpRequest) -> JSONResponse:
         return JSONResponse({"object": "list", "data": [{"id": model.name, "object": "model", "created": 0}]})
@@ -84,26 +91,28 @@ def model_app(model: LocalModel) -> Starlette:
     return Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"]), Route("/v1/models", models)])
 
 
-def _completion(name: str, replies: tuple[Reply, ...], prompt_tokens: int, log_probs: bool) -> dict[str, Any]:
+def _completion(model: LocalModel, replies: tuple[Reply, ...], prompt_tokens: int, log_probs: bool) -> dict[str, Any]:
     drawn = sum(reply.tokens for reply in replies)
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
         "object": "chat.completion",
         "created": int(time.time()),
-        "model": name,
-        "choices": [_choice(index, reply, log_probs) for index, reply in enumerate(replies)],
+        "model": model.name,
+        "choices": [_choice(model, index, reply, log_probs) for index, reply in enumerate(replies)],
         "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": drawn, "total_tokens": prompt_tokens + drawn},
     }
 
 
-def _choice(index: int, reply: Reply, log_probs: bool) -> dict[str, Any]:
-    """The log-probability of a reply is known as a whole only: it is given as that of one token, the reply."""
-    whole: dict[str, Any] = {"token": reply.text, "logprob": reply.log_prob, "bytes": None, "top_logprobs": []}
+def _choice(model: LocalModel, index: int, reply: Reply, log_probs: bool) -> dict[str, Any]:
+    tokens = [
+        {"token": model.tokenizer.decode([token]), "logprob": log_prob, "bytes": None, "top_logprobs": []}
+        for token, log_prob in zip(reply.ids, reply.log_probs, strict=True)
+    ]
     return {
         "index": index,
         "message": {"role": "assistant", "content": reply.text, "refusal": None},
         "finish_reason": "stop" if reply.finished else "length",
-        "logprobs": {"content": [whole], "refusal": None} if log_probs else None,
+        "logprobs": {"content": tokens, "refusal": None} if log_probs else None,
     }
 
 

@@ -1,8 +1,7 @@
-"""Ablations: arms that differ in a few settings, each with Q-functions of its own, measured side by side (Best-of-Q, 5,
-E and G).
+"""Ablations: arms that differ in a few settings, measured side by side (Best-of-Q, 5, E and G).
 
-Whatever is equal is done once: the names of runs and of Q-functions are hashes of all that they depend on, so that
-arms, and ablations in one folder, share them, and the same call again continues.
+The names of runs and of Q-functions are hashes of all that they depend on: arms, and ablations in one folder, share
+them, and the same call again continues.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation_config import Ablation, ArmConfig, Sources, choose
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn, transitions_of
+from bestofq.recipes.q_training import Origin, learn, lesson, transitions_of
 from bestofq.recipes.run_config import run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -44,10 +43,7 @@ class ArmResult:
 
 
 class AblationRunner:
-    """Does what an ablation asks for, in the folder `out`: a store and Q-functions.
-
-    ConfigError where it asks for ranked dev steps and there is no `rank`.
-    """
+    """Does what an ablation asks for, in the folder `out`. ConfigError where dev steps need a `rank`."""
 
     def __init__(self, ablation: Ablation, out: Path, console: Console, rank: Ranker | None = None) -> None:
         if ablation.dev_tasks and rank is None:
@@ -70,8 +66,9 @@ class AblationRunner:
     async def measure(self, config: ArmConfig) -> ArmResult:
         """Collect, learn, rank and play, each where it is asked for and not done yet."""
         found = ArmResult(name=config.arm.name)
+        reads_q = config.acting.reads_q(config.arm.agent)
         self.console.rule(f"{self.ablation.title}: {config.arm.name}", align="left")
-        if config.acting.reads_q(config.arm.agent):
+        if reads_q:
             source, found.learned = await self._episodes(config)
             learning = Models(config.learning)
             ranking = Models(config.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
@@ -81,7 +78,7 @@ class AblationRunner:
                 )
         for seed in self.ablation.seeds:
             values, key = None, str(config.arm.agent)
-            if config.acting.reads_q(config.arm.agent):
+            if reads_q:
                 values, key = self._learn(learning, source, found.learned, seed)
                 found.values.append(key)
                 if self._rank and self.ablation.dev_tasks:
@@ -117,18 +114,16 @@ class AblationRunner:
         key = key_of(origin.identity)
         out = self.out / "q" / key
 
-        def read() -> TrainingSet | None:
-            if is_learned(out, origin, self.console):
-                return None
+        def read() -> Transitions:
             data = key_of({"episodes": origin.identity["episodes"], "embed": spec.hash, "others": config.others})
             if self._last is None or self._last[0] != data:
                 wanted = {episode.id for episode in learned}
                 runs = dict.fromkeys(episode.run for episode in learned)
                 episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
-                self._last = data, transitions_of(models, episodes, source, self.sources.vectors(spec), self.console)
-            return TrainingSet(origin, self._last[1])
+                self._last = data, transitions_of(models, episodes, source, self.console, self.sources.vectors(spec))
+            return self._last[1]
 
-        learn(read, config, out, self.console)
+        learn(lambda: lesson(origin, read, out, self.console), config, out, self.console)
         return load_value(out, embed=spec), key
 
     async def _play(self, config: ArmConfig, key: str, values: ValueModel | None, seed: int) -> list[EpisodeSummary]:
@@ -147,7 +142,9 @@ class AblationRunner:
 def facts_of(models: Models, split: Split) -> dict[str, JsonValue]:
     """What the episodes of a run depend on, their tasks, the prompts and a local model's weights included."""
     settings = models.settings
-    weights = models.local.revision if settings.chat is None else None
-    tasks: dict[str, JsonValue] = settings.suite.selection()
-    config = run_config(settings, split, step_limit_of(settings))
-    return {**config, "tasks": tasks, "prompts": models.prompts, "weights": weights}
+    return {
+        **run_config(settings, split, step_limit_of(settings)),
+        "tasks": settings.suite.selection(),
+        "prompts": models.prompts,
+        "weights": models.local.revision if settings.chat is None else None,
+    }

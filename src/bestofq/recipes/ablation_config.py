@@ -1,11 +1,9 @@
-"""What an ablation asks: arms that differ in a few settings, each with its episodes, its Q-functions and its agent; and
-the stores they learn from, which are only read.
+"""What an ablation asks, and the stores that its arms learn from, which are only read.
 
 An arm's settings have three layers, each on top of the one before: what its episodes are collected with, what Q is
 learned with, what acts.
 """
 
-import fnmatch
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue, model_validator
 
-from bestofq.build.context import step_limit_of
+from bestofq.build.context import matches, step_limit_of
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError, DataError
@@ -28,7 +26,7 @@ from bestofq.store.store import Store
 
 Changes = dict[str, JsonValue]
 """Settings that differ, nested as in a configuration file."""
-PLAYED_APART = {"env", "browser", "hosts", "search_fields", "spacy"}
+PLAYED_APART = {"env", "browser", "allow", "search_fields", "spacy"}
 """Settings of a suite in which an arm may act otherwise than it learned: tasks and splits are the same."""
 COLLECTED = ("n_candidates", "model", "suite", "chat")
 """What of a run's configuration the settings of an arm that learns from it must repeat."""
@@ -88,8 +86,7 @@ class Ablation(Noun):
 class ArmConfig:
     """An arm with its settings made out. `collecting` is None where it learns from the ablation's data.
 
-    ConfigError where it acts in another suite than it learns from: its splits are others, so that test tasks may have
-    been trained on, and a task's name is another task.
+    ConfigError where it acts in another suite than it learns from: that has other splits and other tasks.
     """
 
     arm: Arm
@@ -99,19 +96,15 @@ class ArmConfig:
     acting: BestOfQSettings
 
     def __post_init__(self) -> None:
+        acting = self.acting.suite.identity()
         for verb, layer in (("collects", self.collecting), ("learns", self.learning)):
-            if layer is None:
-                continue
-            for name, before, now in differences(layer.suite.identity(), self.acting.suite.identity()):
+            for name, *values in differences(layer.suite.identity(), acting) if layer else ():
                 if name.partition(".")[0] not in PLAYED_APART:
+                    before, now = ("none" if value is None else value for value in values)
                     raise ConfigError(
-                        f"the arm {self.arm.name!r} {verb} with suite.{name} = {_word(before)} and acts with "
-                        f"{_word(now)}: tasks and splits must be the same, or it may be tested on what it learned from"
+                        f"the arm {self.arm.name!r} {verb} with suite.{name} = {before} and acts with {now}: tasks and "
+                        "splits must be the same, or it may be tested on what it learned from"
                     )
-
-
-def _word(value: object) -> str:
-    return "none" if value is None else str(value)
 
 
 class Sources:
@@ -172,7 +165,13 @@ class _Layered:
 def choose(passes: Iterable[Iterable[EpisodeSummary]], config: ArmConfig) -> list[EpisodeSummary]:
     """The episodes that an arm learns from. DataError where there are too few, or one is of no training task."""
     data, name = config.data, config.arm.name
-    found = [episode for some in passes for episode in _in_order(some, data.tasks)]
+
+    def order(episode: EpisodeSummary) -> tuple[int, bytes]:
+        """Pass after pass, within one in an order that makes the first ones a fair sample."""
+        return episode.key.repeat, hashlib.sha256(episode.key.task.encode()).digest()
+
+    ordered = (episode for some in passes for episode in sorted(some, key=order))
+    found = [episode for episode in ordered if episode.decided and matches(data.tasks, episode.key.task)]
     if len(found) < (data.episodes or 1):
         raise DataError(
             f"the arm {name!r} is to learn from {data.episodes or 'all'} episodes of tasks like {data.tasks!r}, and "
@@ -184,10 +183,3 @@ def choose(passes: Iterable[Iterable[EpisodeSummary]], config: ArmConfig) -> lis
             "data.runs of training tasks"
         )
     return found[: data.episodes]
-
-
-def _in_order(episodes: Iterable[EpisodeSummary], tasks: str) -> list[EpisodeSummary]:
-    """Those of tasks like `tasks`, pass after pass, within one in an order that makes the first ones a fair sample."""
-    globs = [glob.strip() for glob in tasks.split(",")]
-    found = [e for e in episodes if e.decided and any(fnmatch.fnmatch(e.key.task, glob) for glob in globs)]
-    return sorted(found, key=lambda e: (e.key.repeat, hashlib.sha256(e.key.task.encode()).digest()))

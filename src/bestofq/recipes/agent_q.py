@@ -1,24 +1,27 @@
 """Agent Q (arXiv 2408.07199, Algorithm 1): search each task's tree → preference pairs → DPO → the next round."""
 
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
-from bestofq.build.context import RunContext
+from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.models import Models
-from bestofq.core.errors import ConfigError
+from bestofq.build.settings import BestOfQSettings
+from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import extra
+from bestofq.core.observation import Task
 from bestofq.core.preferences import PreferencePair
+from bestofq.core.tree import SearchTree
+from bestofq.recipes.collect import begin
 from bestofq.recipes.policy_training import need_pairs, step_pairs, tune
-from bestofq.recipes.tree_search import search_training
+from bestofq.recipes.tree_search import search_tasks
 
 SEARCH_RUN = "search"
 
 
 async def agent_q(context: RunContext, out: Path) -> Models:
-    """Algorithm 1: rounds of search, pairs, DPO; the last policy. What an earlier call finished is not done again.
-
-    Raises what `check` and `training_tasks` do, before the first search.
-    """
+    """Algorithm 1: the last policy. What an earlier call finished is not done again. Errors, before the first search,
+    as `check` and `training_tasks`."""
     settings, console = context.settings.agent_q, context.console
     check(context.models)
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)
@@ -27,7 +30,8 @@ async def agent_q(context: RunContext, out: Path) -> Models:
         buffer.append(list(step_pairs(context.models, trees)))
         need_pairs(buffer[-1], len(trees))
         replayed = [pair for earlier in list(buffer)[:-1] for pair in earlier]  # with their own likelihoods (3.2.2)
-        folder = tune(context.models, [*replayed, *buffer[-1]], out / f"policy-{number}", console)
+        pairs, folder = [*replayed, *buffer[-1]], out / f"policy-{number}"
+        folder = tune(context.models, pairs, folder, console, replayed=bool(replayed))
         console.print(
             f"round {number} of {settings.rounds}: {len(buffer[-1]):,} pairs of {len(trees)} trees"
             f"{f' and {len(replayed):,} of earlier rounds' if replayed else ''}; the policy: {folder}"
@@ -36,16 +40,36 @@ async def agent_q(context: RunContext, out: Path) -> Models:
     return context.models
 
 
-def check(models: Models) -> None:
-    """Refuses what Algorithm 1 cannot do, before the minutes that a search takes.
+async def search_training(context: RunContext, run: str, *, part: int, of: int = 1) -> list[SearchTree]:
+    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop). InputError, before any
+    search, where there are not enough for this part, or for the `of` models there will be."""
+    size = context.settings.agent_q.tasks
+    tasks = await training_tasks(context.settings, context.suite, max(part + 1, of))
+    await begin(context, run, "train")
+    return await search_tasks(context, run, tasks[part * size : (part + 1) * size])
 
-    ConfigError where nodes are to be ranked by a Q-function: it reads one model's embeddings, and each round makes
-    another model; or where the model's tokens are not kept. SetupError without the extra that DPO needs, or the model.
-    """
+
+async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int) -> Sequence[Task]:
+    """The tasks of the first `count` models, B each. InputError where the training split has fewer."""
+    size = settings.agent_q.tasks
+    tasks = await suite.tasks("train", count * size)
+    if len(tasks) < count * size:
+        raise InputError(
+            f"{count} × {size} training tasks are to be searched (rounds, or searches of the training seeds, × "
+            f"agent_q.tasks), none twice, but {settings.suite.name} has {len(tasks)}: "
+            f"set agent_q.tasks to {max(1, len(tasks) // count)} or less, or have fewer rounds or seeds"
+        )
+    return tasks
+
+
+def check(models: Models) -> None:
+    """ConfigError where the model's tokens are not kept, or where a Q-function of one model is to rank for all rounds'
+    models. SetupError without the extra that DPO needs, or the model."""
     if models.settings.chat is not None or models.settings.model.dialect != "composite":
         raise ConfigError(
             "Agent Q learns from the tokens of composite actions: give a local model that writes them, such as "
-            "--model pocket-agentq --set model.dialect=composite, and no endpoint"
+            "--model pocket-agentq --set model.dialect=composite, and no endpoint; a served model goes step by step "
+            "(bestofq search, pairs, tune), since each round's policy has to be served"
         )
     if models.settings.agent_q.feedback == "q":
         raise ConfigError(

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
+from bestofq.build.context import irreversible_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split, Task
@@ -25,9 +26,8 @@ from bestofq.learning.distributed import group_left
 from bestofq.learning.shared_prefix import Branches, reply_log_probs
 from bestofq.learning.tuning import train_on_preferences
 from bestofq.models.local import LocalModel
+from bestofq.recipes import run_goal
 from bestofq.recipes.provenance import this_command
-from bestofq.recipes.run_goal import UserJudge, page_task
-from bestofq.recipes.run_goal import visit as visit_page
 from bestofq.rollouts.episode import EpisodeOptions
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.search.backtracking import EnvPool
@@ -103,16 +103,16 @@ async def search_tree(
     """A task's search tree by MCTS (Agent Q, 5.1), kept in the store. `ranker` gives Q̂ (None: no feedback); `settings`
     are `SearchConfig`'s, such as iterations and candidates. An earlier tree of the task is replaced. ConfigError where
     a setting is unknown or impossible."""
-    own = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
-    config = _checked(TypeAdapter(SearchConfig), {**own, **settings})
+    own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
+    config = _checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
     async with suite.open() as make_env:
-        envs = EnvPool(make_env, task, config)
+        envs = EnvPool(make_env, task, config, irreversible_of(suite))
         try:
             root = await envs.start()
             tree = MutableTree(task, root)
             state = State(task=task, observation=root)
-            await Search(tree, state, envs, proposer=proposer, ranker=ranker, config=config, judge=suite.judge).run()
+            await Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge).run()
         finally:
             await envs.close()
     found = tree.to_tree()
@@ -153,18 +153,11 @@ async def visit(
     """Do one thing on any web page. `approve` is asked before what seems irreversible. Whether the goal was reached
     stays open. InputError where `url` is no web address."""
 
-    async def open_verdict(_: Episode) -> bool | None:
-        return None
-
+    task, config = run_goal.page_task(goal, url), {"agent": agent.name}
+    options = EpisodeOptions(judge=run_goal.UserJudge(), on_decision=on_decision)
     async with Browser.launch() as browser:
-        return await visit_page(
-            WebEnv(browser, screenshots=screenshots, approve=approve),
-            agent,
-            page_task(goal, url),
-            store=store,
-            config={"agent": agent.name},
-            options=EpisodeOptions(judge=UserJudge(open_verdict), on_decision=on_decision),
-        )
+        env = WebEnv(browser, screenshots=screenshots, approve=approve)
+        return await run_goal.visit(env, agent, task, store=store, config=config, options=options)
 
 
 def _checked(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T:

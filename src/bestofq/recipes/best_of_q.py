@@ -14,7 +14,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import Origin, TrainingSet, described, is_learned, learn, transitions_of
+from bestofq.recipes.q_training import Lesson, Origin, described, learn, lesson, transitions_of
 from bestofq.recipes.run_config import endpoint_of
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
@@ -57,26 +57,19 @@ def check_played(context: RunContext, out: Path) -> None:
 
 
 def train_cycle(context: RunContext, cycle: int, out: Path) -> ValueModel:
-    """The Q-function of a cycle, learned from all episodes so far.
-
-    Where another one lies in its place, it is trained again; but one that has played the next cycle stays as it played.
-    """
+    """The Q-function of a cycle, learned from all episodes so far. Another one in its place is trained again, unless it
+    has played the next cycle."""
     models, store, console = context.models, context.store, context.console
     runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
     found = Origin.of(models, summaries(store, runs)).differences(folder)
     stays = bool(found) and _has_played(store, folder, cycle)
-    if stays:
-        console.print(
-            f"{folder} holds a Q-function trained with {described(found)}: it stays, as {cycle_run(cycle + 1)} was "
-            "played with it; later ones learn from the episodes as they are now"
-        )
-    elif found:
-        console.print(f"{folder} holds a Q-function trained with {described(found)}: it is trained again")
-
-    def read() -> TrainingSet | None:
-        return None if stays else training_set(models, store, runs, folder, console, again=bool(found))
-
-    learn(read, models.settings.iql, folder, console)
+    if found:
+        played = f"it stays, as {cycle_run(cycle + 1)} was played with it"
+        fate = f"{played}; later ones learn from the episodes as they are now" if stays else "it is trained again"
+        console.print(f"{folder} holds a Q-function trained with {described(found)}: {fate}")
+    if not stays:
+        return train(models, store, runs, folder, console, again=bool(found))
+    learn(lambda: None, models.settings.iql, folder, console)  # for the other processes of torchrun
     return load_value(folder, embed=models.embedder.spec)
 
 
@@ -94,28 +87,23 @@ def _has_played(store: Store, folder: Path, cycle: int) -> bool:
 def train(
     models: Models, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
 ) -> ValueModel:
-    """Q and V by IQL on the episodes of `runs`, kept in `out`.
-
-    Where they lie there already they are read. DataError where a Q-function of other settings or episodes does;
-    `again`: it is replaced.
-    """
+    """Q and V by IQL on the episodes of `runs`, read from `out` where they lie there. DataError where a Q-function of
+    other settings or episodes does; `again`: it is replaced."""
     learn(lambda: training_set(models, store, runs, out, console, again=again), models.settings.iql, out, console)
     return load_value(out, embed=models.embedder.spec)
 
 
 def training_set(
     models: Models, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
-) -> TrainingSet | None:
+) -> Lesson | None:
     """What Q and V of `out` learn from; None where they have. DataError as in `train`."""
     origin = Origin.of(models, summaries(store, runs))
-    if is_learned(out, origin, console, again=again):
-        return None
-    return TrainingSet(origin, transitions(models, store, runs, console))
+    return lesson(origin, lambda: transitions(models, store, runs, console), out, console, again=again)
 
 
 def summaries(store: Store, runs: Sequence[str]) -> list[EpisodeSummary]:
     """The finished episodes of `runs`, in the order of `transitions`."""
-    return [summary for run in runs for summary in store.summaries(run=run, status="finished")]
+    return [summary for run in runs for summary in store.summaries(run=run)]
 
 
 def transitions(models: Models, store: Store, runs: Sequence[str], console: Console) -> Transitions:
@@ -124,5 +112,5 @@ def transitions(models: Models, store: Store, runs: Sequence[str], console: Cons
     for record in store.runs():
         if record.name in runs and (proposer := endpoint_of(record.config)):
             check_embedder(models.settings, proposer)
-    episodes = (episode for run in runs for episode in store.episodes(run=run, status="finished"))
-    return transitions_of(models, episodes, store, store.vectors(models.embedder.spec), console)
+    episodes = (episode for run in runs for episode in store.episodes(run=run))
+    return transitions_of(models, episodes, store, console)

@@ -13,11 +13,10 @@ from bestofq.build.models import Models
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
-from bestofq.core.transitions import Transitions
+from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import load_value
-from bestofq.learning.siblings import Siblings, ranked_right, siblings
-from bestofq.recipes.best_of_q import summaries
-from bestofq.recipes.q_training import Origin, TrainingSet, is_learned, learn, transitions_of
+from bestofq.learning.siblings import ranked_right, siblings
+from bestofq.recipes.q_training import Origin, learn, lesson, transitions_of
 from bestofq.store.store import Store
 
 HELD_OUT = 0.2
@@ -53,48 +52,44 @@ class Trials:
 
     def tried(self, name: str, models: Models) -> Trial:
         """Q and V are learned from the other tasks' episodes, which resumes, and rank those of the held-out ones.
-
-        DataError where no success and failure of one held-out task differ in their action on one page.
-        """
-        apart = [one for one in summaries(self.store, self.runs) if not held_out(one.key.suite, one.key.task)]
+        DataError as `_trial`."""
+        every = (one for run in self.runs for one in self.store.summaries(run=run))
+        apart = [one for one in every if not held_out(one.key.suite, one.key.task)]
         origin = Origin.of(models, apart)
         folder = self.out / key_of(origin.identity)
 
-        def training_set() -> TrainingSet | None:
-            learned = is_learned(folder, origin, self.console)
-            return None if learned else TrainingSet(origin, self._transitions(models, of_held_out=False))
+        def others() -> Transitions:
+            return self._transitions(models, of_held_out=False)
 
         self.console.print(f"with {name}:", highlight=False)
-        learn(training_set, models.settings.iql, folder, self.console)
+        learn(lambda: lesson(origin, others, folder, self.console), models.settings.iql, folder, self.console)
         data = self._transitions(models, of_held_out=True)
         values = load_value(folder, embed=models.embedder.spec)
         q = values.q(*(data.vectors[rows] for rows in (data.state, data.action, data.task)))
-        return Trial(name, ranked_right(data, self._siblings(data), q))
+        return _trial(name, data, q)
 
     def proposer(self, models: Models) -> Trial | None:
         """How the proposer's own likelihood ranks them; None where it tells none."""
         data = self._transitions(models, of_held_out=True)
         episodes = (one for one in self._episodes(of_held_out=True) if one.verdict.outcome in DECIDED)
         likely = [step.decision.candidate.log_prob for episode in episodes for step in episode.steps]
-        if None in likely:
-            return None
-        return Trial(
-            "the proposer's likelihood", ranked_right(data, self._siblings(data), np.array(likely, np.float32))
-        )
-
-    def _siblings(self, data: Transitions) -> Siblings:
-        pairs = siblings(data)
-        if not len(pairs.better):
-            raise DataError(
-                "there is nothing to try settings by: no success and failure of a held-out task differ in an action on "
-                "one page; collect several passes over the same tasks (--set seed_runs=5)"
-            )
-        return pairs
+        return None if None in likely else _trial("the proposer's likelihood", data, np.array(likely, np.float32))
 
     def _transitions(self, models: Models, *, of_held_out: bool) -> Transitions:
-        episodes = self._episodes(of_held_out=of_held_out)
-        return transitions_of(models, episodes, self.store, self.store.vectors(models.embedder.spec), self.console)
+        return transitions_of(models, self._episodes(of_held_out=of_held_out), self.store, self.console)
 
     def _episodes(self, *, of_held_out: bool) -> Iterator[Episode]:
         stored = (one for run in self.runs for one in self.store.episodes(run=run))
         return (one for one in stored if held_out(one.task.suite, one.task.id) == of_held_out)
+
+
+def _trial(name: str, data: Transitions, scores: Floats) -> Trial:
+    """How scores [T] of the taken actions rank siblings. DataError where no success and failure of one task differ in
+    their action on one page."""
+    pairs = siblings(data)
+    if not len(pairs.better):
+        raise DataError(
+            "there is nothing to try settings by: no success and failure of a held-out task differ in an action on "
+            "one page; collect several passes over the same tasks (--set seed_runs=5)"
+        )
+    return Trial(name, ranked_right(data, pairs, scores))

@@ -1,23 +1,21 @@
 """Episodes of one agent over the tasks of a split, stored as a run."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.learned import Values
 from bestofq.build.agents import SHIPPED_FOR, keeping_vectors, make_agent
-from bestofq.build.context import RunContext
-from bestofq.build.open_suite import OpenSuite
+from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Split
-from bestofq.recipes.mcts_agent import searching_agent
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Searcher, agent_config, run_config, search_config_of
+from bestofq.recipes.tree_search import searching_agent
 from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.configuration import DISCOUNT, Q
@@ -49,9 +47,8 @@ async def collect(
     """All passes of `play`; resumes what was begun.
 
     On training tasks the vectors that the agent computes are stored too. A searching agent searches in `simulator`,
-    whose pages must be those of the context's suite; None: in that itself. InfraError, with what cut one, where every
-    episode was cut. Where half of them or more ended for want of a valid action, the console says so, and what to
-    change.
+    whose pages must be those of the context's suite; None: in that itself. Where half of the episodes or more ended for
+    want of a valid action, the console says what to change. InfraError where every episode was cut.
     """
     settings, suite, store, agent_name = context.settings, context.suite, context.store, play.agent
     provenance = await begin(context, run, play.split, play=play, values=play.values)
@@ -60,7 +57,11 @@ async def collect(
     kept = keeping_vectors(context.models, play.kind, store.vectors) if trained_on else nullcontext()
     label = run if agent_name == run else f"{run}: {agent_name}"
     with kept, LiveProgress(label, console=context.console) as progress:
-        async with _agent(context, play, simulator or suite) as agent:
+        async with (
+            searching_agent(context.models, simulator or suite, play.values)
+            if play.kind == "mcts"
+            else nullcontext(make_agent(play.kind, context.models, play.values, n=play.n))
+        ) as agent:
             done = await run_many(
                 tasks,
                 suite.make_env,
@@ -100,23 +101,11 @@ def _without_action(settings: BestOfQSettings, ended: Sequence[EpisodeSummary], 
     )
 
 
-@asynccontextmanager
-async def _agent(context: RunContext, play: Play, searched: OpenSuite) -> AsyncIterator[Agent]:
-    if play.kind == "mcts":
-        async with searching_agent(context.models, searched, play.values) as agent:
-            yield agent
-    else:
-        yield make_agent(play.kind, context.models, play.values, n=play.n)
-
-
 async def begin(
     context: RunContext, run: str, split: Split, *, play: Play | None = None, values: Values | None = None
 ) -> Provenance:
-    """Begin or continue a run: of `play`, or of searches for trees where there is none.
-
-    DataError when it was begun with other settings, its searches' and the agent's own among them, or with another
-    Q-function than `values`.
-    """
+    """Begin or continue a run: of `play`, or of searches for trees where there is none. DataError when it was begun
+    with other settings, of its searches or its agent too, or with another Q-function than `values`."""
     models, settings = context.models, context.settings
     made = current_provenance(prompts=models.prompts, seed=settings.seed)
     searcher: Searcher | None = "trees" if play is None else "mcts" if play.kind == "mcts" else None
@@ -144,11 +133,8 @@ async def compare(
     tasks: int,
     runs: int,
     n: int | None = None,
-) -> dict[AgentKind, list[EpisodeSummary]]:
+) -> None:
     """`runs` passes of each agent over the first `tasks` tasks of a split, stored as the run `run`."""
-    found = {}
     for kind in agents:
         ranked_by = values if context.settings.reads_q(kind) else None
-        play = Play(kind, repeats=runs, values=ranked_by, split=split, limit=tasks, n=n)
-        found[kind] = await collect(context, run, play)
-    return found
+        await collect(context, run, Play(kind, runs, ranked_by, split=split, limit=tasks, n=n))

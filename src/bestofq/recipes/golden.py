@@ -2,8 +2,7 @@
 
 A golden episode is the shortest successful one of the same task. The paper does not say which of its steps an agent's
 step is held against. Here: the one taken on the same page; on a page that the golden episode never saw, the first of
-its steps that the agent has not done yet. One golden episode knows one way only: others that lead to the goal count as
-not proposed, as in the paper.
+its steps that the agent has not done yet. Other ways to the goal count as not proposed, as in the paper.
 """
 
 import asyncio
@@ -73,19 +72,19 @@ async def golden_findings(
     limit: int | None = None,
     on_episode: Callable[[], None] | None = None,
 ) -> GoldenFindings:
-    """The agent's finished episodes in a run (its failures only, unless `failures` is False) against golden ones.
+    """The agent's finished episodes in a run (its failures only, unless `failures` is False), `limit` at most, against
+    golden ones other than themselves.
 
-    An episode that is its own golden one is not held against itself. `limit`: so many episodes. Raises InputError when
-    there is no episode to analyse, no golden one for any of them, or none as named; ModelError when the model gives no
-    reply.
+    Raises InputError when there is no episode to analyse, no golden one for any of them, or none as named; ModelError
+    when the model gives no reply.
     """
-    theirs = [
-        e for e in store.summaries(run=run, agent=agent) if e.decided and e.steps and not (failures and e.success)
-    ]
+    theirs = [e for e in store.summaries(run=run, agent=agent) if e.decided and e.steps]
+    theirs = [e for e in theirs if not (failures and e.success)]
     if not theirs:
         kind = "failed" if failures else "finished"
         raise InputError(f"there is no {kind} episode of agent {agent!r} in run {run!r}")
-    chosen = _golden(golden.store or store, golden)
+    source = golden.store or store
+    chosen = _golden(source, golden)
     solved = [(e, chosen[e.key[:2]]) for e in theirs if e.key[:2] in chosen]
     pairs = [(e, best) for e, best in solved if best.id != e.id][:limit]
     own = sum(best.id == e.id for e, best in solved)
@@ -109,7 +108,7 @@ async def golden_findings(
 
     async def one(summary: EpisodeSummary, best: EpisodeSummary) -> None:
         async with gate:
-            await hold_against(store.episode(summary.id), (golden.store or store).episode(best.id), matcher, found)
+            await hold_against(store.episode(summary.id), source.episode(best.id), matcher, found)
         found.episodes += 1
         if on_episode is not None:
             on_episode()
@@ -137,17 +136,13 @@ def _golden(store: Store, golden: Golden) -> dict[tuple[str, str], EpisodeSummar
                 "`bestofq view STORE` shows, and --golden-store its folder"
             )
     won = [e for e in ([known[episode] for episode in ids] if ids else found) if e.success and e.steps]
-    shortest: dict[tuple[str, str], EpisodeSummary] = {}
-    for one in sorted(won, key=lambda e: e.steps):
-        shortest.setdefault(one.key[:2], one)
-    return shortest
+    longest_first = sorted(won, key=lambda e: e.steps)[::-1]
+    return {e.key[:2]: e for e in longest_first}
 
 
 async def hold_against(episode: Episode, golden: Episode, matcher: GoldenMatcher, found: GoldenFindings) -> None:
     """Add the episode's steps to `found`, until the golden episode's last step is done."""
-    pages: dict[tuple[str, str], int] = {}
-    for index, step in enumerate(golden.steps):
-        pages.setdefault(step.observation.page, index)
+    pages = {step.observation.page: step.index for step in golden.steps[::-1]}  # where the golden one is there first
     due = 0  # the first golden step that the agent has not done
     for step in episode.steps:
         at = pages.get(step.observation.page, due)

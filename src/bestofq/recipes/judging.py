@@ -30,14 +30,16 @@ def episodes_to_judge(
     beside = which == "beside"
     if run not in (names := [record.name for record in store.runs()]):
         raise InputError(f"there is no run {run!r} in the store: it has {', '.join(names) or 'none'}")
-    judged = store.verdicts(run=run, agent=agent, judge=judge.name).get(judge.name, {}) if beside else {}
     theirs = [e for e in store.summaries(run=run, agent=agent) if _is_judges(e, beside)]
     if not theirs:
         raise InputError(
             f"no finished episode of run {run!r} is a judge's to judge: "
             + ("none ended by itself" if beside else "its verdicts are its environment's (compare: --against-env)")
         )
-    return [e for e in theirs if (_is_open(judged.get(e.id)) if beside else which == "all" or e.outcome in OPEN)]
+    if beside:
+        judged = store.verdicts(run=run, agent=agent, judge=judge.name).get(judge.name, {})
+        return [e for e in theirs if e.id not in judged or judged[e.id].outcome in OPEN]
+    return [e for e in theirs if which == "all" or e.outcome in OPEN]
 
 
 async def judge_run(
@@ -52,8 +54,7 @@ async def judge_run(
     """Have `episodes` judged; how many of each outcome this call gave.
 
     Each verdict is committed as it comes, so that a later call judges only what is left. `adopt`: the verdicts come
-    into force; else they stand beside those of the environment. Raises ModelError when the judge gives no reply;
-    ConfigError as the judge does.
+    into force; else they stand beside those of the environment. Errors as the judge's.
     """
     todo = deque(episode.id for episode in episodes)
     given: Counter[Outcome] = Counter()
@@ -86,12 +87,5 @@ def with_pictures(store: Store, episode: Episode) -> Episode:
 
 def _is_judges(episode: EpisodeSummary, beside: bool) -> bool:
     """Whether a judge may judge it: beside the environment's verdict, or where that is none."""
-    verdict = Verdict(
-        reward=episode.reward or 0.0, outcome=episode.outcome or "unjudged", reason=episode.reason, judge=episode.judge
-    )
     theirs = bool(episode.judge) or episode.outcome == "unjudged"
-    return ended_by_itself(verdict) and (theirs != beside)
-
-
-def _is_open(verdict: Verdict | None) -> bool:
-    return verdict is None or verdict.outcome in OPEN
+    return ended_by_itself(episode) and (theirs != beside)

@@ -2,16 +2,23 @@
 
 import hashlib
 import json
+import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 
+from bestofq.agents.dialects.composite import COMPOSITE
+from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.build.agents import dialect_of
-from bestofq.build.models import Models
-from bestofq.core.decision import Candidate, State
+from bestofq.build.models import Models, in_pocket_prompts
+from bestofq.core.decision import State
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.language import Message, ids_hash, user
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.tree import SearchTree
 from bestofq.learning.config import TuningConfig
@@ -24,8 +31,11 @@ from bestofq.recipes.run_config import check_searched
 from bestofq.rollouts.progress import bar
 from bestofq.search.mcts import state_after
 from bestofq.search.pairs import node_pairs, rollouts
+from bestofq.search.tree import taken_to
 from bestofq.store.pairs import PairSource
 from bestofq.store.store import Store
+
+log = logging.getLogger(__name__)
 
 
 def searched_trees(models: Models, store: Store, run: str) -> list[SearchTree]:
@@ -39,14 +49,32 @@ def searched_trees(models: Models, store: Store, run: str) -> list[SearchTree]:
     return trees
 
 
+def _check_tokens(models: Models, trees: Sequence[SearchTree]) -> None:
+    """DataError where no action has tokens, or all were drawn after others than the local tokenizer makes of a root."""
+    told = [(tree, node) for tree in trees for node, one in enumerate(tree.candidate) if one and one.reply_ids]
+    if not told:
+        raise DataError(
+            f"the {len(trees)} trees hold actions without tokens or likelihoods: search in Agent Q's format "
+            "(--set model.dialect=composite), with a local model or an endpoint that tells them (chat.token_ids=true)"
+        )
+    roots = [(tree, node) for tree, node in told if tree.parent[node] == 0]
+    if roots and not any(_prompt_ids(models, tree, node) for tree, node in roots):
+        raise DataError(
+            f"the prompts of all {len(trees)} tasks were read as other tokens than the tokenizer and chat template of "
+            f"{models.settings.model.path} make of them: give the checkpoint that was searched with (--model); an "
+            "endpoint must read no pictures (chat_screenshots=0), and no template the date"
+        )
+
+
 def step_pairs(models: Models, trees: Iterable[SearchTree]) -> Iterator[PreferencePair]:
     """Pairs of the actions of one node (Eq. 5), by Q as blended in Eq. 10; each pair of texts once."""
     settings = models.settings.agent_q
     seen: set[tuple[Turn, Turn]] = set()
-    for tree in trees:
+    for turns in _turns_of(models, trees):
+        tree = turns.tree
         for pair in node_pairs(tree, alpha=settings.alpha, threshold=settings.threshold):
-            chosen, rejected = (_turn(models, tree, child) for child in (pair.chosen, pair.rejected))
-            if (chosen, rejected) not in seen:
+            chosen, rejected = (turns[child] for child in (pair.chosen, pair.rejected))
+            if chosen and rejected and (chosen, rejected) not in seen:
                 seen.add((chosen, rejected))
                 yield PreferencePair(
                     chosen=(chosen,), rejected=(rejected,), margin=pair.margin, task=tree.task.id, node=pair.node
@@ -55,48 +83,91 @@ def step_pairs(models: Models, trees: Iterable[SearchTree]) -> Iterator[Preferen
 
 def trajectory_pairs(models: Models, trees: Iterable[SearchTree]) -> Iterator[PreferencePair]:
     """Each success of a task against one of its failures (Eq. 6), in the order they were found."""
-    for tree in trees:
-        ends = list(rollouts(tree))
+    for turns in _turns_of(models, trees):
+        ends = list(rollouts(turns.tree))
         won = [path for path, reward in ends if reward >= 1]
         lost = [path for path, reward in ends if reward < 1]
-        if won and lost:
-            for number, success in enumerate(won):
-                failure = lost[number % len(lost)]
-                chosen, rejected = (tuple(_turn(models, tree, n) for n in path) for path in (success, failure))
-                yield PreferencePair(chosen=chosen, rejected=rejected, margin=1.0, task=tree.task.id)
+        for pair in zip(won, cycle(lost), strict=False):
+            chosen, rejected = (tuple(turn for node in path if (turn := turns[node])) for path in pair)
+            if (len(chosen), len(rejected)) == (len(pair[0]), len(pair[1])):
+                yield PreferencePair(chosen=chosen, rejected=rejected, margin=1.0, task=turns.tree.task.id)
 
 
 def successful_turns(models: Models, trees: Iterable[SearchTree]) -> Iterator[tuple[Turn, ...]]:
     """The turns of each successful rollout (Eq. 4: what RFT learns from)."""
-    for tree in trees:
-        for path, reward in rollouts(tree):
+    for turns in _turns_of(models, trees):
+        for path, reward in rollouts(turns.tree):
             if reward >= 1:
-                yield tuple(_turn(models, tree, node) for node in path)
+                yield tuple(turn for node in path if (turn := turns[node]))
 
 
-def _turn(models: Models, tree: SearchTree, node: int) -> Turn:
-    """The composite action that leads to `node`, with h_t as the model read it."""
+class _Turns(dict[int, Turn | None]):
+    """By node, the composite action that leads there, with h_t as the model read it; None where it was not drawn, or
+    after more than the state, such as a reply that was to be repaired."""
+
+    def __init__(self, models: Models, tree: SearchTree) -> None:
+        self.models, self.tree = models, tree
+
+    def __missing__(self, node: int) -> Turn | None:
+        found = self[node] = _turn(self.models, self.tree, node)
+        return found
+
+
+def _turns_of(models: Models, trees: Iterable[SearchTree]) -> Iterator[_Turns]:
+    """Of each tree; says at its end how many were left out. DataError as `_check_tokens`."""
+    _check_tokens(models, trees := list(trees))
+    for tree in trees:
+        yield (turns := _Turns(models, tree))
+        if lost := list(turns.values()).count(None):
+            log.warning(
+                "%s: %d actions are left out: stand-ins without tokens, or drawn after more than their page",
+                tree.task.id,
+                lost,
+            )
+
+
+def _turn(models: Models, tree: SearchTree, node: int) -> Turn | None:
     candidate = tree.candidate[node]
     assert candidate is not None
     if candidate.reply_ids is None or candidate.log_prob is None:
-        raise DataError(
-            f"the tree of {tree.task.id} holds an action without its tokens or likelihood: search with a local model "
-            "in Agent Q's format (--set model.dialect=composite)"
-        )
-    above = tree.parent[node]
-    taken: list[Candidate] = [c for n in tree.path(above)[1:] if (c := tree.candidate[n]) is not None]
-    root = State(task=tree.task, observation=tree.pages[tree.page[0]])
-    state = state_after(root, taken, tree.pages[tree.page[above]])
-    prompt = tuple(models.local.encode(dialect_of(models.settings).prompt(state)))
+        return None
+    if (prompt := _prompt_ids(models, tree, node)) is None:
+        return None
     return Turn(prompt_ids=prompt, reply_ids=candidate.reply_ids, log_prob=candidate.log_prob)
+
+
+def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] | None:
+    """h_t of the action that leads to `node`, with as much of the history as the model had room for; None where it
+    was drawn after other tokens."""
+    candidate, above = tree.candidate[node], tree.parent[node]
+    root = State(task=tree.task, observation=tree.pages[tree.page[0]])
+    state = state_after(root, taken_to(above, tree), tree.pages[tree.page[above]])
+    read = candidate.prompt_hash if candidate else None
+    history = min(ChatProposer.history, len(state.decisions))
+    while True:
+        ids = tuple(models.tokens.encode(*asked(models, state, history)))
+        if read in (None, ids_hash(ids)):
+            return ids
+        if not history:
+            return None
+        history //= 2
+
+
+def asked(models: Models, state: State, history: int = ChatProposer.history) -> tuple[str | Message, ...]:
+    """What the policy is asked in a state, in the prompts that it searches with, which show the last `history` actions
+    where they have instructions."""
+    if in_pocket_prompts(models.settings):
+        return (dialect_of(models.settings).prompt(state),)
+    shown = min(history, len(state.decisions))
+    return user(COMPOSITE.user(state, shown), system=COMPOSITE.system(state, 1, None))
 
 
 def source(models: Models) -> PairSource:
     """What drew the turns, and what can learn from them."""
-    tokens = json.dumps(models.local.tokenizer.get_vocab(), sort_keys=True)
+    tokens = json.dumps(models.tokens.tokenizer.get_vocab(), sort_keys=True)
     return PairSource(
-        model=models.local.name,
-        revision=models.local.revision,
+        model=models.tokens.name,
+        revision=models.tokens.revision,
         prompt=models.prompts,
         tokens=hashlib.sha256(tokens.encode()).hexdigest()[:16],
     )
@@ -111,18 +182,38 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
         )
 
 
-def tune(models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console) -> Path:
+def tune(
+    models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console, *, replayed: bool = False
+) -> Path:
     """DPO (Eq. 5 or 6) from the model that drew the pairs, or the last of them; the folder of the tuned one. On all
-    processes launched."""
+    processes launched. Unless other models drew some (`replayed`), it warns where the weights do not give the pairs the
+    likelihoods that are stored with them."""
     config = models.settings.agent_q.dpo
 
     def train(weights: Any, report: Report[PairMeans]) -> Path:
-        return train_on_preferences(weights, pairs, config, report, out=out)
+        def checked(made: TuningProgress[PairMeans]) -> None:
+            report(made)
+            if made.step == 1 and not replayed:
+                _check_likelihoods(pairs, made.means.chosen_reward / config.beta)
+
+        return train_on_preferences(weights, pairs, config, checked, out=out)
 
     def said(means: PairMeans) -> str:
         return f"loss {means.loss:.3f}, {100 * means.accuracy:.0f} % right way round"
 
     return _trained(models, "DPO", config, train, said, console)
+
+
+def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
+    """Warns where log π_θ - log π_ref of the better replies, `apart` on average before any update, is not about 0."""
+    stored = fmean(math.fsum(turn.log_prob for turn in pair.chosen) for pair in pairs)
+    if abs(apart) > max(1.0, 0.1 * abs(stored)):
+        log.warning(
+            "the weights give the replies log-likelihoods %.1f apart from those they were drawn with, %.1f on average: "
+            "DPO's reference is another model, or was measured at another temperature than 1",
+            apart,
+            stored,
+        )
 
 
 def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, console: Console) -> Path:
@@ -158,5 +249,5 @@ def _trained(
             path = SHIPPED.get(chosen.path, chosen.path)
             folder = train(LocalModel.load(path, device=chosen.device, precision=precision).model, report)
     if is_first_process():
-        models.local.tokenizer.save_pretrained(folder)
+        models.tokens.tokenizer.save_pretrained(folder)
     return folder

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +23,9 @@ from bestofq.core.transitions import Floats, Transitions
 from bestofq.learning.checkpoint import CARD, EpisodeSet, export_value, load_training, read_card, save_training
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device, process_group
+from bestofq.learning.iql import IQL
 from bestofq.learning.networks import parameter_counts
-from bestofq.learning.training import share_transitions, train_own, train_stoppable
+from bestofq.learning.training import train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import records, tabulate
@@ -46,9 +48,12 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
-        """Of a Q-function that is learned from these episodes; `config` None: as the settings say."""
-        config = config or models.settings.iql
-        return cls(config, models.embedder.spec, models.settings.n_candidates, _set_of(episodes))
+        """Of a Q-function that is learned from those of these episodes that are decided and have a step; `config` None:
+        as the settings say."""
+        taught = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
+        fingerprint = hashlib.sha256(json.dumps(taught).encode()).hexdigest()[:16]
+        known = EpisodeSet(count=len(taught), fingerprint=fingerprint)
+        return cls(config or models.settings.iql, models.embedder.spec, models.settings.n_candidates, known)
 
     @classmethod
     def read(cls, folder: Path) -> "Origin | None":
@@ -65,17 +70,15 @@ class Origin(NamedTuple):
         ways = {
             f"embed_{name}": embed.pop(name) for name in tuple(embed) if f"embed_{name}" in ModelSettings.model_fields
         }
-        config = self.config.model_copy(update={"network": self.config.network.at(self.embed.dim)})
         return {
-            "iql": identity_of(config),
+            "iql": identity_of(self.config.at(self.embed.dim)),
             "n_candidates": self.train_n,
             "model": {**ways, "embedder": embed},
             "episodes": None if self.episodes is None else identity_of(self.episodes),
         }
 
     def differences(self, out: Path, *, episodes: bool = True) -> list[Difference]:
-        """Where the Q-function in `out`, or else its unfinished training, is of another origin. None lies there: [].
-        `episodes`: in them, too."""
+        """Where the Q-function in `out`, or its unfinished training, is of another origin; `episodes`: in them, too."""
         there = Origin.read(out) or Origin.read(out / TRAINING)
         found = [] if there is None else differences(there.identity, self.identity)
         return [one for one in found if episodes or not _concerns_episodes(one)]
@@ -86,34 +89,30 @@ class Origin(NamedTuple):
         return there is not None and not differences(there.identity, self.identity)
 
 
-class TrainingSet(NamedTuple):
-    """What Q and V learn from, and all they then depend on."""
-
-    origin: Origin
-    data: Transitions
+Lesson = tuple[Origin, Transitions]
+"""What Q and V learn from, after all that they then depend on."""
 
 
-def is_learned(out: Path, origin: Origin, console: Console, *, again: bool = False) -> bool:
-    """Whether the Q-function of this origin lies in `out`; with `again` it is to be learned even so.
-
-    DataError where `out` holds another one, finished or not; with `again` it is replaced.
-    """
+def lesson(
+    origin: Origin, read: Callable[[], Transitions], out: Path, console: Console, *, again: bool = False
+) -> Lesson | None:
+    """What the Q-function of this origin is to learn from, as `read` gives it; None where it lies in `out`. DataError
+    where `out` holds another one, finished or not; with `again` that is replaced."""
     unfinished = out / TRAINING
     if again:
         if not origin.is_of(unfinished):
             shutil.rmtree(unfinished, ignore_errors=True)
-        return False
-    if found := origin.differences(out):
+    elif found := origin.differences(out):
         raise DataError(
             f"{out} holds a Q-function trained with {described(found)}: "
             "give --out another folder, or --again to train again in this one"
         )
-    if not (out / CARD).exists():
-        return False
-    if origin.is_of(unfinished):  # killed between the last checkpoint and the end
-        shutil.rmtree(unfinished)
-    console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
-    return True
+    elif (out / CARD).exists():
+        if origin.is_of(unfinished):  # killed between the last checkpoint and the end
+            shutil.rmtree(unfinished)
+        console.print(f"{out} holds the Q-function of these settings and episodes: it is used as it is")
+        return None
+    return origin, read()
 
 
 def described(found: Sequence[Difference]) -> str:
@@ -133,61 +132,56 @@ def _concerns_episodes(difference: Difference) -> bool:
     return difference.name.partition(".")[0] == "episodes"
 
 
-def learn(read: Callable[[], TrainingSet | None], config: IQLConfig, out: Path, console: Console) -> None:
+def learn(read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console) -> None:
     """Q and V by IQL, kept in `out`; nothing where `read` gives nothing.
 
     Under torchrun all processes call this. The first one alone reads, prints and writes. Every
     `config.checkpoint_seconds` the training is kept in `out`, from where the same call continues it.
     """
-    found: list[TrainingSet] = []
+    found: list[Lesson] = []
 
-    def data_of_first() -> Transitions | None:
+    def of_first() -> Transitions | None:
         found.extend(one for one in [read()] if one is not None)
-        return found[0].data if found else None
+        return found[0][1] if found else None
 
     with process_group(choose_device(config.device)) as group:
         own = config.learner != "iql"
         if own and group.size > 1:
             raise ConfigError(f"iql.learner={config.learner} learns in one process: leave torchrun out")
-        data = share_transitions(data_of_first, group)
+        data = group.share(of_first)
         if data is None:
             return
         if not found:
             train_stoppable(data, config, group=group)
             return
-        origin, unfinished = found[0].origin, out / TRAINING
+        (origin, _), unfinished = found[0], out / TRAINING
         kept: dict[str, Any] = {"embed": origin.embed, "train_n": origin.train_n, "episodes": origin.episodes}
         resumable = not own and (unfinished / CARD).exists()
         begun = load_training(unfinished, embed=origin.embed, device=config.device) if resumable else None
         with training_progress(config, data, console, at=begun.step if begun else 0) as progress:
-            iql = (
-                train_own(data, config)
-                if own
-                else train_stoppable(
-                    data,
-                    config,
-                    begun=begun,
-                    save=lambda iql: save_training(unfinished, iql, **kept),
-                    on_step=lambda iql: progress(iql.step),
-                    group=group,
-                )
-            )
+            if own:
+                iql = train_own(data, config)
+            else:
+                save = partial(save_training, unfinished, **kept)
+                iql = train_stoppable(data, config, begun=begun, save=save, on_step=progress, group=group)
     export_value(out, iql, **kept)
     shutil.rmtree(unfinished, ignore_errors=True)
     console.print(f"Q and V learned from {len(data):,} transitions: {out}")
 
 
 def transitions_of(
-    models: Models, episodes: Iterable[Episode], store: Store, vectors: VectorStore, console: Console
+    models: Models, episodes: Iterable[Episode], store: Store, console: Console, vectors: VectorStore | None = None
 ) -> Transitions:
-    """The training set of episodes of `store`; vectors are kept in `vectors`. InputError where none succeeded."""
+    """The training set of episodes of `store`; vectors are kept in `vectors`, None: in `store` too. InputError where
+    none succeeded."""
     table = tabulate(records(episodes, models.texts, others=models.settings.iql.others))
     if not table.rows.reward.any():
         raise InputError(
             "none of the episodes succeeded, so there is nothing to learn a value from: "
             "collect more (`bestofq collect`), or use a stronger model"
         )
-    return table.transitions(embedded(models, table.items, store, vectors, console))
+    kept = store.vectors(models.embedder.spec) if vectors is None else vectors
+    return table.transitions(embedded(models, table.items, store, kept, console))
 
 
 def embedded(
@@ -197,21 +191,15 @@ def embedded(
     with bar(console) as shown:
         row = shown.add_task("embedding", total=len(items))
         return models.embedder.embed_all(
-            items, vectors, progress=lambda done, _: shown.update(row, completed=done), pictures=store.screenshots.load
+            items, vectors, progress=lambda done: shown.update(row, completed=done), pictures=store.screenshots.load
         )
 
 
 @contextmanager
 def training_progress(
-    config: IQLConfig,
-    data: Transitions,
-    console: Console,
-    *,
-    at: int = 0,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Callable[[int], None]]:
-    """Says what is trained before the first step and how long it takes after the first measured ones; and a bar. Gives
-    what is to be called after each step."""
+    config: IQLConfig, data: Transitions, console: Console, *, at: int = 0, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[IQL], None]]:
+    """Says what is trained, and after the first steps how long it takes. Gives what to call after each step."""
     q, v = parameter_counts(data.dim, config.network)
     hidden = "-".join(map(str, config.network.widths(data.dim)))
     console.print(
@@ -225,16 +213,16 @@ def training_progress(
     with bar(console) as shown:
         task = shown.add_task("training Q and V", total=config.steps, completed=at)
 
-        def after(step: int) -> None:
+        def after(iql: IQL) -> None:
             nonlocal first, estimated
-            shown.update(task, completed=step)
+            shown.update(task, completed=iql.step)
             now = clock()
             if first is None:
-                first = step, now
+                first = iql.step, now
             elif not estimated and now - first[1] >= MEASURED_SECONDS:
                 estimated = True
-                each = (now - first[1]) / (step - first[0])
-                left = each * (config.steps - step)
+                each = (now - first[1]) / (iql.step - first[0])
+                left = each * (config.steps - iql.step)
                 console.print(f"{1000 * each:,.3g} ms a step: about {_duration(left)} left")
 
         yield after
@@ -244,9 +232,3 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
-
-
-def _set_of(episodes: Iterable[EpisodeSummary]) -> EpisodeSet:
-    """Those to learn from: decided, with at least one step."""
-    rows = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
-    return EpisodeSet(count=len(rows), fingerprint=hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16])

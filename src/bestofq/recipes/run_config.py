@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bestofq.build.models import Models
+from bestofq.agents.prompting import VERIFIER, prompt_hash
+from bestofq.build.models import Models, in_pocket_prompts
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.core.identity import Difference, flat, identity_of
@@ -15,9 +16,10 @@ from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
-ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "judge")
+ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "judge", "user")
 _ENDPOINT = {"model", "base_url", "temperature"}
 _OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
+_DEFAULTS = BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT})
 
 
 def run_config(settings: BestOfQSettings, split: Split, step_limit: int) -> dict[str, JsonValue]:
@@ -29,14 +31,15 @@ def run_config(settings: BestOfQSettings, split: Split, step_limit: int) -> dict
 
 
 def policy_config(settings: BestOfQSettings) -> dict[str, JsonValue]:
-    """What the actions of any agent depend on. How a chat model is asked counts where there is one."""
+    """What the actions of any agent depend on. How a model with instructions is asked counts where an
+    endpoint proposes, and where it is set."""
     kept = identity_of(settings)
     for name in ENDPOINTS:
         chat = getattr(settings, name)
         kept[name] = None if chat is None else chat.model_dump(mode="json", include=_ENDPOINT)
     kept["model"] = {**identity_of(settings.model), "reply_tokens": settings.model.most_tokens}
-    unused = {"suite", *(_OF_CHAT if settings.chat is None else ())}
-    unused |= {"judge_screenshots"} if settings.judge is None else set()
+    unused = {"suite", *(name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name])}
+    unused |= {"judge_screenshots", "judge_criteria"} if settings.judge is None else set()
     return {name: value for name, value in kept.items() if name not in unused}
 
 
@@ -53,13 +56,15 @@ def agent_config(
             return {"n": n or settings.n_candidates, "beta": settings.beta, **q}
         case "own":
             return {"n": n or settings.n_candidates, "scorer": settings.scorer}
+        case "verifier" if not in_pocket_prompts(settings):
+            return {"n": n or settings.n_candidates, "prompts": prompt_hash(VERIFIER)}
         case _:
             return {"n": n or settings.n_candidates, **q}
 
 
 def search_config_of(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
-    """What a search depends on. Trees may continue with more rollouts and more time; the likelihoods in them are of one
-    model's weights, and of replies to its prompts."""
+    """What a search depends on. Trees may continue with more rollouts and more time, but not with another model's
+    likelihoods."""
     chosen = models.settings.agent_q
     if searcher == "mcts":
         name = "inference" if chosen.inference else "search"
@@ -77,13 +82,12 @@ def endpoint_of(config: Mapping[str, JsonValue]) -> str | None:
 
 
 def check_searched(models: Models, record: RunRecord) -> None:
-    """DataError where the trees of a run were grown by other weights than the local model's, in another dialect, or
-    from other prompts."""
+    """DataError where the trees of a run were grown by other weights, in another dialect, or from other prompts."""
     kept, trees = flat(record.config), f"{SEARCHES}.trees."
     now: dict[str, Callable[[], str]] = {
         "model.dialect": lambda: models.settings.model.dialect,
         f"{trees}prompts": lambda: models.prompts,
-        f"{trees}weights": lambda: models.local.revision,
+        f"{trees}weights": lambda: models.tokens.revision,
     }
     for name, value in now.items():
         if (before := kept.get(name)) is not None and before != value():

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import hashlib
 import ipaddress
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -16,29 +15,25 @@ from bestofq.agents.agent import Agent
 from bestofq.browser.actions import Impossible, address
 from bestofq.core.decision import Episode, Provenance, Verdict
 from bestofq.core.errors import InfraError, InputError
+from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
 from bestofq.envs.web import WebEnv
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
-from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
 SUITE = "web"
-_EVERY: tuple[Status, ...] = ("running", "finished", "cut", "interrupted")
 
 
 def own_hosts(url: str) -> tuple[str, ...]:
-    """A site's own hosts, for `Task.allowed_hosts`: the address's host and those below it, `www.` aside; on loopback
-    and for a bare number the one port too."""
+    """The address's host without `www.` and those below it; of loopback or a bare number the host with its port."""
     parts = urlsplit(url)
     name = parts.hostname or ""
     try:
-        ipaddress.ip_address(name)
+        bare = name == "localhost" or bool(ipaddress.ip_address(name))
     except ValueError:
-        if name == "localhost":
-            return (parts.netloc.rpartition("@")[2],)
-        site = name.removeprefix("www.")
-        return (site, f"*.{site}")
-    return (parts.netloc.rpartition("@")[2],)
+        bare = False
+    site = name.removeprefix("www.")
+    return (parts.netloc.rpartition("@")[2],) if bare else (site, f"*.{site}")
 
 
 def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
@@ -57,16 +52,14 @@ def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
 
 @dataclass(frozen=True)
 class UserJudge:
-    """`Judge`: the user's word; `ask` answers None where there is no user, or the user leaves it open.
+    """`Judge`: the user's word. Where there is no user to `ask`, or the answer is None, an episode stays unjudged: it
+    teaches nothing, until `bestofq judge` says how it ended."""
 
-    Such an episode stays unjudged: it teaches nothing, until `bestofq judge` says how it ended.
-    """
-
-    ask: Callable[[Episode], Awaitable[bool | None]]
+    ask: Callable[[Episode], Awaitable[bool | None]] | None = None
     name: str = "user"
 
     async def judge(self, episode: Episode) -> Verdict:
-        said = await self.ask(episode)
+        said = await self.ask(episode) if self.ask else None
         if said is None:
             return Verdict(reward=0.0, outcome="unjudged")
         if said:
@@ -77,15 +70,12 @@ class UserJudge:
 async def visit(
     env: WebEnv, agent: Agent, task: Task, *, store: Store, config: Mapping[str, JsonValue], options: EpisodeOptions
 ) -> Episode:
-    """One more episode of the task, in the run that `config` names; `env` is closed.
-
-    Cancelled, it leaves its steps in the store as an `interrupted` episode.
-    """
-    body = json.dumps(config, sort_keys=True)
-    run = f"{SUITE}-{hashlib.sha256(body.encode()).hexdigest()[:8]}"
+    """One more episode of the task, in the run that `config` names; `env` is closed. Cancelled, it leaves its steps in
+    the store as an `interrupted` episode."""
+    run = f"{SUITE}-{key_of(config)[:8]}"
     await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
     await store.interrupt(run, agent.name)
-    before = (s for status in _EVERY for s in store.summaries(run=run, agent=agent.name, suite=SUITE, status=status))
+    before = store.summaries(run=run, agent=agent.name, suite=SUITE, status=None)
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
     try:
         return await run_episode(env, agent, task, store=store, run=run, repeat=repeat, options=options)

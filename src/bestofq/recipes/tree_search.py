@@ -1,62 +1,42 @@
-"""The search of Agent Q's Algorithm 1: a tree of rollouts for each training task."""
+"""Agent Q's search (5.1): a tree of rollouts for each task to learn from, or before each step of an agent (6.2)."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 
+from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.learned import Values
-from bestofq.build.agents import make_proposer
-from bestofq.build.context import RunContext
-from bestofq.build.open_suite import OpenSuite
-from bestofq.build.settings import BestOfQSettings
+from bestofq.agents.scorers.picker import FeedbackScorer
+from bestofq.agents.selectors import GreedySelector
+from bestofq.build.agents import make_picker, make_proposer, make_q_scorer
+from bestofq.build.context import OpenSuite, RunContext
+from bestofq.build.models import Models
 from bestofq.core.concurrency import run_all
 from bestofq.core.decision import State
-from bestofq.core.errors import InfraError, InputError
+from bestofq.core.errors import ConfigError, InfraError
 from bestofq.core.observation import Task
+from bestofq.core.protocols import Scorer
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
-from bestofq.recipes.collect import begin
-from bestofq.recipes.mcts_agent import ranker, search_config
 from bestofq.rollouts.progress import bar
 from bestofq.search.backtracking import EnvPool, same_page
+from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
+from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 
 log = logging.getLogger(__name__)
-
-
-async def search_training(context: RunContext, run: str, *, part: int, of: int = 1) -> list[SearchTree]:
-    """Trees of B training tasks, those after `part` times as many (Algorithm 1's inner loop).
-
-    InputError, before any search, where there are not enough for this part, or for the `of` models there will be.
-    """
-    size = context.settings.agent_q.tasks
-    tasks = await training_tasks(context.settings, context.suite, max(part + 1, of))
-    await begin(context, run, "train")
-    return await search_tasks(context, run, tasks[part * size : (part + 1) * size])
-
-
-async def training_tasks(settings: BestOfQSettings, suite: OpenSuite, count: int) -> Sequence[Task]:
-    """The tasks of the first `count` models, B each. InputError where the training split has fewer."""
-    size = settings.agent_q.tasks
-    tasks = await suite.tasks("train", count * size)
-    if len(tasks) < count * size:
-        raise InputError(
-            f"{count} × {size} training tasks are to be searched (rounds, or searches of the training seeds, × "
-            f"agent_q.tasks), none twice, but {settings.suite.name} has {len(tasks)}: "
-            f"set agent_q.tasks to {max(1, len(tasks) // count)} or less, or have fewer rounds or seeds"
-        )
-    return tasks
 
 
 async def search_tasks(
     context: RunContext, run: str, tasks: Sequence[Task], values: Values | None = None
 ) -> list[SearchTree]:
-    """A tree for each task, of the configured number of rollouts; trees that lie in the store are gone on with.
+    """A tree for each task, saved after every rollout; trees that lie in the store are gone on with.
 
-    Each is saved after every rollout. A task whose searches the machinery breaks keeps the tree it has; any other error
-    ends all searches before it is raised, and so does cancelling.
+    A task whose searches the machinery breaks keeps the tree it has; any other error ends all searches.
     """
     settings, store, console = context.settings, context.store, context.console
     room = asyncio.Semaphore(settings.suite.at_once)
@@ -66,7 +46,7 @@ async def search_tasks(
         async def one(task: Task) -> SearchTree | None:
             async with room:
                 try:
-                    return await _search(context, run, task, values, lambda: shown.advance(row))
+                    return await _search(context, run, task, values, partial(shown.advance, row))
                 except InfraError as error:
                     log.warning("the search for %s was cut: %s", task.id, error)
                     return store.trees.load(run, task.suite, task.id)
@@ -78,10 +58,10 @@ async def search_tasks(
 
 
 async def _search(
-    context: RunContext, run: str, task: Task, values: Values | None, advance: Callable[[], None]
+    context: RunContext, run: str, task: Task, values: Values | None, advance: Callable[[int], None]
 ) -> SearchTree:
     models, suite, trees = context.models, context.suite, context.store.trees
-    config = search_config(context.settings, suite)
+    config = search_config(context.settings.agent_q.search, suite)
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
     try:
         root = await envs.start()
@@ -92,24 +72,16 @@ async def _search(
         tree = MutableTree(task, root) if kept is None else MutableTree.from_tree(kept)
         seed = episode_seed(context.settings.seed, run, "search", task, 0)
         state = State(task=task, observation=root, seed=seed)
-        search = Search(
-            tree,
-            state,
-            envs,
-            proposer=make_proposer(models),
-            ranker=ranker(models, values),
-            config=config,
-            judge=suite.judge,
-        )
+        proposer, ranks = make_proposer(models), ranker(models, values)
+        search = Search(tree, state, envs, proposer=proposer, ranker=ranks, judge=suite.judge)
         if kept is not None:
             search.usage += kept.usage
             for before in kept.back:
                 envs.costs.add(before.way, before.count, before.seconds)
-        for _ in range(tree.visits[0]):
-            advance()
+        advance(tree.visits[0])
 
         async def keep(_: float) -> None:
-            advance()
+            advance(1)
             search.usage[:] = merge_usage(search.usage)
             await trees.save(run, tree.to_tree(search.usage, envs.costs.to_tuple()))
 
@@ -117,3 +89,48 @@ async def _search(
         return tree.to_tree(search.usage, envs.costs.to_tuple())
     finally:
         await envs.close()
+
+
+def search_config(chosen: SearchConfig, suite: OpenSuite) -> SearchConfig:
+    """The search in a suite: no deeper than its episodes, and in a sandbox where it is one."""
+    depth = min(chosen.depth, suite.step_limit)
+    return chosen.model_copy(update={"depth": depth, "sandboxed": chosen.sandboxed or suite.sandboxed})
+
+
+def ranker(models: Models, values: Values | None) -> Scorer | None:
+    """Who gives a node's actions their Q̂: the model itself (5.1.1), a learned Q, or nobody. ConfigError where the
+    learned Q is asked for and none is given."""
+    match models.settings.agent_q.feedback:
+        case "model":
+            return FeedbackScorer(make_picker(models))
+        case "q":
+            if values is None:
+                raise ConfigError("agent_q.feedback=q ranks by a Q-function: give --q a folder made by `bestofq train`")
+            return make_q_scorer(models, values)
+        case "none":
+            return None
+
+
+@asynccontextmanager
+async def searching_agent(models: Models, suite: OpenSuite, values: Values | None) -> AsyncIterator[Agent]:
+    """An agent whose scorer is a search; its environments are closed when the context ends."""
+    chosen = models.settings.agent_q
+    config = search_config(chosen.inference or chosen.search, suite)
+    scorer = TreeScorer(
+        suite.make_env,
+        proposer=make_proposer(models),
+        ranker=ranker(models, values),
+        config=config,
+        irreversible=suite.irreversible,
+        judge=suite.judge,
+    )
+    try:
+        yield Agent(
+            name="mcts",
+            proposer=FoundProposer(scorer, make_proposer(models)),
+            scorer=scorer,
+            selector=GreedySelector(),
+            n_candidates=config.candidates,
+        )
+    finally:
+        await scorer.close()

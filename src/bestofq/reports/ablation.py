@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Rated
-from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint, bars_svg, learning_curve_svg
-from bestofq.reports.recall import recall, right_tally
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, Tally, attempts_of, distinct
-from bestofq.reports.table import Row, Table, columns
+from bestofq.reports.recall import rated_shares, recall
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, distinct
+from bestofq.reports.success import performance
+from bestofq.reports.table import Cell, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
@@ -57,14 +57,28 @@ class ArmRow(Noun):
         return Measure(value=self.success.mean, interval=self.interval) if self.success else None
 
     @property
-    def by_seed(self) -> str | None:
-        """The right choices of each Q-function, in %."""
-        return ", ".join("–" if right is None else f"{100 * right:.1f}" for right in self.right_by_seed) or None
-
-    @property
     def played(self) -> str | None:
         """Its test episodes in words."""
         return f"{self.tasks} × {self.passes}" if self.tasks else None
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """By the heads of `ablation_table`."""
+        by_seed = ", ".join("–" if right is None else f"{100 * right:.1f}" for right in self.right_by_seed)
+        return {
+            "arm": self.name,
+            "learned from": self.episodes,
+            "right choice %": self.right,
+            "by seed": by_seed or None,
+            "difference %": self.right_difference,
+            "proposer's first %": self.first,
+            "chance %": self.chance,
+            "success %": self.rate,
+            "± over passes %": self.success and self.success.error,
+            "steps for success": self.steps_for_success and self.steps_for_success.mean,
+            "difference of success %": self.difference,
+            "tasks × passes": self.played,
+        }
 
 
 def results_of(measured: Sequence[ArmResult]) -> list[ArmRow]:
@@ -83,12 +97,12 @@ def _result(arm: ArmResult, first: ArmResult | None) -> ArmRow:
         found |= {"first": _kept(counted.regret_first), "chance": _kept(counted.regret_chance)}
         found["contested"] = counted.contested // len(arm.ranked)
         if counted.contested:
-            mine, theirs = right_tally(steps), right_tally(_steps(first) if first else ())
-            found["right"] = stats.ratio(mine, span=stats.UNIT)
-            found["right_by_seed"] = [_share(right_tally(seed)) for seed in arm.ranked]
-            found["right_difference"] = stats.paired(mine, theirs, stats.quotient, span=stats.SIGNED)
+            right = rated_shares(steps)["right"]
+            found["right"] = right.measure
+            found["right_by_seed"] = [rated_shares(seed)["right"].value for seed in arm.ranked]
+            found["right_difference"] = right.minus(rated_shares(_steps(first) if first else ())["right"])
     if attempts := _attempts(arm):
-        played = stats.performance(attempts, _attempts(first) if first else ())
+        played = performance(attempts, _attempts(first) if first else ())
         found |= {name: played[name] for name in ("success", "interval", "steps_for_success", "difference", "tasks")}
         found["passes"] = played["success"].runs
     runs = distinct(episode.run for some in arm.played for episode in some)
@@ -103,40 +117,20 @@ def _attempts(arm: ArmResult) -> list[Attempt]:
     return attempts_of(episode for some in arm.played for episode in some)
 
 
-def _share(tally: Tally) -> float | None:
-    won, whole = (sum(counts[at] for counts in tally.values()) for at in (0, 1))
-    return won / whole if whole else None
-
-
 def _kept(regret: Measure) -> float | None:
     return None if regret.value is None else 1 - regret.value
 
 
 def ablation_table(title: str, rows: Sequence[ArmRow]) -> Table:
     """A row an arm. What no arm has, or all have alike, is no column; the latter is said in the notes."""
-    heads = columns(
-        *("arm", "learned from", "right choice %", "by seed", "difference %", "proposer's first %", "chance %"),
-        *("success %", "± over passes %", "steps for success", "difference of success %", "tasks × passes"),
-        signed=["difference", "difference of success"],
-    )
-    cells = [
-        (
-            *(row.name, row.episodes, row.right, row.by_seed, row.right_difference, row.first, row.chance),
-            *(row.rate, row.success.error if row.success else None),
-            *(row.steps_for_success.mean if row.steps_for_success else None, row.difference),
-            row.played,
-        )
-        for row in rows
-    ]
-    alike = {"proposer's first", "chance", "tasks × passes"} if _same_steps(rows) and _same_tasks(rows) else set()
-    shown = [
-        i for i, column in enumerate(heads) if column.name not in alike and any(row[i] is not None for row in cells)
-    ]
+    alike = {"proposer's first %", "chance %", "tasks × passes"} if _same_steps(rows) and _same_tasks(rows) else set()
+    cells = [row.cells for row in rows]
+    heads = [head for head in cells[0] if head not in alike and any(row[head] is not None for row in cells)]
     return Table(
         name="ablation",
         title=title,
-        columns=tuple(heads[i] for i in shown),
-        rows=tuple(Row(cells=tuple(row[i] for i in shown)) for row in cells),
+        columns=columns(*heads, signed=["difference", "difference of success"]),
+        rows=tuple(Row(cells=tuple(row[head] for head in heads)) for row in cells),
         notes=tuple(_notes(rows)),
     )
 
@@ -154,13 +148,12 @@ def _notes(rows: Sequence[ArmRow]) -> list[str]:
         "In brackets the 95 % bootstrap interval over tasks, which says nothing about other seeds; differences are to "
         "the first arm, paired by task."
     ]
-    ranked = [row for row in rows if row.contested]
-    if ranked:
-        counts = sorted({row.contested for row in ranked if row.contested})
-        said = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    if ranked := [row for row in rows if row.contested]:
+        counts = [row.contested or 0 for row in ranked]
+        said = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
         notes.append(
             f"Right choice: of {said} stored dev steps that held right and wrong candidates, those at which Q ranks a "
-            f"right one first, by the suite's oracle; over the Q-functions of all seeds."
+            "right one first, by the suite's oracle; over the Q-functions of all seeds."
         )
         first, chance = ranked[0].first, ranked[0].chance
         if _same_steps(rows) and _same_tasks(rows) and first is not None and chance is not None:
@@ -177,21 +170,18 @@ def _notes(rows: Sequence[ArmRow]) -> list[str]:
 def ablation_pictures(title: str, rows: Sequence[ArmRow]) -> dict[str, str]:
     """By file name: bars of what was measured; a curve where arms learned from three numbers of episodes or more."""
     found: dict[str, str] = {}
-    ranked = [(row.name, row.right) for row in rows if row.right]
-    if ranked:
+    if ranked := [(row.name, row.right) for row in rows if row.right]:
         first = next(row.first for row in rows if row.right) if _same_steps(rows) else None
         references = [] if first is None else [("the proposer's first:", first)]
         found["ranking.svg"] = bars_svg(ranked, title=f"{title}: right choices", references=references)
-    played = [(row.name, row.rate) for row in rows if row.rate]
-    if played:
+    if played := [(row.name, row.rate) for row in rows if row.rate]:
         found["success.svg"] = bars_svg(played, title=f"{title}: success")
     points = []
     for row in rows:
         if row.episodes and row.success and (held := row.interval):
-            amount = {"episodes": row.episodes, "successes": row.successes}
+            amount = {"episodes": row.episodes, "successes": row.successes or 0}
             points.append(CurvePoint(success=row.success.mean, low=held.low, high=held.high, **amount))
     if len({point.episodes for point in points}) > 2:
-        base = next((row for row in rows if not row.values and row.success), None)
-        level, name = (base.success.mean, base.name) if base and base.success else (None, "")
-        found["curve.svg"] = learning_curve_svg(points, baseline=level, baseline_name=name)
+        base = next(((row.name, row.success.mean) for row in rows if not row.values and row.success), None)
+        found["curve.svg"] = learning_curve_svg(points, baseline=base)
     return found

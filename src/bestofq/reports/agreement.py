@@ -1,12 +1,12 @@
 """How well a judge agrees with the true reward, on suites that have one."""
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
 from typing import get_args
 
 import numpy as np
 
-from bestofq.core.decision import DECIDED, Outcome, Verdict
+from bestofq.core.decision import DECIDED, Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
@@ -50,10 +50,9 @@ class Agreement(Noun):
 
 def agreement(store: Store, run: str, *, judge: str, agent: str | None = None) -> Agreement:
     """The judge named so against the environment's own verdicts in a run. DataError where it has judged none."""
-    episodes, verdicts = judged_beside(store, run, judge, agent)
-    cells = confusion(episodes, verdicts)
-    counts = np.array(list(cells.values()), dtype=np.float64).reshape(-1, 4)  # [T, 4]
-    classes = Counter((verdicts[episode.id].outcome, episode.success) for episode in episodes)
+    judged = judged_beside(store, run, judge, agent)
+    counts = confusion(judged)
+    classes = Counter((said, episode.success) for episode, said in judged)
     truths = {name: Truth(success=classes[name, True], failure=classes[name, False]) for name in get_args(Outcome)}
 
     def measure(statistic: Callable[[Doubles], Doubles], span: Span | None = stats.UNIT) -> Measure:
@@ -62,7 +61,7 @@ def agreement(store: Store, run: str, *, judge: str, agent: str | None = None) -
     return Agreement(
         judge=judge,
         compared=int(counts.sum()),
-        tasks=len(cells),
+        tasks=len(counts),
         classes={name: truth for name, truth in truths.items() if truth.success + truth.failure},
         accuracy=measure(lambda sums: share(sums[..., 0] + sums[..., 3], sums.sum(axis=-1))),
         precision=measure(lambda sums: share(sums[..., 0], sums[..., 0] + sums[..., 1])),
@@ -73,33 +72,30 @@ def agreement(store: Store, run: str, *, judge: str, agent: str | None = None) -
 
 def judge_error(store: Store, run: str, judge: str) -> JudgeError:
     """The judge beside the environment's verdicts in a run. DataError where it has judged none there."""
-    counts = confusion(*judged_beside(store, run, judge)).values()
-    return JudgeError(judge=judge, counts=tuple((c[0], c[1], c[2], c[3]) for c in counts))
+    return JudgeError(judge, confusion(judged_beside(store, run, judge)))
 
 
-def judged_beside(
-    store: Store, run: str, judge: str, agent: str | None = None
-) -> tuple[list[EpisodeSummary], Mapping[str, Verdict]]:
-    """The episodes of a run with a telling verdict of their environment and one of this judge, and the latter by
-    episode. DataError where there is none of this judge."""
+def judged_beside(store: Store, run: str, judge: str, agent: str | None = None) -> list[tuple[EpisodeSummary, Outcome]]:
+    """The episodes of a run with a telling verdict of their environment and one of this judge, and what the latter
+    says. DataError where there is none of this judge."""
     verdicts = store.verdicts(run=run, agent=agent)
     if judge not in verdicts:
         raise DataError(
             f"judge {judge!r} has no verdict beside the environment's in run {run!r}: there are those of "
             f"{'; '.join(verdicts) or 'none'} (`bestofq judge --against-env` gives them)"
         )
+    said = {episode: verdict.outcome for episode, verdict in verdicts[judge].items()}
     episodes = store.summaries(run=run, agent=agent)
-    return [e for e in episodes if e.id in verdicts[judge] and not e.judge and e.decided], verdicts[judge]
+    return [(e, said[e.id]) for e in episodes if e.id in said and not e.judge and e.decided]
 
 
-def confusion(episodes: Iterable[EpisodeSummary], verdicts: Mapping[str, Verdict]) -> dict[Hashable, list[float]]:
-    """By task [4]: true and false positives, false and true negatives of a judge's telling verdicts, by episode."""
-    cells: dict[Hashable, list[float]] = {}
-    for episode in episodes:
-        if (said := verdicts[episode.id].outcome) in DECIDED:
-            cell = cells.setdefault(episode.key[:2], [0.0] * 4)
-            cell[2 * (said != "success") + (not episode.success)] += 1
-    return cells
+def confusion(judged: Iterable[tuple[EpisodeSummary, Outcome]]) -> Doubles:
+    """By task [T, 4]: true and false positives, false and true negatives of a judge's telling verdicts."""
+    cells: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(4))
+    for episode, said in judged:
+        if said in DECIDED:
+            cells[episode.key[:2]][2 * (said != "success") + (not episode.success)] += 1
+    return np.array([*cells.values()]).reshape(-1, 4)
 
 
 def agreement_tables(found: Agreement) -> tuple[Table, Table]:
@@ -110,13 +106,12 @@ def agreement_tables(found: Agreement) -> tuple[Table, Table]:
         columns=columns("judged", "truly success", "truly not"),
         rows=tuple(Row(cells=(name, truth.success, truth.failure)) for name, truth in found.classes.items()),
     )
-    measures = (found.accuracy, found.precision, found.recall, found.kappa)
-    names = ("accuracy", "precision", "recall", "Cohen's κ")
+    names = {"accuracy": "accuracy", "precision": "precision", "recall": "recall", "kappa": "Cohen's κ"}
     return classes, Table(
         name="agreement",
         title="Agreement with the environment",
         columns=(*columns("measure"), *columns("value", digits=3)),
-        rows=tuple(Row(cells=cells) for cells in zip(names, measures, strict=True)),
+        rows=tuple(Row(cells=(head, getattr(found, name))) for name, head in names.items()),
         notes=found.notes,
     )
 

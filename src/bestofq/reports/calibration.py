@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bestofq.core.decision import DECIDED, Decision, Episode
-from bestofq.core.noun import Noun
-from bestofq.reports import stats
 from bestofq.reports.scorers import KNOWN, meaning
-from bestofq.reports.stats import Doubles, Interval, Measure, share, tallied
+from bestofq.reports.stats import SIGNED, UNIT, Doubles, Interval, Measure, Quantity, share, tallied
 from bestofq.reports.table import Origin, Row, Table, columns
 
 BINS = 10
@@ -32,7 +30,7 @@ class Valued(NamedTuple):
     scorer: str | None = None
 
 
-class Bin(Noun):
+class Bin(NamedTuple):
     """Steps whose Q lies in [low, high)."""
 
     low: float
@@ -43,7 +41,7 @@ class Bin(Noun):
     outcome: Measure
 
 
-class Distance(Noun):
+class Distance(NamedTuple):
     """Mean Q of what was done so many steps before the last, in episodes that succeeded and that did not."""
 
     left: int
@@ -52,35 +50,30 @@ class Distance(Noun):
     failed: Measure
 
 
-class Calibration(Noun):
+class Calibration(NamedTuple):
     """One agent's Q. `ece`: mean distance of Q and outcome over bins, weighted by steps; more than 0 by chance too."""
 
     agent: str
     discount: float
     steps: int
-    bins: tuple[Bin, ...]
+    bins: Sequence[Bin]
     ece: Measure
     bias: Measure  # mean Q − mean outcome: above 0, Q hopes too much
-    distances: tuple[Distance, ...]
+    distances: Sequence[Distance]
 
 
 def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1.0) -> list[Valued]:
     """The agent's steps whose scores are values, by their scorer's name, or, where that tells nothing, since a state
     value stands beside them; explored ones included."""
-    return [
-        Valued(
-            task=(episode.task.suite, episode.task.id),
-            q=step.decision.scores[step.decision.chosen],
-            outcome=discount ** (len(episode.steps) - 1 - index) * float(episode.verdict.outcome == "success"),
-            left=len(episode.steps) - 1 - index,
-            success=episode.verdict.outcome == "success",
-            scorer=step.decision.scorer,
-        )
-        for episode in episodes
-        if episode.agent == agent and episode.verdict.outcome in DECIDED
-        for index, step in enumerate(episode.steps)
-        if _valued(step.decision) and np.isfinite(step.decision.scores[step.decision.chosen])
-    ]
+    found = []
+    for episode in episodes:
+        if episode.agent == agent and episode.verdict.outcome in DECIDED:
+            task, won = (episode.task.suite, episode.task.id), episode.verdict.outcome == "success"
+            for left, step in zip(reversed(range(len(episode.steps))), episode.steps, strict=True):
+                q = step.decision.scores[step.decision.chosen]
+                if _valued(step.decision) and np.isfinite(q):
+                    found.append(Valued(task, q, discount**left * won, left, won, step.decision.scorer))
+    return found
 
 
 def _valued(decision: Decision) -> bool:
@@ -107,47 +100,38 @@ def binned(steps: Iterable[Valued]) -> dict[Hashable, Doubles]:
 
 def ece(sums: Doubles) -> Doubles:
     """[B] of `binned` counts added up [B, BINS * 3]: the mean gap of Q and outcome over bins, weighted by steps."""
-    parts = sums.reshape(len(sums), BINS, 3)
+    parts = sums.reshape(-1, BINS, 3)
     return share(np.abs(parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
 
 
 def bias(sums: Doubles) -> Doubles:
     """[B] of the same: mean Q − mean outcome."""
-    parts = sums.reshape(len(sums), BINS, 3)
+    parts = sums.reshape(-1, BINS, 3)
     return share((parts[..., 1] - parts[..., 2]).sum(axis=1), parts[..., 0].sum(axis=1))
 
 
 def calibration(steps: Sequence[Valued], agent: str, *, discount: float = 1.0) -> Calibration:
     """Bins of equal width over [0, 1], what lies outside in the nearest. Intervals over tasks."""
-    flat = np.array(list(binned(steps).values())).reshape(-1, BINS * 3)
-    counts = flat.reshape(-1, BINS, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
-
-    found = []
+    by_task = binned(steps)
+    counts = np.array([*by_task.values()]).reshape(-1, BINS, 3)  # [T, bins, (steps, sum of Q, sum of outcomes)]
+    bins = []
     for at in range(BINS):
-        held = counts[:, at]
-        if number := int(held[:, 0].sum()):
-            outcome = stats.ratio({row: (one[2], one[0]) for row, one in enumerate(held) if one[0]}, span=stats.UNIT)
-            mean = stats.ratio({row: (one[1], one[0]) for row, one in enumerate(held) if one[0]})
-            q = float(held[:, 1].sum() / number)
-            low, high = at / BINS, (at + 1) / BINS
-            found.append(Bin(low=low, high=high, steps=number, q=q, q_interval=mean.interval, outcome=outcome))
+        if number := int(counts[:, at, 0].sum()):
+            tasks = {row: one for row, one in enumerate(counts[:, at]) if one[0]}
+            outcome = Quantity({row: (one[2], one[0]) for row, one in tasks.items()}, UNIT).measure
+            spread = Quantity({row: (one[1], one[0]) for row, one in tasks.items()}).measure.interval
+            mean = float(counts[:, at, 1].sum() / number)
+            bins.append(Bin(at / BINS, (at + 1) / BINS, number, mean, spread, outcome))
     distances = []
     for left in range(min(FARTHEST, max((step.left for step in steps), default=-1)) + 1):
         here = [step for step in steps if step.left == left]
         won, lost = (
-            stats.ratio(tallied((step.task, step.q, 1) for step in here if step.success == success))
+            Quantity(tallied((step.task, step.q, 1) for step in here if step.success == success)).measure
             for success in (True, False)
         )
-        distances.append(Distance(left=left, steps=len(here), succeeded=won, failed=lost))
-    return Calibration(
-        agent=agent,
-        discount=discount,
-        steps=len(steps),
-        bins=tuple(found),
-        ece=stats.measure(flat, ece, span=stats.UNIT),
-        bias=stats.measure(flat, bias, span=stats.SIGNED),
-        distances=tuple(distances),
-    )
+        distances.append(Distance(left, len(here), won, lost))
+    gap, excess = Quantity(by_task, UNIT, ece).measure, Quantity(by_task, SIGNED, bias).measure
+    return Calibration(agent, discount, len(steps), bins, gap, excess, distances)
 
 
 def calibration_table(rows: Sequence[Calibration], made: Mapping[str, Origin]) -> Table:
@@ -155,13 +139,14 @@ def calibration_table(rows: Sequence[Calibration], made: Mapping[str, Origin]) -
     found = []
     for row in rows:
         origin = made.get(row.agent)
-        for held in row.bins:
-            name, mean = f"{held.low:.1f} to {held.high:.1f}", Measure(value=held.q, interval=held.q_interval)
-            found.append(Row(cells=(row.agent, name, held.steps, mean, held.outcome, None, None), origin=origin))
+        for low, high, steps, q, q_interval, outcome in row.bins:
+            mean = Measure(value=q, interval=q_interval)
+            cells = (row.agent, f"{low:.1f} to {high:.1f}", steps, mean, outcome, None, None)
+            found.append(Row(cells=cells, origin=origin))
         found.append(Row(cells=(row.agent, "all", row.steps, None, None, row.ece, row.bias), origin=origin))
     discounts = sorted({row.discount for row in rows})
-    trained = {row.agent: made[row.agent].discounts if row.agent in made else () for row in rows}
-    notes = [_assumed(row, trained[row.agent]) for row in rows if set(trained[row.agent]) != {row.discount}]
+    trained = [made[row.agent].discounts if row.agent in made else () for row in rows]
+    notes = [_assumed(row, own) for row, own in zip(rows, trained, strict=True) if set(own) != {row.discount}]
     return Table(
         name="calibration",
         title="Calibration of Q",
@@ -182,11 +167,7 @@ def distance_table(rows: Iterable[Calibration], made: Mapping[str, Origin]) -> T
         name="q-by-step-from-the-end",
         title="Q by step from the end",
         columns=columns("agent", "steps left", "steps", "succeeded", "failed", digits=3),
-        rows=tuple(
-            Row(cells=(row.agent, at.left, at.steps, at.succeeded, at.failed), origin=made.get(row.agent))
-            for row in rows
-            for at in row.distances
-        ),
+        rows=tuple(Row(cells=(row.agent, *at), origin=made.get(row.agent)) for row in rows for at in row.distances),
         notes=("Mean Q of what was taken, so many steps before the last, by how the episode ended.",),
     )
 

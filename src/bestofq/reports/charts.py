@@ -9,7 +9,7 @@ from bestofq.reports.calibration import Calibration
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.reliability import Pass
 from bestofq.reports.stats import Measure
-from bestofq.reports.svg import WIDTH, Plot, bar, legend, line, nice_ticks, shape, shortened, svg, text
+from bestofq.reports.svg import WIDTH, Plot, bar, legend, line, nice_ticks, shortened, svg, text
 from bestofq.reports.values import ValuePath
 
 
@@ -42,14 +42,14 @@ def values_svg(
     ticks = nice_ticks(min(values), max(values))
     plot = Plot(x=(0, max(len(path.steps) - 1, 1)), y=(ticks[0], ticks[-1]), right=26, width=size[0], height=size[1])
     column = (plot.at_x(1) - plot.at_x(0)) or 1.0
-    parts = [] if now is None else [bar(plot.at_x(now) - column / 2, plot.top, column, plot.floor - plot.top, "now")]
+    tall = plot.height - plot.bottom - plot.top
+    parts = [] if now is None else [bar(plot.at_x(now) - column / 2, plot.top, column, tall, "now")]
     parts += plot.rows([(tick, f"{tick:g}") for tick in ticks])
     every = max(1, -(-len(path.steps) // 15))
     parts += plot.columns([(s.index, str(s.index + 1)) for s in path.steps if s.index % every == 0], "step")
     parts += legend((("key-state", "V"), ("s0", "taken"), ("other", "other candidates")), left=plot.left, pitch=80)
     outcome = "good" if path.outcome == "success" else "not-chosen"
-    parts.append(bar(plot.width - 120, 3, 10, 10, outcome))
-    parts.append(text(plot.width - 104, 12, path.outcome, "name"))
+    parts += [bar(plot.width - 120, 3, 10, 10, outcome), text(plot.width - 104, 12, path.outcome, "name")]
     for step in path.steps:
         parts += [plot.dot(step.index, q, "other", f"another: {q:.3f}", radius=3) for q in step.others]
     for style, picked in (("state", [s.state_value for s in path.steps]), ("line s0", [s.taken for s in path.steps])):
@@ -59,12 +59,11 @@ def values_svg(
             title = f"step {step.index + 1}, {step.taken:.3f}: {step.label}"
             style = "hollow" if step.explored else "s0"
             parts.append(plot.dot(step.index, step.taken, style, title))
-    for step in path.steps:
-        if to is None:
-            break
-        hit = bar(plot.at_x(step.index) - column / 2, 0, column, plot.height, "hit")
+    if to is not None:
         link = Markup('<a href="{}" tabindex="-1"><title>Step {}: {}</title>{}</a>')
-        parts.append(link.format(to(step.index), step.index + 1, step.label, hit))
+        for step in path.steps:
+            hit = bar(plot.at_x(step.index) - column / 2, 0, column, plot.height, "hit")
+            parts.append(link.format(to(step.index), step.index + 1, step.label, hit))
     title = f"Values over the steps of {path.agent} on {path.task}"
     return svg(parts, plot.height, title, width=plot.width)
 
@@ -98,14 +97,12 @@ def calibration_svg(found: Calibration) -> Markup:
     what = "success" if found.discount == 1 else f"{found.discount:g}^(steps left) · success"
     axes = f"x: Q of the action taken; y: {what}; bars: steps"
     parts.append(text((plot.left + WIDTH - plot.right) / 2, plot.height - 6, axes, "middle"))
-    words = ("ECE", found.ece), ("bias", found.bias)
-    for number, (name, measure) in enumerate(words):
-        parts.append(text(WIDTH - plot.right + 12, 30 + 56 * number, name, ""))
+    beside = WIDTH - plot.right + 12
+    for y, name, measure in ((30, "ECE", found.ece), (86, "bias", found.bias)):
         value = "–" if measure.value is None else f"{measure.value:.3f}"
-        parts.append(text(WIDTH - plot.right + 12, 48 + 56 * number, value, "value"))
+        parts += [text(beside, y, name, ""), text(beside, y + 18, value, "value")]
         if (bounds := measure.interval) is not None:
-            within = f"[{bounds.low:.2f}, {bounds.high:.2f}]"
-            parts.append(text(WIDTH - plot.right + 12, 64 + 56 * number, within, ""))
+            parts.append(text(beside, y + 34, f"[{bounds.low:.2f}, {bounds.high:.2f}]", ""))
     return svg(parts, plot.height, f"Calibration of Q: {found.agent}")
 
 
@@ -124,9 +121,8 @@ def distances_svg(found: Calibration) -> Markup:
     for style, name in (("s1", "succeeded"), ("s0", "failed")):
         known: list[tuple[int, Measure]] = [(-at.left, getattr(at, name)) for at in reversed(found.distances)]
         drawn = [(x, measure.value) for x, measure in known if measure.value is not None]
-        bounds = [(x, measure.interval) for x, measure in known if measure.interval is not None]
-        band = [*((x, held.high) for x, held in bounds), *((x, held.low) for x, held in reversed(bounds))]
-        parts.append(shape("polygon", plot.points(band), f"band {style}"))
+        bounds = [(x, measure.interval.low, measure.interval.high) for x, measure in known if measure.interval]
+        parts.append(plot.band(bounds, style))
         parts.append(plot.curve(drawn, f"line {style}"))
         parts += [plot.dot(x, value, style, f"{name}, {-x:g} left: {value:.3f}") for x, value in drawn]
     parts += legend((("s1", "succeeded"), ("s0", "failed")), left=plot.left, pitch=100)

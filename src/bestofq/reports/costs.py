@@ -5,22 +5,22 @@ counted, so that a flaky endpoint shows in the price of a task. The Q-function c
 is not known makes each sum it is part of unknown: the known part is shown as `≥`, and never stands for the whole.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import get_args
 
 from markupsafe import Markup
 
-from bestofq.core.decision import DECIDED
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
-from bestofq.reports.stats import Attempt, Interval
+from bestofq.reports.stats import Interval, attempts_of, grouped
 from bestofq.reports.svg import Plot, axis, nice_ticks, rate_ticks, shortened, svg, text
-from bestofq.reports.table import Column, Row, Table
+from bestofq.reports.table import Column, Row, Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
@@ -57,8 +57,10 @@ class Costs(Noun):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
-        notes = ["Tokens as the models and endpoints count them; the embedder's are what a Q-function costs."]
-        notes.append("With intervals over tasks: the table `spending` of `bestofq report`.")
+        notes = [
+            "Tokens as the models and endpoints count them; the embedder's are what a Q-function costs.",
+            "With intervals over tasks: the table `spending` of `bestofq report`.",
+        ]
         if any(row.total.unpriced for row in self.rows):
             notes.append("unknown: no price is set (chat.usd_in, chat.usd_out); ≥: the part whose price is known.")
         if lost := sum(row.lost for row in self.rows):
@@ -78,34 +80,28 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
     """
     rows: list[AgentCost] = []
     for run in (chosen := selection.in_runs(store)):
-        counts = Counter[tuple[str, Status]]()  # by agent and status
-        attempts: dict[str, list[Attempt]] = defaultdict(list)
-        spent: dict[str, dict[Role, Spent]] = defaultdict(dict)
+        of_run = replace(selection, runs=[run])
+        ended, *gone = (grouped(of_run.summaries(store, status=one), lambda e: e.agent) for one in _PAID)
+        spent: dict[str, dict[Role, Spent]] = defaultdict(lambda: defaultdict(Spent))  # by agent
         for status in _PAID:
             for episode in store.episodes(run=run, suite=selection.suite, split=selection.split, status=status):
-                agent, tried, roles = episode.agent, attempts[episode.agent], spent[episode.agent]
-                counts[agent, status] += 1
-                if status == "finished" and episode.verdict.outcome in DECIDED:
-                    task, won = (episode.task.suite, episode.task.id), episode.verdict.outcome == "success"
-                    tried.append(Attempt(task, len(tried), won, len(episode.steps)))
                 for used in episode.usage:
-                    roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used, prices)
-        ended = [agent for agent, status in counts if status == "finished"]
-        rows += [
-            AgentCost(
-                run=run,
-                agent=agent,
-                tasks=counts[agent, "finished"],
-                successes=sum(attempt.success for attempt in attempts[agent]),
-                lost=counts[agent, "cut"] + counts[agent, "interrupted"],
-                roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
-                undecided=counts[agent, "finished"] - len(attempts[agent]),
-                success=stats.success_rate(attempts[agent]).mean if attempts[agent] else None,
-                interval=stats.success_interval(attempts[agent]) if attempts[agent] else None,
-            )
-            for agent in selection.agents or ended
-            if agent in ended
-        ]
+                    spent[episode.agent][used.role] += Spent.of(used, prices)
+        for agent in selection.agents or ended:
+            if episodes := ended.get(agent):
+                attempts = attempts_of(episodes)
+                cost = AgentCost(
+                    run=run,
+                    agent=agent,
+                    tasks=len(episodes),
+                    successes=sum(attempt.success for attempt in attempts),
+                    lost=sum(len(some.get(agent, ())) for some in gone),
+                    roles={role: spent[agent][role] for role in get_args(Role) if role in spent[agent]},
+                    undecided=len(episodes) - len(attempts),
+                    success=stats.success_rate(attempts).mean if attempts else None,
+                    interval=stats.success_interval(attempts) if attempts else None,
+                )
+                rows.append(cost)
     if not rows:
         raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
     return Costs(rows=tuple(rows))
@@ -113,25 +109,24 @@ def agent_costs(store: Store, selection: Selection = EVERYTHING, *, prices: Pric
 
 def cost_table(found: Costs) -> Table:
     """A row a role of each agent, and one for the agent's total where it has several roles."""
-    heads = ("tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task", "tokens/success")
-    names = (*(("run",) if found.several_runs else ()), "agent", "role", *heads, "USD/task", "USD/success")
+    heads = ("run", "agent", "role", "tokens in", "tokens out", "calls", "seconds", "USD", "tokens/task")
+    names = (*heads, "tokens/success", "USD/task", "USD/success")
+    first = 0 if found.several_runs else 1
+    cells = [
+        (
+            *(cost.run, cost.agent, role, spent.tokens_in, spent.tokens_out, spent.calls, spent.seconds),
+            *(spent.dollars(1), spent.tokens / cost.tasks),
+            spent.tokens / cost.successes if cost.successes else None,
+            *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
+        )
+        for cost in found.rows
+        for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [("all", cost.total)]))
+    ]
     return Table(
         name="costs",
         title="Costs",
-        columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names),
-        rows=tuple(
-            Row(
-                cells=(
-                    *((cost.run,) if found.several_runs else ()),
-                    *(cost.agent, role, spent.tokens_in, spent.tokens_out, spent.calls, spent.seconds),
-                    *(spent.dollars(1), spent.tokens / cost.tasks),
-                    spent.tokens / cost.successes if cost.successes else None,
-                    *(spent.dollars(cost.tasks), spent.dollars(cost.successes)),
-                )
-            )
-            for cost in found.rows
-            for role, spent in (*cost.roles.items(), *([] if len(cost.roles) == 1 else [("all", cost.total)]))
-        ),
+        columns=tuple(Column(name=name, digits=0 if name.startswith("tokens/") else 1) for name in names[first:]),
+        rows=tuple(Row(cells=row[first:]) for row in cells),
         notes=found.notes,
     )
 
@@ -141,7 +136,7 @@ def price_table(prices: Prices) -> Table:
     return Table(
         name="prices",
         title="Prices, USD per million tokens (Best-of-Q, Table 13)",
-        columns=(Column(name="role"), Column(name="in", digits=2), Column(name="out", digits=2)),
+        columns=(*columns("role"), *columns("in", "out", digits=2)),
         rows=tuple(Row(cells=(role, usd_in, usd_out)) for role, (usd_in, usd_out) in prices.items()),
     )
 
@@ -155,18 +150,19 @@ def pareto_svg(costs: Costs) -> Markup:
     decided = [(row, row.success) for row in costs.rows if row.success is not None]
     priced = all(row.total.price is not None for row, _ in decided)
     points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in decided]
-    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in decided)])
+    drawn = [(row, cost, rate) for (row, _), (cost, rate) in zip(decided, points, strict=True)]
+    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, _, rate in drawn)])
     most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
     plot = Plot(x=(0, most), y=ruled[:2], top=14)
     unit = "USD per task" if priced else "tokens per task (not every price is known)"
     ticks = [(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most]
     parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, unit)]
-    for (row, _), (cost, _) in zip(decided, points, strict=True):
+    for row, cost, _ in drawn:
         if row.interval is not None:
             parts.append(plot.whisker(cost, row.interval.low, row.interval.high, "whisker faint"))
     front = pareto_front(points)
     parts.append(plot.curve((points[i] for i in front), "base front"))
-    for number, ((row, _), (cost, rate)) in enumerate(zip(decided, points, strict=True)):
+    for number, (row, cost, rate) in enumerate(drawn):
         name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
         x, y = plot.at_x(cost), plot.at_y(rate)
         title = f"{name}: {100 * rate:.1f} % at {_amount(cost, priced)} {unit}"

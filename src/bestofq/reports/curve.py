@@ -44,5 +44,4 @@ def _decided(store: Store, run: str, agent: str) -> list[EpisodeSummary]:
 
 def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
     """Share of successful episodes among those whose outcome tells, one or more, in [0, 1]."""
-    decided = [episode for episode in episodes if episode.decided]
-    return sum(episode.success for episode in decided) / len(decided)
+    return sum(episode.success for episode in episodes) / sum(episode.decided for episode in episodes)

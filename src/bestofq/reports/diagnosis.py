@@ -1,14 +1,14 @@
 """All diagnostics of some runs from one reading of their episodes: tables and figures."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bestofq.core.decision import Candidate, Episode, Step
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Rated
-from bestofq.reports.behaviour import behaviour, behaviour_table
+from bestofq.reports.behaviour import behaviour_table, refused_table
 from bestofq.reports.calibration import are_values, calibration, calibration_table, distance_table, valued_steps
 from bestofq.reports.charts import calibration_svg, distances_svg, reliability_svg, values_svg
 from bestofq.reports.differences import compared, differences, differences_table
@@ -16,7 +16,7 @@ from bestofq.reports.figures import CurvePoint, failure_split_svg
 from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_table
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
-from bestofq.reports.spending import Prices, spending, spending_table
+from bestofq.reports.spending import Prices, spending_table
 from bestofq.reports.stats import attempts_of
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import Origin, Table
@@ -50,7 +50,6 @@ def diagnose(
 ) -> tuple[list[Table], list[Figure]]:
     """Of finished episodes, whose agents are `made`'s, in its order: rows' names, where `Rows.named` gave them.
     InputError where an error of a judge is given who gave no verdict."""
-    rated, prices, error = options.rated, options.prices, options.error
     of_agent = {agent: [e for e in episodes if e.agent == agent] for agent in made}
     read = [_slim(store.episode(e.id), e.agent) for e in episodes if e.agent in made]
     attempts = {agent: attempts_of(theirs) for agent, theirs in of_agent.items()}
@@ -59,25 +58,19 @@ def diagnose(
     passes = reliability(attempts)
     figures = [Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes))]
 
-    who = options.rater
-    rates: dict[str, Sequence[Rated]] = dict(rated or {})
-    if rated is None:
+    who, rates = options.rater, options.rated
+    if rates is None:
         who = "what successful episodes of the same task did on the same page, which favours the usual first"
-        for agent in made:
-            alone = not any(tasks[agent] & tasks[other] for other in made if other != agent)
-            rates[agent], _ = sibling_steps(read, agent, read, own=alone)
-    recalls = [
-        recall(agent, rates[agent], of=sum(len(e.steps) for e in read if e.agent == agent))
-        for agent in made
-        if agent in rates
-    ]
+        alone = {agent: not any(tasks[agent] & tasks[other] for other in made if other != agent) for agent in made}
+        rates = {agent: sibling_steps(read, agent, read, own=alone[agent]) for agent in made}
+    steps = {agent: sum(e.steps for e in theirs) for agent, theirs in of_agent.items()}
+    recalls = [recall(agent, rates[agent], of=steps[agent]) for agent in made if agent in rates]
     for row in recalls:
         if row.contested:
             caption = f"Where steps go wrong (Fig. 3): {row.agent}"
             figures.append(Figure(name=f"failures-{row.agent}", caption=caption, svg=failure_split_svg(row.split)))
 
-    given = options.discount
-    discounts = {agent: origin.discount if given is None else given for agent, origin in made.items()}
+    discounts = {agent: one.discount if options.discount is None else options.discount for agent, one in made.items()}
     valued = {agent: valued_steps(read, agent, discount=discounts[agent]) for agent in made}
     valued = {agent: steps for agent, steps in valued.items() if are_values(steps)}
     calibrated = [calibration(steps, agent, discount=discounts[agent]) for agent, steps in valued.items()]
@@ -88,7 +81,7 @@ def diagnose(
         ):
             figures.append(Figure(name=f"{name}-{one.agent}", caption=f"{caption}: {one.agent}", svg=drawn))
 
-    paths = [value_path(e) for e in _shown(store, episodes, read, [*valued], options.shown)]
+    paths = [value_path(e) for e in _shown(store, of_agent, valued, options.shown)]
     for path in paths:
         caption = f"V, Q taken and other candidates (Fig. 12): {path.agent} on {path.task}"
         figures.append(Figure(name=f"values-{path.episode}", caption=caption, svg=values_svg(path)))
@@ -98,34 +91,34 @@ def diagnose(
         recall_table([row for row in recalls if row.steps], made, rater=who),
         *([calibration_table(calibrated, made), distance_table(calibrated, made)] if calibrated else []),
         *([values_table(paths, made)] if paths else []),
-        behaviour_table([behaviour(read, agent) for agent in made], made),
-        spending_table([row for agent in made for row in spending(read, agent, prices=prices)], made),
+        behaviour_table(read, made),
+        spending_table(read, made, prices=options.prices),
+        *([found] if (found := refused_table(read, made)) else []),
     ]
     beside = [agent for agent in made if tasks[agent] & tasks.get(baseline or "", set())]
     if baseline is not None and len(beside) > 1:
         tried = {agent: attempts[agent] for agent in beside}
-        measures = compared(read, beside, attempts=tried, rated=rates, valued=valued, prices=prices)
-        tables.append(differences_table(differences(measures, beside, baseline), made))
-    if error is not None:
-        tables.append(corrected_table(_corrected(episodes, made, error, baseline), error, made))
+        measures = compared(read, beside, attempts=tried, rated=rates, valued=valued, prices=options.prices)
+        tables.append(differences_table(differences(measures, baseline), made))
+    if (error := options.error) is not None:
+        tables.append(corrected_table(_corrected(of_agent, error, baseline), error, made))
     return tables, figures
 
 
 def _corrected(
-    episodes: Sequence[EpisodeSummary], made: Mapping[str, Origin], error: JudgeError, baseline: str | None
+    of_agent: Mapping[str, Sequence[EpisodeSummary]], error: JudgeError, baseline: str | None
 ) -> list[Corrected]:
     """Of the agents' episodes whose verdict in force is this judge's. InputError where none is."""
-    attempts = {
-        agent: attempts_of([e for e in episodes if e.agent == agent and e.judge == error.judge]) for agent in made
-    }
+    judged = {agent: [e for e in episodes if e.judge == error.judge] for agent, episodes in of_agent.items()}
+    attempts = {agent: attempts_of(episodes) for agent, episodes in judged.items()}
     if not any(attempts.values()):
-        judges = sorted({e.judge for e in episodes if e.judge})
+        judges = sorted({e.judge for episodes in of_agent.values() for e in episodes if e.judge})
         raise InputError(
             f"no episode has its verdict from judge {error.judge!r}: "
             f"they have it from {'; '.join(judges) or 'their environment'}"
         )
     base = attempts.get(baseline or "", ())
-    return [corrected(a, t, error, baseline=() if a == baseline else base) for a, t in attempts.items() if t]
+    return [corrected(a, t, error, () if a == baseline else base) for a, t in attempts.items() if t]
 
 
 def _slim(episode: Episode, agent: str) -> Episode:
@@ -133,7 +126,7 @@ def _slim(episode: Episode, agent: str) -> Episode:
 
     def page(seen: Observation) -> Observation:
         digest = hashlib.sha256(seen.text.encode("utf-8", "surrogatepass")).hexdigest()
-        return Observation(url=seen.url, title="", text=digest, elements=(), error=seen.error)
+        return Observation(url=seen.url, title="", text=digest, elements=(), error=seen.error, refused=seen.refused)
 
     def step(one: Step) -> Step:
         candidates = tuple(Candidate(action=c.action, label=c.label) for c in one.decision.candidates)
@@ -145,16 +138,9 @@ def _slim(episode: Episode, agent: str) -> Episode:
 
 
 def _shown(
-    store: Store,
-    episodes: Sequence[EpisodeSummary],
-    read: Sequence[Episode],
-    agents: Sequence[str],
-    shown: Sequence[str],
+    store: Store, of_agent: Mapping[str, Sequence[EpisodeSummary]], valued: Iterable[str], shown: Sequence[str]
 ) -> list[Episode]:
-    if shown:
-        names = {e.id: e.agent for e in episodes}
-        found = map(store.episode, shown)
-        return [e.model_copy(update={"agent": names.get(e.id, e.agent)}) for e in found]
-    ids = [e.id for agent in agents for e in telling_pair([e for e in episodes if e.agent == agent])]
-    by_id = {episode.id: episode for episode in read}
-    return [by_id[one] for one in ids]
+    """The episodes `shown`, else a telling pair of each agent with values; as their rows'."""
+    names = {e.id: agent for agent, episodes in of_agent.items() for e in episodes}
+    ids = shown or [e.id for agent in valued for e in telling_pair(of_agent[agent])]
+    return [e.model_copy(update={"agent": names.get(e.id, e.agent)}) for e in map(store.episode, ids)]

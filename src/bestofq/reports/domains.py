@@ -1,6 +1,6 @@
 """Success by domain (Best-of-Q, Tables 5 to 8): rows are domains, columns agents."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from bestofq.reports.outcomes import (
     outcomes_of,
 )
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
-from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, grouped
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, distinct, grouped
 from bestofq.reports.table import Origin, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -32,7 +32,7 @@ DIFFERENCES = (
 
 
 class DomainCell(Noun):
-    """One agent on one domain; `success` is None where no outcome tells, its denominator is `counted`."""
+    """One agent on one domain; `success` is None where no outcome tells, its denominator is `counted` of `outcomes`."""
 
     success: Estimate | None
     tasks: int
@@ -40,11 +40,6 @@ class DomainCell(Noun):
     interval: Interval | None = None  # of success, over the domain's tasks
     difference: Difference | None = None  # to the baseline, on the domain's tasks that both did; as in `AgentRow`
     judges: dict[str, int] = Field(default_factory=dict)  # as in `AgentRow`
-
-    @property
-    def counted(self) -> int:
-        """The episodes that `success` is a share of."""
-        return counted(self.outcomes)
 
 
 class DomainRow(Noun):
@@ -73,7 +68,6 @@ class Domains(Noun):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know about these numbers, one sentence each."""
         last = self.rows[-1].cells
-        counts = [f"{agent}: {outcome_words(cell.outcomes)}." for agent, cell in zip(self.agents, last, strict=True)]
         cost = []
         if (used := self.judging) is not None:
             price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
@@ -82,7 +76,7 @@ class Domains(Noun):
             "Success in % ± standard error over runs; one run alone has no ±.",
             *([APART] if self.apart else []),
             *([DIFFERENCES.format(self.baseline)] if self.compared else []),
-            *counts,
+            *(f"{name}: {outcome_words(cell.outcomes)}." for name, cell in zip(self.agents, last, strict=True)),
             *outcome_notes(cell.outcomes for cell in last),
             *self.judging_notes,
             *cost,
@@ -92,7 +86,7 @@ class Domains(Noun):
     def judging_notes(self) -> list[str]:
         """What of these numbers a judge said."""
         last = self.rows[-1].cells
-        return judge_notes((cell.judges for cell in last), sum(cell.counted for cell in last))
+        return judge_notes((cell.judges for cell in last), (cell.outcomes for cell in last))
 
 
 def domain_of(task: str) -> str:
@@ -106,32 +100,32 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
 
     `by` gives the domain of a task's id. DataError when nothing is finished, and on a baseline of several rows.
     """
-    runs, agents = selection.in_runs(store), selection.agents
     rows, finished = read_rows(store, selection)
-    baseline = None if selection.baseline is None else rows.one(selection.baseline)
-    chosen = agents or sorted({e.agent for e in finished})
-    names = tuple(dict.fromkeys(name for one in chosen for name in rows.of(one) or [one]))
-    if not any(e.agent in names for e in finished):
-        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {', '.join(runs) or 'it'}")
+    baseline = rows.one(selection.baseline)
+    asked = selection.agents or sorted({e.agent for e in finished})
+    names = distinct(name for one in asked for name in rows.of(one) or [one])
+    shown = [e for e in finished if e.agent in names]
+    if not shown:
+        runs = ", ".join(selection.in_runs(store)) or "it"
+        raise DataError(f"no episode of {', '.join(names) or 'any agent'} is finished in {runs}")
     cut = rows.named(selection.summaries(store, status="cut"))
 
-    def row(domain: str | None) -> DomainRow:
-        def here(episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
-            return [e for e in episodes if domain is None or by(e.key.task) == domain]
-
-        done = here(finished)
-        cuts = never_finished(here(cut), done)
+    def row(domain: str, done: Sequence[EpisodeSummary], lost: Sequence[EpisodeSummary]) -> DomainRow:
+        cuts = never_finished(lost, done)
         by_agent = grouped(done, lambda episode: episode.agent)
         against = attempts_of(by_agent.get(baseline or "", ()))
         cells = (_cell(by_agent.get(name, ()), cuts[name], () if name == baseline else against) for name in names)
-        tasks = {e.key[:2] for e in done if e.agent in names}
-        return DomainRow(domain=ALL if domain is None else domain, tasks=len(tasks), cells=tuple(cells))
+        return DomainRow(domain=domain, tasks=len({e.key[:2] for e in done if e.agent in names}), cells=tuple(cells))
 
-    domains = sorted({by(e.key.task) for e in finished if e.agent in names})
-    judging = next(iter(merge_usage(used for e in finished if e.agent in names for used in e.judging)), None)
-    found = tuple(row(domain) for domain in (*domains, None))
-    apart = any(map(rows.part_of, names))
-    return Domains(agents=names, rows=found, judging=judging, baseline=baseline, apart=apart)
+    done, lost = (grouped(some, lambda e: by(e.key.task)) for some in (finished, cut))
+    domains = sorted({by(e.key.task) for e in shown})
+    return Domains(
+        agents=names,
+        rows=(*(row(one, done[one], lost.get(one, ())) for one in domains), row(ALL, finished, cut)),
+        judging=next(iter(merge_usage(used for e in shown for used in e.judging)), None),
+        baseline=baseline,
+        apart=any(map(rows.part_of, names)),
+    )
 
 
 def _cell(episodes: Sequence[EpisodeSummary], cut: int, against: Sequence[Attempt]) -> DomainCell:
@@ -159,7 +153,7 @@ def domain_table(found: Domains, made: Mapping[str, Origin] | None = None) -> Ta
         rows=tuple(
             Row(
                 cells=(
-                    *(row.domain, agent, cell.tasks, cell.counted),
+                    *(row.domain, agent, cell.tasks, counted(cell.outcomes)),
                     Measure(value=cell.success.mean if cell.success else None, interval=cell.interval),
                     cell.success.error if cell.success else None,
                     *([cell.difference] if found.compared else []),
@@ -181,7 +175,8 @@ def domain_table(found: Domains, made: Mapping[str, Origin] | None = None) -> Ta
 
 def domain_grid(found: Domains) -> Table:
     """Table 5's shape: a row a domain, a column an agent, behind them the differences to the baseline."""
-    against = [f"{found.agents[i]} − {found.baseline}" for i in found.compared]
+    compared = found.compared
+    against = [f"{found.agents[i]} − {found.baseline}" for i in compared]
     return Table(
         name="domain-grid",
         title="Success by domain",
@@ -189,8 +184,10 @@ def domain_grid(found: Domains) -> Table:
         rows=tuple(
             Row(
                 cells=(
-                    *(row.domain, row.tasks, *(cell.success for cell in row.cells)),
-                    *(row.cells[i].difference for i in found.compared),
+                    row.domain,
+                    row.tasks,
+                    *(c.success for c in row.cells),
+                    *(row.cells[i].difference for i in compared),
                 )
             )
             for row in found.rows

@@ -5,27 +5,14 @@ texts are escaped. What only one table is drawn as stands beside that table's nu
 """
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from markupsafe import Markup
 
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
-from bestofq.reports.stats import Estimate, Interval, Measure
-from bestofq.reports.svg import (
-    WIDTH,
-    Plot,
-    axis,
-    bar,
-    legend,
-    line,
-    rate_ticks,
-    round_step,
-    shape,
-    shortened,
-    svg,
-    text,
-)
+from bestofq.reports.stats import Interval, Measure
+from bestofq.reports.svg import WIDTH, Plot, axis, bar, legend, line, rate_ticks, round_step, shortened, svg, text
 
 
 class CurvePoint(Noun):
@@ -33,10 +20,10 @@ class CurvePoint(Noun):
 
     episodes: int  # in the training set
     success: float
-    low: float | None = None
-    high: float | None = None
+    low: float
+    high: float
     agent: str = "Best-of-Q"
-    successes: int | None = None  # successful ones among the episodes
+    successes: int  # successful ones among the episodes
 
 
 class FailureSplit(Noun):
@@ -55,50 +42,32 @@ class FailureSplit(Noun):
 def learning_curve_svg(
     points: Sequence[CurvePoint],
     *,
-    baseline: float | None = None,
-    baseline_name: str = "Prompting",
+    baseline: tuple[str, float] | None = None,
     by: Literal["episodes", "successes"] = "episodes",
 ) -> Markup:
-    """Success against episodes in the training set, one line an agent, with the baseline's dashed line (Fig. 4); by
-    `successes` against the successful ones among them (Fig. 8, b and d).
-
-    InputError without a point, or where a point's successes are asked for and not known.
-    """
+    """Success against episodes in the training set, with a dashed line for the baseline's name and success (Fig. 4); by
+    `successes` against the successful ones among them (Fig. 8, b and d). InputError without a point."""
     if not points:
         raise InputError("a learning curve of 0 points is asked for: give at least 1")
-    if by == "successes" and any(p.successes is None for p in points):
-        raise InputError(
-            "a learning curve by successes is asked for, and a point does not say how many it learned from"
-        )
-
-    def amount(p: CurvePoint) -> int:
-        return p.episodes if by == "episodes" else p.successes or 0
-
+    known = sorted(((getattr(p, by), p) for p in points), key=lambda one: one[0])
     unit = "episodes" if by == "episodes" else "successful episodes"
-    levels = [y for p in points for y in (p.success, p.low, p.high) if y is not None]
-    ruled = axis([*levels, *([] if baseline is None else [baseline])])
-    last = max(*map(amount, points), 1)
+    ruled = axis([y for p in points for y in (p.success, p.low, p.high, baseline[1] if baseline else 0.0)])
+    last = max(known[-1][0], 1)
     plot = Plot(x=(0, last), y=ruled[:2])
     ticks = [(at, f"{at:,}") for at in range(0, last + 1, round_step(last / 5))]
     parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, f"{unit} in the training set")]
     if baseline is not None:
-        end, level = plot.width - plot.right, plot.at_y(baseline)
+        end, level = plot.width - plot.right, plot.at_y(baseline[1])
         parts.append(line(plot.left, level, end, level, "base"))
-        parts.append(text(end, level + 16, f"{baseline_name} {100 * baseline:.1f} %", "end baseline-text"))
-    for number, agent in enumerate(dict.fromkeys(p.agent for p in points)):
-        style = f"s{number % 3}"
-        mine = sorted((p for p in points if p.agent == agent), key=amount)
-        low = plot.points((amount(p), p.low) for p in mine if p.low is not None and p.high is not None)
-        high = plot.points((amount(p), p.high) for p in mine if p.low is not None and p.high is not None)
-        if len(low) > 1:
-            parts.append(shape("polygon", [*high, *reversed(low)], f"band {style}"))
-        elif low:
-            parts.append(line(*low[0], *high[0], "whisker"))
-        parts.append(plot.curve(((amount(p), p.success) for p in mine), f"line {style}"))
-        for p in mine:
-            title = f"{agent}: {100 * p.success:.1f} % after {amount(p):,} {unit}"
-            parts.append(plot.dot(amount(p), p.success, style, title))
-        parts += legend([(style, agent)], left=plot.left + 150 * number)
+        parts.append(text(end, level + 16, f"{baseline[0]} {100 * baseline[1]:.1f} %", "end baseline-text"))
+    if len(known) > 1:
+        parts.append(plot.band([(at, p.low, p.high) for at, p in known], "s0"))
+    else:
+        parts += [plot.whisker(at, p.low, p.high) for at, p in known]
+    parts.append(plot.curve(((at, p.success) for at, p in known), "line s0"))
+    for at, p in known:
+        parts.append(plot.dot(at, p.success, "s0", f"{p.agent}: {100 * p.success:.1f} % after {at:,} {unit}"))
+    parts += legend([("s0", points[0].agent)], left=plot.left)
     return svg(parts, plot.height, f"Learning curve: success against {unit} in the training set")
 
 
@@ -141,28 +110,12 @@ def bars_svg(
     return svg(parts, height, title)
 
 
-class Bar(Protocol):
-    """An agent's success in [0, 1], and its interval."""
-
-    @property
-    def agent(self) -> str: ...
-    @property
-    def success(self) -> Estimate: ...
-    @property
-    def interval(self) -> Interval: ...
-
-
-def success_bars_svg(rows: Sequence[Bar], baseline: str | None, *, over: str = "tasks") -> Markup:
-    """Success of each row's agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
-    letters = min(36, max(20, *(len(row.agent) for row in rows)))
-    return bars_svg(
-        [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in rows],
-        title="Success rate of each agent",
-        baseline=baseline,
-        over=over,
-        left=150 + 7 * (letters - 20),
-        letters=letters,
-    )
+def success_bars_svg(rows: Sequence[tuple[str, Measure]], baseline: str | None, *, over: str = "tasks") -> Markup:
+    """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
+    letters = min(36, max(20, *(len(agent) for agent, _ in rows)))
+    left = 150 + 7 * (letters - 20)
+    title = "Success rate of each agent"
+    return bars_svg(rows, title=title, baseline=baseline, over=over, left=left, letters=letters)
 
 
 def failure_split_svg(split: FailureSplit) -> Markup:
@@ -176,13 +129,11 @@ def failure_split_svg(split: FailureSplit) -> Markup:
     )
     parts, left = [], 0.0
     for number, (name, count, style) in enumerate(named):
-        share = count / split.steps
-        parts.append(bar(left, 4, WIDTH * share, 26, style))
+        share, at = count / split.steps, number * 190
+        parts += [bar(left, 4, WIDTH * share, 26, style), bar(at, 44, 10, 10, style), text(at + 16, 53, name, "")]
+        parts.append(text(at + 16, 70, f"{100 * share:.1f} %  ({count:,} steps)", "value"))
         left += WIDTH * share
-        parts.append(bar(number * 190, 44, 10, 10, style))
-        parts.append(text(number * 190 + 16, 53, name, ""))
-        parts.append(text(number * 190 + 16, 70, f"{100 * share:.1f} %  ({count:,} steps)", "value"))
         if split.intervals is not None:
             bounds = split.intervals[number]
-            parts.append(text(number * 190 + 16, 87, f"[{100 * bounds.low:.1f}, {100 * bounds.high:.1f}] %", ""))
+            parts.append(text(at + 16, 87, f"[{100 * bounds.low:.1f}, {100 * bounds.high:.1f}] %", ""))
     return svg(parts, 76 if split.intervals is None else 93, "Share of steps by what became of the good action")

@@ -7,17 +7,17 @@ the truth (`bestofq judge --against-env`); that they hold for other tasks and ag
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from bestofq.core.errors import InputError
-from bestofq.core.noun import Noun
 from bestofq.reports import stats
 from bestofq.reports.stats import Attempt, Difference, Doubles, Measure, share
 from bestofq.reports.table import Origin, Row, Table, columns
 
 
-class Corrected(Noun):
+class Corrected(NamedTuple):
     """Success as the judge said it, and as it is likely to be. `defined`: share of resamples in which the judge was
     better than chance; the intervals are of those."""
 
@@ -25,26 +25,22 @@ class Corrected(Noun):
     said: Measure
     true: Measure
     defined: float
-    difference: Difference | None = None  # of true success, to a baseline; None: itself, or no task in common
+    difference: Difference | None  # of true success, to a baseline; None: itself, or no task in common
 
 
-class JudgeError(Noun):
+class JudgeError(NamedTuple):
     """A judge's measured error, by task [T, 4]: true and false positives, false and true negatives."""
 
     judge: str
-    counts: tuple[tuple[float, float, float, float], ...]
-
-    @property
-    def table(self) -> Doubles:
-        return np.array(self.counts, dtype=np.float64).reshape(-1, 4)
+    counts: Doubles
 
     @property
     def sensitivity(self) -> Measure:
-        return stats.measure(self.table, lambda sums: rates(sums)[0], span=stats.UNIT)
+        return stats.measure(self.counts, lambda sums: rates(sums)[0], span=stats.UNIT)
 
     @property
     def specificity(self) -> Measure:
-        return stats.measure(self.table, lambda sums: rates(sums)[1], span=stats.UNIT)
+        return stats.measure(self.counts, lambda sums: rates(sums)[1], span=stats.UNIT)
 
 
 def rates(sums: Doubles) -> tuple[Doubles, Doubles]:
@@ -53,34 +49,27 @@ def rates(sums: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def corrected(
-    agent: str,
-    attempts: Sequence[Attempt],
-    error: JudgeError,
-    *,
-    baseline: Sequence[Attempt] = (),
-    resamples: int = stats.RESAMPLES,
+    agent: str, attempts: Sequence[Attempt], error: JudgeError, baseline: Sequence[Attempt] = ()
 ) -> Corrected:
     """Success of judged attempts, corrected. Both samples are drawn again, each over its own tasks; the difference to
     `baseline`, judged by the same judge, is paired by task.
 
     InputError when there is no attempt, or the judge is no better than chance: then its verdicts say nothing.
     """
-    tasks, others = stats.task_rates(attempts), stats.task_rates(baseline)
+    tasks = stats.task_rates(attempts)
     if not tasks:
         raise InputError(f"no judged episode of {agent}: there is nothing to correct")
     said = np.array(list(tasks.values()))  # [T]
-    table = error.table  # [J, 4]
-    whole_se, whole_sp = rates(table.sum(axis=0))
+    whole_se, whole_sp = rates(error.counts.sum(axis=0))
     if not whole_se + whole_sp > 1:
         raise InputError(
             f"judge {error.judge} is no better than chance (sensitivity {float(whole_se):.2f}, specificity "
             f"{float(whole_sp):.2f}): no success rate can be had from its verdicts"
         )
     rng = np.random.default_rng(0)
-    says = stats.resampled(said[:, None], resamples, rng)[:, 0] / len(said)  # [B]
-    own_se, own_sp = rates(table)  # [J] each
-    drawn_se, drawn_sp = rates(stats.resampled(table, resamples, rng))  # [B] each
-    se, sp = _unsure(drawn_se, own_se, rng), _unsure(drawn_sp, own_sp, rng)
+    says = stats.resampled(said[:, None], stats.RESAMPLES, rng)[:, 0] / len(said)  # [B]
+    drawn = rates(stats.resampled(error.counts, stats.RESAMPLES, rng))  # [B] each
+    se, sp = (_unsure(of_draws, own, rng) for of_draws, own in zip(drawn, rates(error.counts), strict=True))
     says = _unsure(says, said, rng)
     usable = se + sp > 1  # False where NaN
     true = np.clip((says + sp - 1)[usable] / (se + sp - 1)[usable], 0, 1)
@@ -90,39 +79,37 @@ def corrected(
         said=Measure(value=float(said.mean()), interval=stats.percentiles(says)),
         true=Measure(value=value, interval=stats.percentiles(true) if len(true) else None),
         defined=float(usable.mean()),
-        difference=_difference(tasks, others, se, sp, float(whole_se + whole_sp - 1), rng),
+        difference=_difference(tasks, stats.task_rates(baseline), se + sp - 1, float(whole_se + whole_sp - 1), rng),
     )
 
 
 def _difference(
     ours: Mapping[Hashable, float],
     theirs: Mapping[Hashable, float],
-    se: Doubles,
-    sp: Doubles,
-    informed: float,
+    drawn: Doubles,
+    whole: float,
     rng: np.random.Generator,
 ) -> Difference | None:
-    """The difference said, by se + sp − 1 (`informed` on the whole sample).
+    """The difference said, by se + sp − 1: `drawn` [B], and `whole` on the whole sample.
 
     Where d is the same in all tasks: each bound of `stats.clopper_pearson_interval` by the percentile of se + sp − 1
     that makes the interval wider.
     """
-    common = [task for task in ours if task in theirs]
-    usable = se + sp > 1
-    if not common or not usable.any():
+    d = np.array([rate - theirs[task] for task, rate in ours.items() if task in theirs])  # [T]
+    usable = drawn > 0
+    if not len(d) or not usable.any():
         return None
-    d = np.array([ours[task] - theirs[task] for task in common])  # [T]
-    by = (se + sp - 1)[usable]
+    by = drawn[usable]
     if np.allclose(d, d[0]):
         said, info = stats.clopper_pearson_interval(float(d[0]), len(d), stats.SIGNED), stats.percentiles(by)
         corners = np.array([[bound / info.low, bound / info.high] for bound in (said.low, said.high)])
         low, high = np.clip([corners[0].min(), corners[1].max()], -1, 1)
         bounds = stats.Interval(low=float(low), high=float(high))
     else:
-        drawn = stats.resampled(d[:, None], len(se), rng)[:, 0] / len(d)  # [B]
-        bounds = stats.percentiles(np.clip(drawn[usable] / by, -1, 1))
-    mean = float(np.clip(d.mean() / informed, -1, 1))
-    return Difference(mean=mean, low=bounds.low, high=bounds.high, tasks=len(common))
+        differences = stats.resampled(d[:, None], len(drawn), rng)[:, 0] / len(d)  # [B]
+        bounds = stats.percentiles(np.clip(differences[usable] / by, -1, 1))
+    mean = float(np.clip(d.mean() / whole, -1, 1))
+    return Difference(mean=mean, low=bounds.low, high=bounds.high, tasks=len(d))
 
 
 def _unsure(drawn: Doubles, own: Doubles, rng: np.random.Generator) -> Doubles:
@@ -146,12 +133,9 @@ def corrected_table(rows: Sequence[Corrected], error: JudgeError, made: Mapping[
             *("agent", "as judged %", "corrected %", "difference %", "sensitivity %", "specificity %"),
             signed=["difference"],
         ),
-        rows=tuple(
-            Row(cells=(row.agent, row.said, row.true, row.difference, se, sp), origin=made.get(row.agent))
-            for row in rows
-        ),
+        rows=tuple(Row(cells=(r.agent, r.said, r.true, r.difference, se, sp), origin=made.get(r.agent)) for r in rows),
         notes=(
-            f"Judge: {error.judge}, its error measured on {int(error.table.sum())} episodes of {len(error.counts)} "
+            f"Judge: {error.judge}, its error measured on {int(error.counts.sum())} episodes of {len(error.counts)} "
             "tasks whose environment knows the truth; that it errs alike here is an assumption.",
             "Rogan and Gladen 1978; 95 % bootstrap over the tasks of both samples. Difference: corrected too.",
             *(

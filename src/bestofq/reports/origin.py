@@ -30,7 +30,7 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
     seen = max((len(step.decision.candidates) for step in steps), default=None)
     agents = distinct(episode.agent for episode in sampled)  # `episodes` may go by the name of their row
     played = [(config, agent) for config in configs for agent in agents]
-    trained = (_of_agent(config, agent, DISCOUNT) for config, agent in played)
+    trained = (_of_agent(*one, DISCOUNT) for one in played)
     made = [*(runs[name].provenance for name in names), *(episode.provenance for episode in sampled)]
     return Origin(
         runs=names,
@@ -38,7 +38,7 @@ def origin(store: Store, runs: Mapping[str, RunRecord], episodes: Sequence[Episo
         models=distinct(model for config in configs if (model := proposing(config))),
         seeds=distinct(runs[name].provenance.seed for name in names),
         repeats=len({(episode.run, episode.key.repeat) for episode in episodes}),
-        n=max((n for config, agent in played if (n := wanted(config, agent, seen)) is not None), default=None),
+        n=max((n for one in played if (n := wanted(*one, seen)) is not None), default=None),
         checkpoints=distinct(name for step in steps if (name := step.decision.checkpoint)),
         commands=distinct(p.command for p in made if p.command),
         discounts=distinct(float(d) for d in trained if isinstance(d, int | float)),
@@ -51,12 +51,12 @@ def search_origin(run: RunRecord) -> Origin:
     made, model = run.provenance, proposing(run.config)
     return Origin(
         runs=(run.name,),
-        commits=(made.commit,) if made.commit else (),
-        models=(model,) if model else (),
+        commits=tuple(filter(None, [made.commit])),
+        models=tuple(filter(None, [model])),
         seeds=(made.seed,),
         repeats=1,
         n=candidates if isinstance(candidates, int) else None,
-        commands=(made.command,) if made.command else (),
+        commands=tuple(filter(None, [made.command])),
     )
 
 
@@ -74,9 +74,7 @@ def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:
     """The setting `a.b` of a run's configuration; None where it has none."""
     found: JsonValue = dict(config)
     for name in key.split("."):
-        if not isinstance(found, dict):
-            return None
-        found = found.get(name)
+        found = found.get(name) if isinstance(found, dict) else None
     return found
 
 
@@ -95,13 +93,11 @@ def wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int
 
 def _of_agent(config: Mapping[str, JsonValue], agent: str, name: str) -> JsonValue:
     """A setting that the run keeps for the agent alone; an agent's name may hold dots."""
-    agents = config.get(AGENTS)
-    own = agents.get(agent) if isinstance(agents, dict) else None
+    own = isinstance(agents := config.get(AGENTS), dict) and agents.get(agent)
     return own.get(name) if isinstance(own, dict) else None
 
 
 def proposing(config: Mapping[str, JsonValue]) -> str | None:
-    """The model that proposes in a run of this configuration: the chat endpoint's where there is one, else the local
-    one."""
+    """The model that proposes in a run of this configuration: the chat endpoint's, else the local one."""
     found = setting(config, "chat.model") or setting(config, "model.path") or setting(config, "model")
     return found if isinstance(found, str) else None

@@ -28,7 +28,7 @@ def counted(outcomes: Mapping[Outcome, int]) -> int:
 
 def outcome_notes(rows: Iterable[Mapping[Outcome, int]]) -> list[str]:
     """What is left out of the rates, and what is not, one sentence each."""
-    total = sum((Counter(row) for row in rows), Counter[Outcome]())
+    total = sum(map(Counter, rows), Counter[Outcome]())
     notes = []
     if total["blocked"] or total["impossible"]:
         notes.append("Blocked and impossible episodes count as not successful, as in the paper (D).")
@@ -49,9 +49,9 @@ def judges_of(episodes: Iterable[EpisodeSummary]) -> dict[str, int]:
     return dict(Counter(e.judge for e in episodes if e.decided and e.judge))
 
 
-def judge_notes(rows: Iterable[Mapping[str, int]], decided: int) -> list[str]:
-    """Which of the `decided` verdicts are a judge's, a sentence a judge."""
-    total = sum((Counter(row) for row in rows), Counter[str]())
+def judge_notes(judges: Iterable[Mapping[str, int]], outcomes: Iterable[Mapping[Outcome, int]]) -> list[str]:
+    """Which of the verdicts are a judge's, a sentence a judge."""
+    total, decided = sum(map(Counter, judges), Counter[str]()), sum(map(counted, outcomes))
     return [
         f"{count} of {decided} verdicts are by the judge {judge}; its error is not in these intervals: "
         f"`bestofq report --judge {shlex.quote(judge)} --judge-run RUN` puts it in, in the table `judged`."

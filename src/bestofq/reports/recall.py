@@ -8,6 +8,7 @@ candidate where siblings find nothing. Prefer an oracle where there is one.
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,11 +18,11 @@ from bestofq.core.noun import Noun
 from bestofq.core.protocols import Rated
 from bestofq.reports import stats
 from bestofq.reports.figures import FailureSplit
-from bestofq.reports.stats import Doubles, Interval, Measure, Span, Tally, share
+from bestofq.reports.stats import UNIT, Doubles, Interval, Measure, Quantity, Span, share
 from bestofq.reports.table import Origin, Table, columns, rows_of
 
 
-class RatedStep(Noun):
+class RatedStep(NamedTuple):
     """`Rated`, as siblings rate it."""
 
     task: tuple[str, str]
@@ -52,8 +53,8 @@ class Recall(Noun):
 
 def sibling_steps(
     episodes: Iterable[Episode], agent: str, references: Iterable[Episode], *, own: bool = False
-) -> tuple[list[RatedStep], int]:
-    """The agent's steps on pages from which a successful reference went on, and how many steps it has in all.
+) -> list[RatedStep]:
+    """The agent's steps on pages from which a successful reference went on.
 
     References are other episodes of the same task, of other agents only unless `own`: an agent without chance repeats
     itself. Pages are the same when address and text are, actions by `identity`.
@@ -64,19 +65,16 @@ def sibling_steps(
             for step in reference.steps:
                 page = (reference.task.suite, reference.task.id, step.observation.page)
                 known[page][identity(step.decision.candidate.action)].add(reference.id)
-    rated, total = [], 0
+    rated = []
     for episode in episodes:
-        if episode.agent != agent:
-            continue
         task = (episode.task.suite, episode.task.id)
-        for step in episode.steps:
-            total += 1
+        for step in episode.steps if episode.agent == agent else ():
             did = known.get((*task, step.observation.page), {})
             good = {action for action, who in did.items() if who - {episode.id}}
             if good:
                 held = tuple(identity(candidate.action) in good for candidate in step.decision.candidates)
-                rated.append(RatedStep(task=task, good=held, chosen=step.decision.chosen))
-    return rated, total
+                rated.append(RatedStep(task, held, step.decision.chosen))
+    return rated
 
 
 def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
@@ -92,18 +90,15 @@ def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
     return dict(tasks)
 
 
-def rated_tallies(rated: Iterable[Rated]) -> dict[str, Tally]:
-    """What recall and regret are ratios of, by their names."""
-    counts = rated_counts(rated)
+def rated_shares(rated: Iterable[Rated]) -> dict[str, Quantity]:
+    """Of the rated steps those that hold a good action; of the contested ones those at which another (regret), and at
+    which a good one was taken."""
+    counts = rated_counts(rated).items()
     return {
-        name: {task: (float(held[part]), float(held[whole])) for task, held in counts.items()}
-        for name, part, whole in (("recall", 1, 0), ("regret", 4, 3))
+        "recall": Quantity({task: (held[1], held[0]) for task, held in counts}, UNIT),
+        "regret": Quantity({task: (held[4], held[3]) for task, held in counts}, UNIT),
+        "right": Quantity({task: (held[3] - held[4], held[3]) for task, held in counts}, UNIT),
     }
-
-
-def right_tally(rated: Iterable[Rated]) -> Tally:
-    """By task, contested steps at which a good action was taken, and contested steps."""
-    return {task: (float(held[3] - held[4]), float(held[3])) for task, held in rated_counts(rated).items()}
 
 
 def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Recall:
@@ -111,7 +106,7 @@ def recall(agent: str, rated: Iterable[Rated], *, of: int | None = None) -> Reca
     counts = np.array(list(rated_counts(rated).values())).reshape(-1, 7)  # [T, 7]
     steps, held, chosen, contested = counts[:, :4].sum(axis=0).astype(int).tolist()
 
-    def of_columns(part: int, whole: int, minus: int | None = None, span: Span = stats.UNIT) -> Measure:
+    def of_columns(part: int, whole: int, minus: int | None = None, span: Span = UNIT) -> Measure:
         def statistic(sums: Doubles) -> Doubles:
             return share(sums[..., part] - (0 if minus is None else sums[..., minus]), sums[..., whole])
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import comb
+from typing import NamedTuple
 
-from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.stats import UNIT, Attempt, Measure, Tally, by_task, ratio
+from bestofq.reports.stats import UNIT, Attempt, Measure, Quantity, Tally, by_task
 from bestofq.reports.table import Origin, Table, columns, rows_of
 
 
-class Pass(Noun):
+class Pass(NamedTuple):
     """One agent with k tries a task."""
 
     agent: str
@@ -25,17 +25,10 @@ def reliability(attempts: Mapping[str, Sequence[Attempt]]) -> list[Pass]:
     found = []
     for agent, tried in attempts.items():
         runs = [len(some) for some in by_task(tried).values()]
-        found += [
-            Pass(
-                agent=agent,
-                k=k,
-                tasks=sum(done >= k for done in runs),
-                solved=pass_at(tried, k),
-                variance=pass_variance(tried, k),
-                biased=any(k < done < 2 * k for done in runs),
-            )
-            for k in range(1, max(runs, default=0) + 1)
-        ]
+        for k in range(1, max(runs, default=0) + 1):
+            solved, variance = pass_at(tried, k), pass_variance(tried, k).measure
+            biased = any(k < done < 2 * k for done in runs)
+            found.append(Pass(agent, k, len(solved.counts), solved.measure, variance, biased))
     return found
 
 
@@ -59,37 +52,27 @@ def pass_table(rows: Sequence[Pass], made: Mapping[str, Origin]) -> Table:
     )
 
 
-def pass_at(attempts: Sequence[Attempt], k: int) -> Measure:
+def pass_at(attempts: Sequence[Attempt], k: int) -> Quantity:
     """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
 
     Per task 1 − C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021).
     """
-    return ratio(pass_tally(attempts, k), span=UNIT)
+    return Quantity(_of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
 
 
-def pass_variance(attempts: Sequence[Attempt], k: int) -> Measure:
+def pass_variance(attempts: Sequence[Attempt], k: int) -> Quantity:
     """The "mean of variances" of pass@k (Fig. 9) over the tasks done more than k times; k = 1: `task_variance`.
 
     A task that k tries miss with probability m = qᵏ has variance m − m². Unbiased from f failures in n ≥ 2k runs:
     C(f, k) / C(n, k) − C(f, 2k) / C(n, 2k), which for k = 1 is the variance with n − 1. For k < n < 2k the plug-in of
     m = C(f, k) / C(n, k), biased downwards; for n = k that is 0 whatever the runs brought, and so left out.
     """
-    return ratio(variance_tally(attempts, k), span=(0.0, 0.5))
-
-
-def pass_tally(attempts: Sequence[Attempt], k: int) -> Tally:
-    """What `pass_at` is the ratio of."""
-    return _of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k))
-
-
-def variance_tally(attempts: Sequence[Attempt], k: int) -> Tally:
-    """What `pass_variance` is the ratio of."""
 
     def variance(runs: int, lost: int) -> float:
         missed = comb(lost, k) / comb(runs, k)
         return missed - (comb(lost, 2 * k) / comb(runs, 2 * k) if runs >= 2 * k else missed**2)
 
-    return _of_tasks(attempts, k + 1, variance)
+    return Quantity(_of_tasks(attempts, k + 1, variance), (0.0, 0.5))
 
 
 def _of_tasks(attempts: Sequence[Attempt], least: int, of_task: Callable[[int, int], float]) -> Tally:

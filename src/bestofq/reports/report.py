@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
 
 from bestofq.reports.costs import agent_costs, pareto_svg, price_table
 from bestofq.reports.diagnosis import DEFAULTS, Options, diagnose
@@ -11,6 +11,7 @@ from bestofq.reports.figures import learning_curve_svg, success_bars_svg
 from bestofq.reports.origin import origins, search_origin
 from bestofq.reports.rows import EVERYTHING, Selection, read_rows
 from bestofq.reports.searches import search_rows, search_table, telling_trees
+from bestofq.reports.stats import distinct
 from bestofq.reports.success import agent_results, success_table
 from bestofq.reports.svg import Figure
 from bestofq.reports.table import Origin, Table
@@ -18,10 +19,6 @@ from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
 
 DOMAINS = 200  # with more the table of domains is left out
-CURVES: Sequence[tuple[Literal["episodes", "successes"], str, str]] = (
-    ("episodes", "curve", "Success by episodes learned from (Fig. 4)"),
-    ("successes", "curve-successes", "Success by successful episodes (Fig. 8)"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,49 +39,51 @@ def gather(store: Store, selection: Selection = EVERYTHING, options: Options = D
     of_runs = {run.name: run for run in store.runs() if selection.runs is None or run.name in selection.runs}
     searches = search_rows(store, list(of_runs), alpha=options.alpha, threshold=options.threshold)
     searched = {row.run: search_origin(of_runs[row.run]) for row in searches}
-    search_tables = [search_table(searches, searched)] if searched else []
-    trees = telling_trees(store, list(searched), options.max_trees, alpha=options.alpha, threshold=options.threshold)
-    by_search = {f"searches of {run}": one for run, one in searched.items()}
+    found = Report(
+        tables=[search_table(searches, searched)] if searched else [],
+        figures=(),
+        made={f"searches of {run}": one for run, one in searched.items()},
+        episodes=(),
+        trees=telling_trees(store, [*searched], options.max_trees, alpha=options.alpha, threshold=options.threshold),
+        read=replace(selection, runs=[*searched]),
+        options=options,
+    )
     if searched and not any(store.summaries(run=run) for run in of_runs):
-        return Report(
-            tables=search_tables,
-            figures=(),
-            made=by_search,
-            episodes=(),
-            trees=trees,
-            read=replace(selection, runs=list(searched)),
-            options=options,
-        )
+        return found
     results = agent_results(store, selection)
     names = [row.agent for row in results.rows]
     rows, finished = read_rows(store, selection)
     episodes = [episode for episode in finished if episode.agent in names]
     known = origins(store, episodes)
     made = {name: known[name] for name in names}
-    shown = replace(selection, agents=names)
     read = replace(selection, runs=[source.run for source in results.sources], agents=rows.agents(names))
-    costs = agent_costs(store, read, prices=options.prices)
-    domains = domain_results(store, shown)
+    domains = domain_results(store, replace(selection, agents=names))
     more_tables, more_figures = diagnose(store, episodes, made, results.baseline, options)
-    tables = [success_table(results, made)]
-    tables += [domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []
+    bars = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
+    pareto = pareto_svg(agent_costs(store, read, prices=options.prices))
     figures = [
-        Figure(name="success", caption="Success of each agent", svg=success_bars_svg(results.rows, results.baseline)),
-        Figure(name="pareto", caption="Success against cost (Fig. 2)", svg=pareto_svg(costs)),
+        Figure(name="success", caption="Success of each agent", svg=bars),
+        Figure(name="pareto", caption="Success against cost (Fig. 2)", svg=pareto),
     ]
     if options.curve:
-        name, level = options.curve_baseline or ("", None)
-        both = all(point.successes is not None for point in options.curve)
-        for by, file, caption in CURVES if both else CURVES[:1]:
-            drawn = learning_curve_svg(options.curve, baseline=level, baseline_name=name, by=by)
-            figures.append(Figure(name=file, caption=caption, svg=drawn))
-    prices_of = [price_table(options.prices)] if options.prices else []
-    return Report(
-        tables=[*tables, *more_tables, *prices_of, *search_tables],
+        curve = partial(learning_curve_svg, options.curve, baseline=options.curve_baseline)
+        figures += [
+            Figure(name="curve", caption="Success by episodes learned from (Fig. 4)", svg=curve(by="episodes")),
+            Figure(
+                name="curve-successes", caption="Success by successful episodes (Fig. 8)", svg=curve(by="successes")
+            ),
+        ]
+    return replace(
+        found,
+        tables=[
+            success_table(results, made),
+            *([domain_table(domains, made)] if 2 < len(domains.rows) < DOMAINS else []),
+            *more_tables,
+            *([price_table(options.prices)] if options.prices else []),
+            *found.tables,
+        ],
         figures=[*figures, *more_figures],
-        made=made | by_search,
+        made=made | dict(found.made),
         episodes=sorted(episodes, key=lambda e: (e.key[:2], names.index(e.agent), e.run, e.key.repeat)),
-        trees=trees,
-        read=replace(read, runs=list(dict.fromkeys((*(read.runs or ()), *searched)))),
-        options=options,
+        read=replace(read, runs=[*distinct([*(read.runs or ()), *searched])]),
     )

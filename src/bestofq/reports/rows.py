@@ -7,14 +7,15 @@ but their seed are passes of one row.
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from bestofq.core.errors import DataError
-from bestofq.reports.stats import grouped
+from bestofq.reports.stats import distinct, grouped
 from bestofq.store.configuration import AGENTS, SEARCHES
 from bestofq.store.records import EpisodeSummary, RunRecord
 from bestofq.store.schema import Status
@@ -30,22 +31,21 @@ APART = (
 _LOST: tuple[Status, ...] = ("cut", "interrupted")
 
 
-class QFunctions:
-    """The Q-functions that scored the episodes of some runs, by their checkpoints' names."""
+QFunctions = Callable[[EpisodeSummary], str | None]
+"""The Q-function that scored an episode, by its checkpoint's name; None: none did."""
 
-    def __init__(self, store: Store, runs: Iterable[str]) -> None:
-        self._by_episode: dict[str, str] = {}
-        self._by_agent: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for run in dict.fromkeys(runs):
-            for episode, agent, checkpoint in store.scorers(run):
-                self._by_episode[episode] = checkpoint
-                self._by_agent[run, agent].add(checkpoint)
 
-    def of(self, episode: EpisodeSummary) -> str | None:
-        """The one that its first step names, else the only one of its agent in its run; None: none scored it."""
-        agents = self._by_agent.get((episode.run, episode.agent), set())
-        only = next(iter(agents)) if len(agents) == 1 else None
-        return self._by_episode.get(episode.id, only)
+def q_functions(store: Store, runs: Iterable[str]) -> QFunctions:
+    """Of the episodes of these runs: the one that an episode's first step names, else the only one of its agent in its
+    run."""
+    by_episode: dict[str, str] = {}
+    by_agent: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for run in dict.fromkeys(runs):
+        for episode, agent, checkpoint in store.scorers(run):
+            by_episode[episode] = checkpoint
+            by_agent[run, agent].add(checkpoint)
+    only = {player: next(iter(found)) for player, found in by_agent.items() if len(found) == 1}
+    return lambda episode: by_episode.get(episode.id, only.get((episode.run, episode.agent)))
 
 
 class Part(NamedTuple):
@@ -62,32 +62,34 @@ class Rows:
     """The rows of some finished episodes: each part's row, by name."""
 
     names: Mapping[Part, str]
-    q_functions: QFunctions
+    part: Callable[[EpisodeSummary], Part]  # that an episode is of
 
     def named(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
         """The episodes with their row's name for their agent's; those of no row keep their agent's."""
-        return [replace(e, agent=self.names.get(_part(e, self.q_functions), e.agent)) for e in episodes]
+        return [replace(e, agent=self.names.get(self.part(e), e.agent)) for e in episodes]
 
-    def of(self, name: str) -> list[str]:
-        """The row of this name, where there is one, else all rows of the agent of this name."""
-        if name in self.names.values():
-            return [name]
-        return list(dict.fromkeys(row for part, row in self.names.items() if part.agent == name))
+    def of(self, *names: str) -> list[str]:
+        """The rows of these names; where there is none of a name, all rows of the agent of this name."""
+        found = []
+        for name in names:
+            alone = [name] if name in self.names.values() else None
+            found += alone or [row for part, row in self.names.items() if part.agent == name]
+        return [*distinct(found)]
 
-    def one(self, name: str) -> str:
+    def one(self, name: str | None) -> str | None:
         """The row to compare with. DataError where there are several."""
-        found = self.of(name) or [name]
+        found = [] if name is None else self.of(name)
         if len(found) > 1:
             raise DataError(
                 f"agent {name!r} has {len(found)} rows, of unlike runs: {'; '.join(found)}. "
                 f"Give --baseline '{found[0]}', or choose with --run and --split"
             )
-        return found[0]
+        return found[0] if found else name
 
     def agents(self, names: Iterable[str]) -> list[str]:
         """The agents of the rows of these names."""
         wanted = set(names)
-        return list(dict.fromkeys(part.agent for part, name in self.names.items() if name in wanted))
+        return [*distinct(part.agent for part, name in self.names.items() if name in wanted)]
 
     def baseline(self) -> str | None:
         """What others are compared with where nothing else is asked for: prompting, else the first; None: no row."""
@@ -119,53 +121,42 @@ class Selection:
         known = [run.name for run in store.runs()]
         if missing := [run for run in self.runs or () if run not in known]:
             raise DataError(f"there is no run {missing[0]!r} in the store: it has {', '.join(known) or 'none'}")
-        return known if self.runs is None else list(dict.fromkeys(self.runs))
+        return known if self.runs is None else [*distinct(self.runs)]
 
     def summaries(self, store: Store, *, status: Status = "finished") -> list[EpisodeSummary]:
         """Its episodes, those of all agents."""
-        some = (
-            store.summaries(run=run, suite=self.suite, split=self.split, status=status) for run in self.in_runs(store)
-        )
-        return [episode for of_run in some for episode in of_run]
+        which = partial(store.summaries, suite=self.suite, split=self.split, status=status)
+        return [episode for run in self.in_runs(store) for episode in which(run=run)]
 
 
 EVERYTHING = Selection()
 
 
 def read_rows(store: Store, selection: Selection = EVERYTHING) -> tuple[Rows, list[EpisodeSummary]]:
-    """The rows of what is finished in the selection's runs, whichever agents are shown, and its episodes `named`."""
-    finished = selection.summaries(store)
-    rows = rows_of(store, finished)
-    return rows, rows.named(finished)
-
-
-def rows_of(store: Store, finished: Iterable[EpisodeSummary]) -> Rows:
-    """The rows of these episodes.
+    """The rows of what is finished in the selection's runs, whichever agents are shown, and its episodes `named`.
 
     An agent's only row on the table's own split has the agent's name. Several there have their Q-functions' hashes
     behind it, and where those do not tell them apart their runs' names; a row of another split has both its runs' names
     and its split.
     """
-    episodes = list(finished)
-    q_functions = QFunctions(store, (episode.run for episode in episodes))
-    parts = grouped(episodes, lambda episode: _part(episode, q_functions))
+    finished = selection.summaries(store)
+    scored_by = q_functions(store, (episode.run for episode in finished))
+
+    def part_of(episode: EpisodeSummary) -> Part:
+        return Part(episode.run, episode.agent, episode.split, scored_by(episode))
+
+    parts = grouped(finished, part_of)
     runs = {run.name: run for run in store.runs()}
-    rows = grouped(parts, lambda part: _alike(store, runs[part.run], part, parts[part]))
+    by_row = grouped(parts, lambda part: _alike(store, runs[part.run], part, parts[part]))
     own = _leading(part.split for part in parts)
-    groups = grouped(rows.values(), lambda row: (row[0].agent, row[0].split))
+    groups = grouped(by_row.values(), lambda row: (row[0].agent, row[0].split))
     names = {part: name for group in groups.values() for part, name in _names(group, own)}
-    return Rows(names={part: names[part] for row in rows.values() for part in row}, q_functions=q_functions)
-
-
-def _part(episode: EpisodeSummary, q_functions: QFunctions) -> Part:
-    return Part(episode.run, episode.agent, episode.split, q_functions.of(episode))
+    rows = Rows(names={part: names[part] for row in by_row.values() for part in row}, part=part_of)
+    return rows, rows.named(finished)
 
 
 def _leading(splits: Iterable[str]) -> str | None:
-    there = sorted(
-        set(splits), key=lambda split: (HELD_OUT.index(split) if split in HELD_OUT else len(HELD_OUT), split)
-    )
-    return there[0] if there else None
+    return min(splits, key=lambda split: ((*HELD_OUT, split).index(split), split), default=None)
 
 
 def _alike(store: Store, run: RunRecord, part: Part, episodes: Sequence[EpisodeSummary]) -> Hashable:
@@ -188,13 +179,12 @@ def _names(group: Sequence[Sequence[Part]], own: str | None) -> Iterator[tuple[P
     held = Counter(row[0].checkpoint for row in group)
     behind = suffixes(held)
     for row in group:
-        first = row[0]
-        agent = f"{first.agent}{behind[first.checkpoint]}"
-        words = [*dict.fromkeys(part.run for part in row), *([] if first.split == own else [first.split])]
-        alone = first.split == own and held[first.checkpoint] == 1
-        name = agent if alone else f"{agent} ({', '.join(words)})"
-        for part in row:
-            yield part, name
+        _, name, split, checkpoint = row[0]
+        name += behind[checkpoint]
+        if split != own or held[checkpoint] > 1:
+            words = [*distinct(part.run for part in row), *([] if split == own else [split])]
+            name += f" ({', '.join(words)})"
+        yield from ((part, name) for part in row)
 
 
 def suffixes(checkpoints: Collection[str | None]) -> dict[str | None, str]:

@@ -1,8 +1,9 @@
 """The search runs of a store: what was searched, what it brought, what it took (Agent Q, Algorithm 1)."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import nlargest
+from itertools import chain
 
 import numpy as np
 
@@ -31,11 +32,6 @@ class SearchRow(Noun):
     pairs: int
     usage: tuple[Usage, ...] = ()  # of all proposals and feedback, by role
 
-    @property
-    def unusable(self) -> int:
-        """Rankings that broke off at a reply that named no candidate: what was left of them is tied."""
-        return sum(used.unusable or 0 for used in self.usage)
-
     def calls(self, role: Role) -> int:
         """Of the model in this role."""
         return sum(used.calls for used in self.usage if used.role == role)
@@ -50,7 +46,7 @@ def search_row(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
         tried, mean = tree.visits[0], tree.value[0]
         by_task[tree.task.suite, tree.task.id] += (1, solved(tree), tried, mean * tried, len(tree), drawn)
         usage += tree.usage
-    tasks = np.array(list(by_task.values())).reshape(-1, 6)  # [T, 6]
+    tasks = np.array([*by_task.values()]).reshape(-1, 6)  # [T, 6]
     number, won, rollouts, outcome, nodes, pairs = tasks.sum(axis=0).tolist()
     return SearchRow(
         run=run,
@@ -88,7 +84,8 @@ def search_table(rows: Sequence[SearchRow], made: Mapping[str, Origin] | None = 
                     *(row.run, row.trees, row.rollouts, row.nodes),
                     Measure(value=row.solved / row.trees, interval=row.solved_interval),
                     Measure(value=row.outcome, interval=row.outcome_interval),
-                    *(row.pairs, row.calls("proposer"), row.calls("critic"), row.unusable),
+                    *(row.pairs, row.calls("proposer"), row.calls("critic")),
+                    sum(used.unusable or 0 for used in row.usage),  # rankings that broke off: what was left is tied
                 ),
                 origin=(made or {}).get(row.run),
             )
@@ -109,11 +106,8 @@ def telling_trees(
     def decisive(found: tuple[TreeSummary, SearchTree]) -> tuple[bool, int]:
         return solved(found[1]), sum(1 for _ in node_pairs(found[1], alpha=alpha, threshold=threshold))
 
-    def trees() -> Iterator[tuple[TreeSummary, SearchTree]]:
-        for run in runs:
-            yield from zip(store.trees.summaries(run=run), store.trees.all(run), strict=True)
-
-    return [summary for summary, _ in nlargest(at_most, trees(), key=decisive)]
+    by_run = (zip(store.trees.summaries(run=run), store.trees.all(run), strict=True) for run in runs)
+    return [summary for summary, _ in nlargest(at_most, chain.from_iterable(by_run), key=decisive)]
 
 
 def solved(tree: SearchTree) -> bool:

@@ -4,15 +4,15 @@
 leaves USD undefined: it is never taken for 0. Only finished episodes, since only those have a task.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Self, get_args
 
 from bestofq.core.decision import Episode
 from bestofq.core.noun import Noun
 from bestofq.core.usage import Role, Usage
-from bestofq.reports import stats
-from bestofq.reports.stats import Measure, Tally, tallied
-from bestofq.reports.table import Column, Origin, Table, columns, rows_of
+from bestofq.reports.stats import Quantity, tallied
+from bestofq.reports.table import Column, Origin, Row, Table, columns
 
 ALL = "all"
 Prices = Mapping[Role, tuple[float, float]]
@@ -61,57 +61,31 @@ class Spent(Noun):
         return Spent(**{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields})
 
 
-def spent_by_role(usages: Iterable[Usage], prices: Prices | None = None) -> dict[str, Spent]:
+def spent_by_role(usages: Iterable[Usage]) -> dict[str, Spent]:
     """Sums by role, in order of first appearance; a last one over all (`ALL`) where there are several."""
-    roles: dict[str, Spent] = {}
+    roles: dict[str, Spent] = defaultdict(Spent)
     for used in usages:
-        roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used, prices)
-    return roles | ({ALL: sum(roles.values(), Spent())} if len(roles) > 1 else {})
-
-
-class Spending(Noun):
-    """One role of one agent (or `ALL` of them), per finished episode and per successful one."""
-
-    agent: str
-    role: str
-    tokens: Measure
-    seconds: Measure
-    usd: Measure
-    tokens_per_success: Measure
-    seconds_per_success: Measure
-    usd_per_success: Measure
+        roles[used.role] += Spent.of(used)
+    return {**roles, ALL: sum(roles.values(), Spent())} if len(roles) > 1 else dict(roles)
 
 
 HEADS = {
-    "tokens": "tokens / task",
-    "seconds": "seconds / task",
-    "usd": "USD / task",
-    "tokens_per_success": "tokens / success",
-    "seconds_per_success": "seconds / success",
-    "usd_per_success": "USD / success",
+    "tokens / task": ("tokens", False, 0),
+    "seconds / task": ("seconds", False, 2),
+    "USD / task": ("usd", False, 5),
+    "tokens / success": ("tokens", True, 0),
+    "seconds / success": ("seconds", True, 2),
+    "USD / success": ("usd", True, 5),
 }
-"""`Spending`'s measures, as tables call them."""
+"""What is measured: the sum of `Spent` that is spread, whether over successes, and the digits that are shown."""
 
 
-def spending(episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None) -> list[Spending]:
-    """A row a role that the agent used, then `ALL`. `prices` for tokens that have none in the store."""
-    found = spent_by_task(episodes, agent, prices=prices)
-    return [
-        Spending(
-            agent=agent,
-            role=role,
-            **{name: Measure(value=None) if tally is None else stats.ratio(tally) for name, tally in tallies.items()},
-        )
-        for role, tallies in found.items()
-        if role != ALL or len(found) > 2
-    ]
-
-
-def spent_by_task(
+def spending(
     episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None
-) -> dict[str, dict[str, Tally | None]]:
-    """By role (`ALL` last), what `Spending`'s measures are ratios of, by their names; None: a price is not known."""
-    used: dict[str, dict[Hashable, Spent]] = {}  # by role, by task
+) -> dict[str, dict[str, Quantity]]:
+    """By role that the agent used (`ALL` last), then by head. Undefined where a price is not known; `prices` for tokens
+    that have none in the store."""
+    used: dict[str, dict[Hashable, Spent]] = defaultdict(lambda: defaultdict(Spent))  # by role, by task
     done: list[tuple[Hashable, bool]] = []  # an episode's task, and whether it succeeded
     for episode in episodes:
         if episode.agent == agent:
@@ -119,30 +93,37 @@ def spent_by_task(
             done.append((task, episode.verdict.outcome == "success"))
             for usage in episode.usage:
                 for role in (usage.role, ALL):
-                    spent = used.setdefault(role, {})
-                    spent[task] = spent.get(task, Spent()) + Spent.of(usage, prices)
+                    used[role][task] += Spent.of(usage, prices)
 
-    def tally(role: str, name: str) -> Tally | None:
-        amount, _, per_success = name.partition("_per_")
-        if amount == "usd" and any(spent.unpriced for spent in used[role].values()):
-            return None
+    def quantity(spent: Mapping[Hashable, Spent], amount: str, per_success: bool) -> Quantity:
+        if amount == "usd" and any(one.unpriced for one in spent.values()):
+            return Quantity({})
         wholes = tallied((task, 0, won if per_success else 1) for task, won in done)
-        return {task: (getattr(used[role].get(task, Spent()), amount), whole) for task, (_, whole) in wholes.items()}
+        return Quantity({task: (getattr(spent[task], amount), whole) for task, (_, whole) in wholes.items()})
 
-    roles = (role for role in (*get_args(Role), ALL) if role in used)
-    return {role: {name: tally(role, name) for name in HEADS} for role in roles}
+    roles = {role: used[role] for role in (*get_args(Role), ALL) if role in used}
+    return {
+        role: {head: quantity(spent, amount, won) for head, (amount, won, _) in HEADS.items()}
+        for role, spent in roles.items()
+    }
 
 
-def spending_table(rows: Iterable[Spending], made: Mapping[str, Origin]) -> Table:
-    """A row an agent and role."""
+def spending_table(episodes: Sequence[Episode], made: Mapping[str, Origin], *, prices: Prices | None = None) -> Table:
+    """A row an agent of `made` and role; one of all roles where there are several."""
+    by_agent = {agent: spending(episodes, agent, prices=prices) for agent in made}
     return Table(
         name="spending",
         title="Tokens, seconds and USD by role",
         columns=(
             *columns("agent", "role"),
-            *(Column(name=head, digits=n) for head, n in zip(HEADS.values(), 2 * (0, 2, 5), strict=True)),
+            *(Column(name=head, digits=digits) for head, (_, _, digits) in HEADS.items()),
         ),
-        rows=rows_of(rows, made, "agent", "role", *HEADS),
+        rows=tuple(
+            Row(cells=(agent, role, *(quantity.measure for quantity in found.values())), origin=made[agent])
+            for agent, roles in by_agent.items()
+            for role, found in roles.items()
+            if role != ALL or len(roles) > 2
+        ),
         notes=(
             "Of finished episodes; a success carries what the failures cost. 95 % bootstrap over tasks.",
             "∞: in too many of the resamples nothing succeeds, so a success may cost any amount.",

@@ -5,7 +5,7 @@ the SAME tasks would differ; the bootstrap intervals say how much OTHER tasks wo
 runs that are all alike: its error over runs is 0, and only the interval over tasks says anything (`identical_runs`).
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import sqrt
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
@@ -168,8 +168,8 @@ def task_variance(attempts: Sequence[Attempt]) -> float | None:
 
 
 Tally = Mapping[Hashable, tuple[float, float]]
-"""By task, a part and the whole that it is of: `ratio` adds both up."""
-Counts = Mapping[Hashable, Doubles] | Tally
+"""By task, a part and the whole that it is of."""
+Counts = Mapping[Any, Doubles | tuple[float, float]]
 """By task, K numbers that are added up over tasks."""
 
 
@@ -180,41 +180,6 @@ def tallied(counted: Iterable[tuple[Hashable, float, float]]) -> Tally:
         before = found.get(task, (0.0, 0.0))
         found[task] = (before[0] + part, before[1] + whole)
     return found
-
-
-def ratio(counts: Tally, *, span: Span | None = None) -> Measure:
-    """Sum of the first by sum of the second over tasks, with its interval over tasks; undefined where that is 0."""
-    table = np.array([*counts.values()], dtype=np.float64).reshape(-1, 2)  # [T, 2]
-    return measure(table, quotient, span=span)
-
-
-def paired(
-    ours: Counts, theirs: Counts, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None
-) -> Difference | None:
-    """The statistic of `ours`, counts [K] by task, minus that of `theirs` over the tasks of both, with its interval:
-    both keep the same drawn tasks. `span` is that of the difference, as in `measure`.
-
-    None where they have no task in common, it is undefined, or there is no interval. A resample in which both are
-    infinite may be any difference: −∞ for the lower bound, ∞ for the upper.
-    """
-    common = [task for task in ours if task in theirs]
-    if not common:
-        return None
-    table = np.stack([np.concatenate([ours[task], theirs[task]]) for task in common])  # [T, 2K]
-    half = table.shape[1] // 2
-
-    def difference(sums: Doubles, unknown: float = -np.inf) -> Doubles:
-        mine, other = statistic(sums[..., :half]), statistic(sums[..., half:])
-        known = ~(np.isinf(mine) & np.isinf(other))
-        return np.asarray(np.subtract(mine, other, out=np.full(mine.shape, unknown), where=known))
-
-    found = measure(table, difference, span=span)
-    if found.value is None or found.interval is None:
-        return None
-    above = found.interval
-    if np.isinf(difference(table)).any():
-        above = clustered_interval(table, lambda s: difference(s, np.inf)) or above
-    return Difference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
 
 
 def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:
@@ -256,23 +221,57 @@ def quotient(sums: Doubles) -> Doubles:
         return np.asarray(np.divide(sums[..., 0], sums[..., 1]))
 
 
+class Quantity(NamedTuple):
+    """What is measured of an agent: `statistic` of counts [K] by task, added up over tasks. `span`: as in `measure`."""
+
+    counts: Counts
+    span: Span | None = None
+    statistic: Callable[[Doubles], Doubles] = quotient
+
+    @property
+    def value(self) -> float | None:
+        """None where it is undefined or infinite."""
+        if not self.counts:
+            return None
+        found = float(self.statistic(np.array([*self.counts.values()]).sum(axis=0, keepdims=True))[0])
+        return found if np.isfinite(found) else None
+
+    @property
+    def measure(self) -> Measure:
+        """With its interval over tasks; None where it is undefined."""
+        return measure(np.array([*self.counts.values()], dtype=np.float64), self.statistic, span=self.span)
+
+    def minus(self, other: "Quantity") -> Difference | None:
+        """This minus the other agent's over the tasks of both, with its interval: both keep the same drawn tasks.
+
+        None where they have no task in common, it is undefined, or there is no interval. A resample in which both are
+        infinite may be any difference: −∞ for the lower bound, ∞ for the upper.
+        """
+        common = [task for task in self.counts if task in other.counts]
+        if not common:
+            return None
+        table = np.stack([np.concatenate([self.counts[task], other.counts[task]]) for task in common])  # [T, 2K]
+        half = table.shape[1] // 2
+
+        def difference(sums: Doubles, unknown: float = -np.inf) -> Doubles:
+            ours, theirs = self.statistic(sums[..., :half]), self.statistic(sums[..., half:])
+            known = ~(np.isinf(ours) & np.isinf(theirs))
+            return np.asarray(np.subtract(ours, theirs, out=np.full(ours.shape, unknown), where=known))
+
+        found = measure(
+            table, difference, span=self.span and (self.span[0] - self.span[1], self.span[1] - self.span[0])
+        )
+        if found.value is None or found.interval is None:
+            return None
+        above = found.interval
+        if np.isinf(difference(table)).any():
+            above = clustered_interval(table, lambda sums: difference(sums, np.inf)) or above
+        return Difference(mean=found.value, low=found.interval.low, high=above.high, tasks=len(common))
+
+
 def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
     """By task, the share of its attempts that succeeded."""
     return {task: float(np.mean([a.success for a in tried])) for task, tried in by_task(attempts).items()}
-
-
-def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) -> dict[str, Any]:
-    """What every table of success says of an agent's attempts, one or more, by the names of its rows' fields. The
-    `difference` is to `against` on the tasks of both; None: there is none."""
-    return {
-        "success": success_rate(attempts),
-        "interval": success_interval(attempts),
-        "steps_for_success": steps_for_success(attempts),
-        "steps_interval": steps_interval(attempts),
-        "difference": paired_difference(attempts, against),
-        "tasks": len(by_task(attempts)),
-        "episodes": len(attempts),
-    }
 
 
 def success_interval(attempts: Sequence[Attempt]) -> Interval:
@@ -301,7 +300,7 @@ def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> Dif
 
 def _mean(values: Sequence[float], span: Span) -> Measure:
     """The mean of a value a task."""
-    return ratio({at: (value, 1.0) for at, value in enumerate(values)}, span=span)
+    return Quantity({at: (value, 1.0) for at, value in enumerate(values)}, span).measure
 
 
 def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles]) -> Interval | None:
@@ -322,24 +321,18 @@ def resampled(counts: Doubles, resamples: int, rng: np.random.Generator) -> Doub
     if len(kinds) * _ROWS_A_KIND <= number:  # how often each kind is drawn is multinomial: the same, and far sooner
         return np.asarray(rng.multinomial(number, often / number, size=resamples) @ kinds)
 
-    def sums(drawn: NDArray[np.int64]) -> Doubles:  # [B, T] -> [B, K]
-        at = drawn + number * np.arange(len(drawn))[:, None]
-        times = np.bincount(at.ravel(), minlength=drawn.size).reshape(drawn.shape)  # how often each row is drawn
+    def sums(size: int) -> Doubles:  # [size, K]
+        at = rng.integers(number, size=(size, number)) + number * np.arange(size)[:, None]
+        times = np.bincount(at.ravel(), minlength=at.size).reshape(at.shape)  # how often each row is drawn
         return np.asarray(times.astype(np.float64) @ counts)
 
-    return np.concatenate([sums(drawn) for drawn in _draws(number, resamples, rng)])
+    at_once = max(1, _DRAWS_AT_ONCE // number)  # so that memory stays bounded
+    return np.concatenate([sums(min(at_once, resamples - start)) for start in range(0, resamples, at_once)])
 
 
 def alike(interval: Interval) -> bool:
     """Whether the resamples it is of were all the same, but for rounding."""
     return np.isfinite(interval.high) and interval.high - interval.low <= _ALIKE * max(1.0, abs(interval.high))
-
-
-def _draws(count: int, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Indices [B, count], B resamples at a time so that memory stays bounded."""
-    at_once = max(1, _DRAWS_AT_ONCE // count)
-    for start in range(0, resamples, at_once):
-        yield rng.integers(count, size=(min(at_once, resamples - start), count))
 
 
 def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:

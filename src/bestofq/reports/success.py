@@ -1,7 +1,7 @@
 """Success and steps of each agent (Best-of-Q, Table 2)."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -9,25 +9,17 @@ from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
-from bestofq.reports.outcomes import (
-    counted,
-    judge_notes,
-    judges_of,
-    never_finished,
-    outcome_notes,
-    outcome_words,
-    outcomes_of,
-)
+from bestofq.reports.outcomes import judge_notes, judges_of, never_finished, outcome_notes, outcome_words, outcomes_of
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
-from bestofq.reports.stats import Difference, Estimate, Interval, Measure, attempts_of, grouped
+from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, grouped
 from bestofq.reports.table import Cell, Origin, Row, Table, columns
 from bestofq.store.store import Store
 
 
-class AgentRow(Noun):
-    """One agent's results. Rates lie in [0, 1]; a run is one (run, repeat) of the store."""
+class Performance(Noun):
+    """What every table of success says of an agent. Rates lie in [0, 1]; a run is one (run, repeat) of a store."""
 
-    agent: str
+    agent: str  # the row's name
     success: Estimate
     interval: Interval  # of success, over other tasks
     steps_for_success: Estimate | None
@@ -38,13 +30,51 @@ class AgentRow(Noun):
     identical_runs: bool
     task_variance: float | None
     difference: Difference | None  # None: the baseline itself, or no baseline, or no task in common
-    outcomes: dict[Outcome, int]  # as `outcomes_of`; `success` is a share of DECIDED's alone
-    judges: dict[str, int] = Field(default_factory=dict)  # verdicts of DECIDED that a judge gave, by its name
 
     @property
-    def counted(self) -> int:
-        """The denominator of `success`: episodes whose outcome tells how the agent did."""
-        return counted(self.outcomes)
+    def rate(self) -> Measure:
+        return Measure(value=self.success.mean, interval=self.interval)
+
+    @property
+    def steps(self) -> Measure | None:
+        """Of successful episodes; None where there is none."""
+        steps = self.steps_for_success
+        return None if steps is None else Measure(value=steps.mean, interval=self.steps_interval)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """One per column of `PERFORMANCE`; with intervals over tasks and errors over runs."""
+        steps_error = self.steps_for_success.error if self.steps_for_success else None
+        return self.rate, self.success.error, self.steps, steps_error, self.difference, self.tasks, self.episodes
+
+
+PERFORMANCE = columns(
+    *("success %", "± over runs %", "steps for success", "± of steps", "difference %", "tasks", "episodes"),
+    signed=["difference"],
+)
+
+
+def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) -> dict[str, Any]:
+    """The fields of `Performance` but `agent`, of one attempt or more. The difference is to `against` on the tasks of
+    both."""
+    return {
+        "success": stats.success_rate(attempts),
+        "interval": stats.success_interval(attempts),
+        "steps_for_success": stats.steps_for_success(attempts),
+        "steps_interval": stats.steps_interval(attempts),
+        "episodes": len(attempts),
+        "tasks": len(stats.by_task(attempts)),
+        "runs": len({attempt.run for attempt in attempts}),
+        "identical_runs": stats.identical_runs(attempts),
+        "task_variance": stats.task_variance(attempts),
+        "difference": stats.paired_difference(attempts, against),
+    }
+
+
+class AgentRow(Performance):
+    """One agent's results."""
+
+    outcomes: dict[Outcome, int]  # as `outcomes_of`; `success` is a share of DECIDED's alone
+    judges: dict[str, int] = Field(default_factory=dict)  # verdicts of DECIDED that a judge gave, by its name
 
 
 class Source(Noun):
@@ -79,9 +109,8 @@ class Results(Noun):
             notes.append(f"Runs identical step for step, so ± is 0: {', '.join(same)}.")
         if single := [row.agent for row in self.rows if row.runs == 1]:
             notes.append(f"One run only, so no ±: {', '.join(single)}.")
-        notes += outcome_notes(row.outcomes for row in self.rows)
-        notes += judge_notes((row.judges for row in self.rows), sum(row.counted for row in self.rows))
-        return tuple(notes)
+        outcomes = [row.outcomes for row in self.rows]
+        return (*notes, *outcome_notes(outcomes), *judge_notes((row.judges for row in self.rows), outcomes))
 
 
 def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
@@ -91,23 +120,20 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
     `agents`, else the baseline first and the others by rising success, those of other splits last.
     DataError on a run, an agent or a baseline of which nothing is finished, and on a baseline of several rows.
     """
-    chosen, agents, baseline = selection.in_runs(store), selection.agents, selection.baseline
+    chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
     rows, finished = read_rows(store, selection)
     by_agent = grouped(finished, lambda episode: episode.agent)
-    for agent in [*(agents or ()), *([] if baseline is None else [baseline])]:
+    for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
         if not rows.of(agent):
             raise DataError(
-                f"agent {agent!r} has no finished episode in {', '.join(chosen) or 'the store'}: "
-                f"finished are {', '.join(sorted(by_agent)) or 'none'}"
+                f"agent {agent!r} has no finished episode in {chosen}: finished are "
+                f"{', '.join(sorted(by_agent)) or 'none'}"
             )
     if not by_agent:
-        raise DataError(f"no episode is finished in {', '.join(chosen) or 'the store'}: run `bestofq eval` first")
-    baseline = None if baseline is None else rows.one(baseline)
-    names = (
-        list(by_agent) if agents is None else list(dict.fromkeys(name for agent in agents for name in rows.of(agent)))
-    )
-    cut = selection.summaries(store, status="cut")
-    cuts = never_finished(rows.named(cut), finished)
+        raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
+    baseline = rows.one(selection.baseline)
+    names = list(by_agent) if agents is None else rows.of(*agents)
+    cuts = never_finished(rows.named(selection.summaries(store, status="cut")), finished)
     against = attempts_of(by_agent.get(baseline or "", ()))
 
     def row(agent: str) -> AgentRow:
@@ -120,10 +146,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
             )
         return AgentRow(
             agent=agent,
-            **stats.performance(attempts, () if agent == baseline else against),
-            runs=len({attempt.run for attempt in attempts}),
-            identical_runs=stats.identical_runs(attempts),
-            task_variance=stats.task_variance(attempts),
+            **performance(attempts, () if agent == baseline else against),
             outcomes=outcomes_of(episodes, cuts[agent]),
             judges=judges_of(episodes),
         )
@@ -140,42 +163,6 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
     return Results(rows=tuple(found), baseline=baseline, sources=sources, apart=any(map(rows.part_of, names)))
 
 
-PERFORMANCE = columns(
-    *("success %", "± over runs %", "steps for success", "± of steps", "difference %", "tasks", "episodes"),
-    signed=["difference"],
-)
-"""The columns of `performance_cells`."""
-
-
-class Performance(Protocol):
-    """A row with the fields of `stats.performance`."""
-
-    @property
-    def success(self) -> Estimate: ...
-    @property
-    def interval(self) -> Interval: ...
-    @property
-    def steps_for_success(self) -> Estimate | None: ...
-    @property
-    def steps_interval(self) -> Interval | None: ...
-    @property
-    def difference(self) -> Difference | None: ...
-    @property
-    def tasks(self) -> int: ...
-    @property
-    def episodes(self) -> int: ...
-
-
-def performance_cells(row: Performance) -> tuple[Cell, ...]:
-    """Success, steps and difference with their intervals over tasks, the former two with their errors over runs."""
-    success, steps = row.success, row.steps_for_success
-    return (
-        *(Measure(value=success.mean, interval=row.interval), success.error),
-        *((None, None) if steps is None else (Measure(value=steps.mean, interval=row.steps_interval), steps.error)),
-        *(row.difference, row.tasks, row.episodes),
-    )
-
-
 def success_table(found: Results, made: Mapping[str, Origin] | None = None) -> Table:
     """Table 2, a row an agent, whose origin is `made`'s."""
     return Table(
@@ -183,10 +170,7 @@ def success_table(found: Results, made: Mapping[str, Origin] | None = None) -> T
         title="Success and steps of each agent (Best-of-Q, Table 2)",
         columns=(*columns("agent"), *PERFORMANCE, *columns("outcomes")),
         rows=tuple(
-            Row(
-                cells=(row.agent, *performance_cells(row), outcome_words(row.outcomes)),
-                origin=(made or {}).get(row.agent),
-            )
+            Row(cells=(row.agent, *row.cells(), outcome_words(row.outcomes)), origin=(made or {}).get(row.agent))
             for row in found.rows
         ),
         notes=("In brackets: 95 % bootstrap over tasks; a number of one task alone has none.", *found.notes),

@@ -35,11 +35,6 @@ class Plot:
         low, high = self.y
         return round(self.top + (self.height - self.top - self.bottom) * (high - value) / ((high - low) or 1), 1)
 
-    @property
-    def floor(self) -> float:
-        """Where the area of the values ends below."""
-        return self.height - self.bottom
-
     def points(self, values: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
         return [(self.at_x(x), self.at_y(y)) for x, y in values]
 
@@ -55,12 +50,17 @@ class Plot:
     def curve(self, values: Iterable[tuple[float, float]], style: str) -> Markup:
         return shape("polyline", self.points(values), style)
 
+    def band(self, bounds: Sequence[tuple[float, float, float]], style: str) -> Markup:
+        """The area between the lower and the upper bounds, of (x, low, high) from left to right."""
+        edge = [*((x, high) for x, _, high in bounds), *((x, low) for x, low, _ in reversed(bounds))]
+        return shape("polygon", self.points(edge), f"band {style}")
+
     def rows(self, ticks: Iterable[tuple[float, str]]) -> list[Markup]:
         """Ruled lines with their labels."""
         found = []
         for value, label in ticks:
-            found.append(line(self.left, self.at_y(value), self.width - self.right, self.at_y(value), "rule"))
-            found.append(text(self.left - 8, self.at_y(value) + 4, label, "end"))
+            y = self.at_y(value)
+            found += [line(self.left, y, self.width - self.right, y, "rule"), text(self.left - 8, y + 4, label, "end")]
         return found
 
     def columns(self, ticks: Iterable[tuple[float, str]], title: str) -> list[Markup]:
@@ -122,10 +122,10 @@ def shape(kind: str, points: Iterable[tuple[float, float]], style: str) -> Marku
 
 def legend(entries: Sequence[tuple[str, str]], *, left: float, pitch: float = 150, y: float = 12) -> list[Markup]:
     """Dots of a style with what they stand for, side by side."""
-    found = []
+    dot, found = Markup('<circle cx="{}" cy="{}" r="4" class="{}"/>'), []
     for number, (style, name) in enumerate(entries):
-        found.append(Markup('<circle cx="{}" cy="{}" r="4" class="{}"/>').format(left + 5 + pitch * number, y, style))
-        found.append(text(left + 14 + pitch * number, y + 4, name, "name"))
+        at = left + pitch * number
+        found += [dot.format(at + 5, y, style), text(at + 14, y + 4, name, "name")]
     return found
 
 

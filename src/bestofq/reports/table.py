@@ -126,8 +126,10 @@ class Table(Noun):
         heads = Markup("").join(map(Markup('<th scope="col"{}>{}</th>').format, classes, self.heads))
         rows = []
         for row, texts in zip(self.rows, self.texts(), strict=True):
-            clear = [cell.mean > 0 if isinstance(cell, Difference) and cell.clear else None for cell in row.cells]
-            styles = [s if c is None else _CLEAR[c] for c, s in zip(clear, classes, strict=True)]
+            styles = [
+                _CLEAR[cell.mean > 0] if isinstance(cell, Difference) and cell.clear else style
+                for cell, style in zip(row.cells, classes, strict=True)
+            ]
             cells = Markup("").join(map(Markup("<td{}>{}</td>").format, styles[1:], texts[1:]))
             rows.append(Markup('<tr><th scope="row">{}</th>{}</tr>\n').format(texts[0], cells))
         return Markup('<table class="results">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>').format(
@@ -189,13 +191,10 @@ _WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "tex": Table.to_latex, "
 def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) -> list[Path]:
     """Each table as `folder/NAME.ENDING`, the folder made; endings are csv, json, tex and md."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for table in tables:
-        for ending in endings:
-            path = folder / f"{table.name}.{ending}"
-            path.write_text(_WRITERS[ending](table), encoding="utf-8")
-            written.append(path)
-    return written
+    texts = {folder / f"{table.name}.{ending}": _WRITERS[ending](table) for table in tables for ending in endings}
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return [*texts]
 
 
 def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
@@ -228,9 +227,7 @@ def _least(table: Table, texts: Sequence[tuple[str, ...]], i: int) -> int:
     """The least width of a column in which no word is broken."""
     words = max(map(len, table.heads[i].split()), default=1)
     lines = max((len(line) for row in texts for line in row[i].split("\n")), default=0)
-    if table.words[i] and i > 0:
-        lines = min(lines, TEXT_WIDTH)
-    return max(words, lines)
+    return max(words, min(lines, TEXT_WIDTH) if table.words[i] and i > 0 else lines)
 
 
 def _taken(widths: Sequence[int]) -> int:
@@ -264,26 +261,15 @@ def _text(cell: Cell, column: Column, row: Row) -> str:
             return f"{shown:{sign},.0f}" if abs(shown) >= 100 else f"{shown:{sign}.3g}"
         return f"{shown:{sign},.{column.digits}f}"
 
-    match cell:
-        case None | Measure(value=None):
-            return "–"
-        case str():
-            return cell
-        case int():
-            return f"{cell:,}"
-        case float():
-            return number(cell)
-        case Estimate(mean=mean, error=error):
-            return number(mean) + ("" if error is None else f" ± {number(error, '')}")
-        case Difference(mean=value, low=low, high=high):
-            return f"{number(value)} [{number(low)}, {number(high)}]"
-        case Measure(value=float(value), interval=bounds, error=error):
-            within = "" if bounds is None else f" [{number(bounds.low)}, {number(bounds.high)}]"
-            return number(value) + ("" if error is None else f" ± {number(error, '')}") + within
-    raise TypeError(cell)
+    parts = _parts(cell)
+    value, error, low, high = (parts.get(part) for part in ("", "error", "low", "high"))
+    if not isinstance(value, float):
+        return "–" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    deviation = "" if error is None else f" ± {number(error, '')}"
+    return number(value) + deviation + ("" if low is None or high is None else f" [{number(low)}, {number(high)}]")
 
 
-def _parts(cell: Cell) -> dict[str, object]:
+def _parts(cell: Cell) -> dict[str, Any]:
     """What a cell falls into, by the word behind its column's head."""
     match cell:
         case Measure(value=value, interval=bounds, error=error):

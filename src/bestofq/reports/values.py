@@ -1,15 +1,17 @@
 """Values over an episode's steps: V, the Q of what was taken, and of the other candidates (Best-of-Q, K, Fig. 12)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
+from typing import NamedTuple
 
-from bestofq.core.decision import Decision, Episode
-from bestofq.core.noun import Noun
+from bestofq.core.decision import Episode
 from bestofq.reports.table import Origin, Row, Table, columns
 from bestofq.store.records import EpisodeSummary
 
 
-class ValuedStep(Noun):
+@dataclass(frozen=True)
+class ValuedStep:
     """What was thought of a step's candidates; None where a value is no number."""
 
     index: int
@@ -20,7 +22,7 @@ class ValuedStep(Noun):
     explored: bool
 
 
-class ValuePath(Noun):
+class ValuePath(NamedTuple):
     """An episode as Fig. 12 draws it."""
 
     episode: str
@@ -33,32 +35,16 @@ class ValuePath(Noun):
 
 def value_path(episode: Episode) -> ValuePath:
     """The values that were stored with the episode's decisions."""
-    return ValuePath(
-        episode=episode.id,
-        run=episode.run,
-        agent=episode.agent,
-        task=episode.task.id,
-        outcome=episode.verdict.outcome,
-        steps=valued_steps([step.decision for step in episode.steps]),
-    )
-
-
-def valued_steps(decisions: Sequence[Decision]) -> tuple[ValuedStep, ...]:
-    """What was stored with each of an episode's decisions."""
-
-    def step(index: int, decision: Decision) -> ValuedStep:
-        scores = [score if isfinite(score) else None for score in decision.scores]
-        value = decision.state_value
-        return ValuedStep(
-            index=index,
-            state_value=value if value is not None and isfinite(value) else None,
-            taken=scores[decision.chosen],
-            others=tuple(s for at, s in enumerate(scores) if at != decision.chosen and s is not None),
-            label=decision.candidate.label,
-            explored=decision.explored,
+    found = []
+    for index, decision in enumerate(step.decision for step in episode.steps):
+        value, *scores = (
+            v if v is not None and isfinite(v) else None for v in (decision.state_value, *decision.scores)
         )
-
-    return tuple(step(index, decision) for index, decision in enumerate(decisions))
+        taken = scores.pop(decision.chosen)
+        others = tuple(score for score in scores if score is not None)
+        found.append(ValuedStep(index, value, taken, others, decision.candidate.label, decision.explored))
+    outcome = episode.verdict.outcome
+    return ValuePath(episode.id, episode.run, episode.agent, episode.task.id, outcome, tuple(found))
 
 
 def telling_pair(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:

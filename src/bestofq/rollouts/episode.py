@@ -14,6 +14,8 @@ from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Judge
 from bestofq.core.seeds import episode_seed
+from bestofq.core.usage import Usage, merge_usage
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 STEP_LIMIT = 30  # Best-of-Q, appendix K
@@ -23,15 +25,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeOptions:
-    """How an episode is played. `on_decision` hears of each action before it is carried out, `on_step` once it is
-    stored."""
+    """How an episode is played."""
 
     seed: int = 0
     step_limit: int = STEP_LIMIT
     judge: Judge | None = None  # None: the environment's reward tells
     provenance: Provenance | None = None  # None: this version alone
-    on_decision: Callable[[State, Decision], None] | None = None
-    on_step: Callable[[Step], None] | None = None
+    on_decision: Callable[[State, Decision], None] | None = None  # before the action is carried out
+    on_step: Callable[[Step], None] | None = None  # once it is stored
 
 
 DEFAULTS = EpisodeOptions()
@@ -57,29 +58,26 @@ async def run_episode(
     episode_id = await store.begin_episode(run, agent.name, task, repeat, provenance)
     play = _Play(env, agent, task, store, episode_id, options)
     verdict = await play.out(own)
-
-    def episode(verdict: Verdict) -> Episode:
-        return Episode(
-            id=episode_id,
-            run=run,
-            agent=agent.name,
-            task=task,
-            steps=tuple(play.steps),
-            final=play.final,
-            verdict=verdict,
-            provenance=provenance,
-        )
-
+    episode = Episode(
+        id=episode_id,
+        run=run,
+        agent=agent.name,
+        task=task,
+        steps=tuple(play.steps),
+        final=play.final,
+        verdict=verdict,
+        provenance=provenance,
+    )
     failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
-        verdict, failure = await _judged(options.judge, episode(verdict))
+        verdict, failure = await _judged(options.judge, episode)
     await store.finish_episode(episode_id, verdict, play.final)
     if failure is not None:
         raise failure
-    return episode(verdict)
+    return episode.model_copy(update={"verdict": verdict})
 
 
-def ended_by_itself(verdict: Verdict) -> bool:
+def ended_by_itself(verdict: Verdict | EpisodeSummary) -> bool:
     """Whether a judge may say how it ended: not where it ran out of steps, had no valid action, or was cut."""
     return bool(verdict.judge) or not verdict.reason
 
@@ -127,6 +125,9 @@ class _Play:
         return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
 
     async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
+        if result.usage:
+            usage = merge_usage((*decision.usage, *result.usage))
+            decision = decision.model_copy(update={"usage": usage})
         step = Step(
             index=len(self.steps),
             observation=observation,
@@ -164,14 +165,17 @@ async def _judged(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | 
 def _verdict_of(error: Exception) -> Verdict:
     """The one place where an exception from an environment or an agent becomes data.
 
-    ReplyError: the agent failed. InfraError: the machinery did. Other errors of ours are for the user to fix and are
-    raised again. Anything else is a fault in the code of a part: a cut episode, with the traceback in the log.
+    ReplyError: the agent failed. InfraError: the machinery did. Other errors of ours are for the user to fix. Anything
+    else is a fault in the code of a part: a cut episode, with the traceback in the log.
     """
-    if isinstance(error, ReplyError):
-        return Verdict(reward=0.0, outcome="failure", reason=str(error), usage=error.usage, replies=error.replies)
-    if isinstance(error, BestOfQError) and not isinstance(error, InfraError):
-        raise error
-    if not isinstance(error, InfraError):
-        log.error("an episode was cut by a fault in the code", exc_info=error)
-    reason, usage = f"{type(error).__name__}: {error}", error.usage if isinstance(error, InfraError) else ()
-    return Verdict(reward=0.0, outcome="infra_error", reason=reason, usage=usage)
+    usage: tuple[Usage, ...] = ()
+    match error:
+        case ReplyError():
+            return Verdict(reward=0.0, outcome="failure", reason=str(error), usage=error.usage, replies=error.replies)
+        case InfraError():
+            usage = error.usage
+        case BestOfQError():
+            raise error
+        case _:
+            log.error("an episode was cut by a fault in the code", exc_info=error)
+    return Verdict(reward=0.0, outcome="infra_error", reason=f"{type(error).__name__}: {error}", usage=usage)

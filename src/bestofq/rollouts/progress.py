@@ -1,7 +1,8 @@
 """A live line on a terminal, or a plain line now and then where there is none."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -9,8 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from bestofq.core.decision import DECIDED, Episode, Step
+from bestofq.core.decision import DECIDED, Episode, Outcome, Step
+from bestofq.core.usage import Usage
 from bestofq.store.records import EpisodeSummary
+
+EVERY = 10.0  # seconds between plain lines where the console is no terminal
 
 
 class Progress:
@@ -23,9 +27,9 @@ class Progress:
     def episode(self, episode: Episode) -> None: ...
 
 
-def bar(console: Console) -> Bar:
+def bar(console: Console, width: int = 40) -> Bar:
     """Of long steps that are no episodes: what is done, of how much, and the time left."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(width), MofNCompleteColumn(), TimeRemainingColumn())
     return Bar(*columns, console=console)
 
 
@@ -36,32 +40,19 @@ class LiveProgress(Progress):
     that no judge could tell, are counted apart.
     """
 
-    def __init__(
-        self,
-        label: str,
-        *,
-        console: Console | None = None,
-        every: float = 10.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`every`: seconds between plain lines where the console is no terminal."""
-        self._console = console or Console(stderr=True)
-        self._label, self._every, self._clock = label, every, clock
-        self._done = self._before = self._total = self._decided = self._successes = self._cut = 0
-        self._steps = self._tokens = 0
+    def __init__(self, label: str, *, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._label, self._clock = console, label, clock
+        self._outcomes: Counter[Outcome | None] = Counter()  # of finished and of cut episodes
+        self._before = self._total = self._steps = self._tokens = 0
         self._began = self._spoke = clock()
         self._bar: Bar | None = None
         self._row = TaskID(0)
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(20),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[facts]}"),
-            )
-            self._bar = Bar(*columns, TimeRemainingColumn(compact=True), console=self._console)
+            facts = TextColumn("{task.fields[facts]}"), TimeRemainingColumn(compact=True)
+            columns = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), *facts
+            self._bar = Bar(*columns, console=self._console)
             self._row = self._bar.add_task(self._label, total=None, facts="")
             self._bar.start()
         return self
@@ -73,50 +64,47 @@ class LiveProgress(Progress):
             self._speak()
 
     def begin(self, done: Sequence[EpisodeSummary], total: int) -> None:
-        self._done = self._before = len(done)
-        self._decided = sum(summary.decided for summary in done)
-        self._successes = sum(summary.success for summary in done)
-        self._total = total
+        self._outcomes = Counter(summary.outcome for summary in done)
+        self._before, self._total = len(done), total
         self._began = self._spoke = self._clock()
         if self._bar is not None:
             self._bar.update(self._row, total=total, completed=self._done)
 
     def step(self, step: Step) -> None:
         self._steps += 1
-        self._tokens += sum(usage.tokens_in + usage.tokens_out for usage in step.decision.usage)
-        self._refresh()
+        self._count(step.decision.usage)
 
     def episode(self, episode: Episode) -> None:
-        self._tokens += sum(usage.tokens_in + usage.tokens_out for usage in episode.verdict.unstepped)
-        if episode.verdict.outcome == "infra_error":
-            self._cut += 1
-        else:
-            self._done += 1
-            self._decided += episode.verdict.outcome in DECIDED
-            self._successes += episode.verdict.outcome == "success"
-        self._refresh()
+        self._outcomes[episode.verdict.outcome] += 1
+        self._count(episode.verdict.unstepped)
 
     @property
-    def facts(self) -> str:
+    def _done(self) -> int:
+        return self._outcomes.total() - self._outcomes["infra_error"]
+
+    @property
+    def _facts(self) -> str:
         """`42.0 % success · 118 steps/s · 1.2 M tokens`, and how many were cut off, if any."""
         seconds = max(self._clock() - self._began, 1e-9)
+        decided = sum(self._outcomes[outcome] for outcome in DECIDED)
         parts = [
-            f"{self._successes / self._decided:.1%} success" if self._decided else "no episode done yet",
+            f"{self._outcomes['success'] / decided:.1%} success" if decided else "no episode done yet",
             f"{self._steps / seconds:.1f} steps/s",
             f"{_short(self._tokens)} tokens",
         ]
-        apart = {"unjudged": self._done - self._decided, "cut off": self._cut}
+        apart = {"unjudged": self._done - decided, "cut off": self._outcomes["infra_error"]}
         return " · ".join(parts + [f"{count} {name}" for name, count in apart.items() if count])
 
-    def _refresh(self) -> None:
+    def _count(self, used: Iterable[Usage]) -> None:
+        self._tokens += sum(usage.tokens_in + usage.tokens_out for usage in used)
         if self._bar is not None:
-            self._bar.update(self._row, completed=self._done, facts=self.facts)
-        elif self._clock() - self._spoke >= self._every:
+            self._bar.update(self._row, completed=self._done, facts=self._facts)
+        elif self._clock() - self._spoke >= EVERY:
             self._speak()
 
     def _speak(self) -> None:
         self._spoke = self._clock()
-        line = f"{self._label}: {self._done}/{self._total} episodes · {self.facts}{self._time_left()}"
+        line = f"{self._label}: {self._done}/{self._total} episodes · {self._facts}{self._time_left()}"
         self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _time_left(self) -> str:

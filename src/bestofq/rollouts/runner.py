@@ -44,13 +44,15 @@ async def run_many(
     """Run each task `repeats` times, `concurrency` episodes at once, in a run that was begun.
 
     What this agent has finished in this run is not done again. What was running when a process died stays readable as
-    `interrupted`, and is done again from its start. An episode cut by the infrastructure is tried
-    `options.retries` more times, in a new environment; the next call tries it again. After `options.give_up_after` cuts
-    in a row the run ends with InfraError.
+    `interrupted`, and is done again from its start. An episode cut by the infrastructure is tried `options.retries`
+    more times, in a new environment. After `options.give_up_after` cuts in a row the run ends with InfraError.
 
     Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
     """
-    _check(tasks, repeats, concurrency)
+    if repeats < 1 or concurrency < 1:
+        raise InputError(f"repeats is {repeats} and concurrency {concurrency}: both must be at least 1")
+    if len({(task.suite, task.id) for task in tasks}) != len(tasks):
+        raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")
     progress = options.progress
     each = replace(options, on_step=progress.step)
     await store.interrupt(run, agent.name)
@@ -98,10 +100,3 @@ async def _close_broken(env: Env) -> None:
         await env.close()
     except InfraError as error:
         log.warning("an environment that had failed could not be closed either: %s", error)
-
-
-def _check(tasks: Sequence[Task], repeats: int, concurrency: int) -> None:
-    if repeats < 1 or concurrency < 1:
-        raise InputError(f"repeats is {repeats} and concurrency {concurrency}: both must be at least 1")
-    if len({(task.suite, task.id) for task in tasks}) != len(tasks):
-        raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")

@@ -2,26 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
-from typing import Protocol
+from itertools import zip_longest
 
 import numpy as np
 
-from bestofq.core.decision import DECIDED, Candidate, Episode, State, state_at
+from bestofq.agents.embedding_texts import EmbeddingTexts
+from bestofq.core.decision import DECIDED, Episode, state_at
 from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import DataError
-from bestofq.core.observation import Task
 from bestofq.core.transitions import Floats, Transitions
-
-
-class Texts(Protocol):
-    """What is embedded of a state, of an action in its state, and of a task (Best-of-Q, A.3)."""
-
-    def state(self, state: State) -> EmbedItem: ...
-
-    def action(self, state: State, candidate: Candidate) -> EmbedItem: ...
-
-    def task(self, task: Task) -> EmbedItem: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +30,7 @@ class Record:
         return self.next_state is None
 
 
-def records(episodes: Iterable[Episode], texts: Texts, *, others: bool = False) -> Iterator[Record]:
+def records(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False) -> Iterator[Record]:
     """A record per step. The reward is sparse: 1 at the last step of a success, else 0 (Best-of-Q, 3.1). `others`: with
     the candidates that were not taken.
 
@@ -49,27 +38,24 @@ def records(episodes: Iterable[Episode], texts: Texts, *, others: bool = False) 
     how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
     """
     for episode in episodes:
-        if episode.steps and episode.verdict.outcome in DECIDED:
-            yield from _of(episode, texts, others)
-
-
-def _of(episode: Episode, texts: Texts, others: bool) -> Iterator[Record]:
-    task, steps = texts.task(episode.task), episode.steps
-    states = [state_at(episode.task, steps[:index], step.observation) for index, step in enumerate(steps)]
-    items = [*map(texts.state, states), None]
-    for step, state, (item, after) in zip(steps, states, pairwise(items), strict=True):
-        assert item is not None
-        decision = step.decision
-        rest = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
-        yield Record(
-            episode=episode.id,
-            state=item,
-            action=texts.action(state, step.decision.candidate),
-            task=task,
-            next_state=after,
-            reward=float(after is None and episode.verdict.outcome == "success"),
-            others=tuple(texts.action(state, one) for one in rest),
-        )
+        steps, outcome = episode.steps, episode.verdict.outcome
+        if not steps or outcome not in DECIDED:
+            continue
+        task = texts.task(episode.task)
+        states = [state_at(episode.task, steps[:index], step.observation) for index, step in enumerate(steps)]
+        items = [texts.state(state) for state in states]
+        for step, state, item, after in zip(steps, states, items, [*items[1:], None], strict=True):
+            decision = step.decision
+            rest = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
+            yield Record(
+                episode=episode.id,
+                state=item,
+                action=texts.action(state, decision.candidate),
+                task=task,
+                next_state=after,
+                reward=float(after is None and outcome == "success"),
+                others=tuple(texts.action(state, one) for one in rest),
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,26 +84,27 @@ def tabulate(rows: Iterable[Record]) -> Table:
         return row
 
     indices: list[tuple[int, int, int, int]] = []
-    ends: list[tuple[float, bool]] = []
+    rewards: list[float] = []
+    terminal: list[bool] = []
     others: list[list[int]] = []
     for record in rows:
         state = number(record.state)
         after = state if record.next_state is None else number(record.next_state)
         indices.append((state, number(record.action), number(record.task), after))
-        ends.append((record.reward, record.terminal))
+        rewards.append(record.reward)
+        terminal.append(record.terminal)
         others.append([number(one) for one in record.others])
     if not indices:
         raise DataError("there is no finished episode with a step to learn from: collect some first")
-    state, action, task, after = np.asarray(indices, dtype=np.int64).T.copy()
-    reward, terminal = np.asarray(ends, dtype=np.float32).T.copy()
+    state, action, task, next_state = np.array(indices, dtype=np.int64).T.copy()
     transitions = Transitions(
         vectors=np.zeros((len(items), 0), np.float32),
         state=state,
         action=action,
         task=task,
-        next_state=after,
-        reward=reward,
-        terminal=terminal.astype(np.bool_),
+        next_state=next_state,
+        reward=np.array(rewards, dtype=np.float32),
+        terminal=np.array(terminal),
         others=np.array([*zip_longest(*others, fillvalue=-1)], dtype=np.int64).T if any(others) else None,
     )
     return Table(items=tuple(items), rows=transitions)

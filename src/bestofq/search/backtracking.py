@@ -1,5 +1,4 @@
-"""Getting back to a page of the tree (Agent Q, 5.1.2) in the cheapest way the environment allows, and what rollouts
-that are under way at once in one tree must know of each other."""
+"""Getting back to a page of the tree (Agent Q, 5.1.2), and what rollouts under way at once must know of each other."""
 
 import asyncio
 import time
@@ -16,6 +15,7 @@ from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Element, Observation, Point, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
 from bestofq.core.tree import BacktrackCost, Way
+from bestofq.core.usage import Usage
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree import Move, MutableTree
 
@@ -29,8 +29,7 @@ class DivergedError(BestOfQError):
 
 
 def same_page(before: Observation, now: Observation) -> bool:
-    """Whether two observations are of one page: the same address, and nearly the same elements (a clock, an
-    advertisement may differ)."""
+    """Whether two observations are of one page: one address, nearly the same elements (a clock may differ)."""
     if before.url != now.url:
         return False
     a, b = ({(e.role, e.name, e.value, e.states) for e in o.elements} for o in (before, now))
@@ -38,10 +37,8 @@ def same_page(before: Observation, now: Observation) -> bool:
 
 
 def find_again(action: Action, before: Observation, now: Observation) -> Action:
-    """`action`, chosen on the page `before`, for the same element of the page `now`, whatever its number there: the
-    one of the same role and name, and of several such the one in the same position among them.
-
-    DivergedError where the page has no such element, or another number of them.
+    """`action`, chosen on the page `before`, for the element of the page `now` with the same role and name, and of
+    several such the one in the same position among them. DivergedError where `now` has another number of them.
     """
     if not isinstance(action, Targeted) or action.target is not None:
         return action
@@ -73,7 +70,7 @@ def _alike(element: Element, page: Observation) -> list[Element]:
 
 @dataclass
 class Costs:
-    """Ways back so far: how many, and the seconds they took."""
+    """Ways back so far: how many, and the seconds they took; and how many ended on another page."""
 
     count: dict[Way, int] = field(default_factory=lambda: dict.fromkeys(WAYS, 0))
     seconds: dict[Way, float] = field(default_factory=lambda: dict.fromkeys(WAYS, 0.0))
@@ -101,33 +98,31 @@ class Slot:
 class EnvPool:
     """The environments of one tree: as many as rollouts run at once, made when first needed.
 
-    Where an environment is `Checkpointable`, what it saved is good in each of them. Elsewhere the actions from the
-    start are carried out again. Each page on the way is compared with the one before, each element found again by what
-    it is, and what is `irreversible` on the page as it is now is not carried out.
+    What a `Checkpointable` environment saved is good in each of them. Elsewhere the actions from the start are carried
+    out again: each page is compared with the one before, each element is found again, and what is `irreversible` on the
+    page as it is now is not carried out.
     """
 
     make_env: EnvFactory
     task: Task
     config: SearchConfig
-    irreversible: Irreversible = lambda observation, action: False
+    irreversible: Irreversible
     costs: Costs = field(default_factory=Costs)
+    usage: list[Usage] = field(default_factory=list)  # of models that answered as users, replayed questions included
     _free: list[Slot] = field(default_factory=list)
     _saved: dict[int, object] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._room = asyncio.Semaphore(self.config.parallel)
-
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Slot]:
-        async with self._room:
-            slot = self._free.pop() if self._free else Slot(await self.make_env())
-            try:
-                yield slot
-            except BaseException:
-                slot.at = None
-                raise
-            finally:
-                self._free.append(slot)
+        """An environment for one rollout, wherever it stands."""
+        slot = self._free.pop() if self._free else Slot(await self.make_env())
+        try:
+            yield slot
+        except BaseException:
+            slot.at = None
+            raise
+        finally:
+            self._free.append(slot)
 
     async def start(self) -> Observation:
         """What is seen where the episode starts, which is the root unless the agent has acted before."""
@@ -145,20 +140,15 @@ class EnvPool:
             self._saved[node] = await slot.env.save()
 
     async def reach(self, slot: Slot, tree: MutableTree, node: int) -> None:
-        """Put the environment at a node that was seen.
-
-        DivergedError, and the node is pruned, where a page on the way, or this one, is another now. The environment's
-        own errors otherwise.
-        """
+        """Put the environment at a node that was seen. DivergedError, and the node is pruned, where a page on the way,
+        or this one, is another now."""
         started = time.perf_counter()
         way: Way = "stayed"
         try:
-            if slot.at == node:
-                pass
-            elif isinstance(slot.env, Checkpointable) and node in self._saved:
+            if slot.at != node and isinstance(slot.env, Checkpointable) and node in self._saved:
                 way = "restored"
                 slot.page = await slot.env.restore(self._saved[node])
-            else:
+            elif slot.at != node:
                 way = "replayed"
                 await self._replay(slot, tree.moves(node))
             self.costs.add(way, 1, time.perf_counter() - started)
@@ -181,8 +171,7 @@ class EnvPool:
                 raise DivergedError(f"the episode ended after {number} of {len(moves)} actions that did not end it")
 
     async def carry_out(self, slot: Slot, tree: MutableTree, node: int) -> StepResult:
-        """Carry out the action that leads to `node`, from its parent. DivergedError, and the node is pruned, where that
-        page is another now."""
+        """Carry out the action that leads to `node`. DivergedError as `_step`, and the node is pruned."""
         try:
             return await self._step(slot, tree.move(node))
         except DivergedError:
@@ -199,6 +188,7 @@ class EnvPool:
         if self.unsafe(page, action):
             raise DivergedError(f"{action_text(action, page.elements)} on {page.url} seems irreversible")
         result = await slot.env.step(action)
+        self.usage += result.usage
         slot.page = result.observation
         return result
 
@@ -211,25 +201,6 @@ class EnvPool:
         while self._free:
             await self._free.pop().env.close()
         self._saved.clear()
-
-
-class Path(list[int]):
-    """The nodes of a rollout, from its start. While it is under way each has one more visit that brought nothing
-    (virtual loss)."""
-
-    def __init__(self, tree: MutableTree) -> None:
-        self._tree = tree
-
-    def __enter__(self) -> "Path":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for node in self:
-            self._tree.remove_virtual_loss(node)
-
-    def append(self, node: int) -> None:
-        self._tree.add_virtual_loss(node)
-        super().append(node)
 
 
 class InFlight:

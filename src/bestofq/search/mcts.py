@@ -11,26 +11,14 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from bestofq import __version__
 from bestofq.core.concurrency import run_all
-from bestofq.core.decision import (
-    DECIDED,
-    Candidate,
-    Decision,
-    Episode,
-    Proposal,
-    Provenance,
-    State,
-    Step,
-    StepResult,
-    Verdict,
-)
+from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Proposal, Provenance, State, Step, Verdict
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge, Proposer, Samples, Scorer
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
-from bestofq.search.backtracking import DivergedError, EnvPool, InFlight, Path, Slot
-from bestofq.search.config import SearchConfig
-from bestofq.search.tree import MutableTree
+from bestofq.search.backtracking import DivergedError, EnvPool, InFlight, Slot
+from bestofq.search.tree import MutableTree, Path, taken_to
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +40,6 @@ class Search:
     _: KW_ONLY
     proposer: Proposer
     ranker: Scorer | None
-    config: SearchConfig
     judge: Judge | None = None
     start: int = 0
     usage: list[Usage] = field(default_factory=list)
@@ -60,20 +47,23 @@ class Search:
     _in_flight: InFlight = field(default_factory=InFlight)
     _failures: int = 0
 
-    async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
-        """So many more rollouts (the configured number unless given), fewer where time is up, a success is enough or
-        every branch is pruned.
+    def __post_init__(self) -> None:
+        self.config = self.envs.config
+        self.envs.usage = self.usage  # one list for both
 
-        `report` hears of each one's outcome before the next begins in its place. InfraError after three in a row that
-        the machinery broke; ConfigError where nobody can tell how an episode ended.
+    async def run(self, iterations: int | None = None, report: Report | None = None) -> None:
+        """So many more rollouts, fewer where time is up, a success is enough or every branch is pruned. `report` hears
+        of each one's outcome before the next begins in its place.
+
+        InfraError after three in a row that the machinery broke; ConfigError where nobody tells how an episode ended.
         """
         left = self.config.iterations if iterations is None else iterations
         deadline = time.monotonic() + (self.config.seconds or float("inf"))
 
         async def work() -> None:
             nonlocal left
-            while left > 0 and self.tree.ending[self.start] == "open" and not self.enough(self.start):
-                if time.monotonic() >= deadline:
+            while left > 0 and time.monotonic() < deadline:
+                if self.tree.ending[self.start] != "open" or self.enough(self.start):
                     return
                 left -= 1
                 outcome = await self._unless_broken()
@@ -117,16 +107,7 @@ class Search:
             if self.tree.expanded[node]:
                 return False
             state = self._state_at(node)
-            try:
-                proposal = await self.proposer.propose(state, self.config.candidates)
-            except ReplyError as error:
-                log.debug("nothing is proposed at node %d: %s", node, error)
-                self.usage += error.usage
-                offered: Sequence[Candidate] = ()
-            else:
-                self.usage += proposal.usage
-                offered = proposal.candidates
-            await self.offer(node, state, offered)
+            await self.offer(node, state, await self._proposed(self.proposer.propose(state, self.config.candidates)))
             return True
 
     async def offer(self, node: int, state: State, candidates: Sequence[Candidate]) -> None:
@@ -200,28 +181,34 @@ class Search:
             self.tree.ending[node] = "unsafe"
         return node
 
-    async def _follow_policy(self, node: int) -> int | None:
-        """Where the policy itself goes; None where it has no valid action. Where it is not drawn from, it never will,
-        and the episode ends there."""
-        sampled = self.config.rollout == "sample"
+    async def _proposed(self, asked: Awaitable[Proposal]) -> Sequence[Candidate]:
+        """What the policy proposes; nothing where its replies hold no valid action. Both are paid for."""
         try:
-            proposal = await (self._sample(node) if sampled else self.proposer.propose(self._state_at(node), 1))
+            proposal = await asked
         except ReplyError as error:
-            log.debug("a rollout ends at node %d: %s", node, error)
-            self.usage += error.usage
+            log.debug("nothing is proposed: %s", error)
+            proposal = Proposal(candidates=(), usage=error.usage)
+        self.usage += proposal.usage
+        return proposal.candidates
+
+    async def _follow_policy(self, node: int) -> int | None:
+        """Where the policy goes; None where it has no valid action. Unless it is drawn from, the episode ends there."""
+        sampled = self.config.rollout == "sample"
+        asked = self._sample(node) if sampled else self.proposer.propose(self._state_at(node), 1)
+        candidates = await self._proposed(asked)
+        if not candidates:
             if not sampled:
                 self.tree.ending[node], self.tree.reward[node] = "ended", 0.0
             return None
-        self.usage += proposal.usage
-        child = self._add(node, proposal.candidates[0])
+        child = self._add(node, candidates[0])
         if self.tree.ending[child] == "unsafe":
             await self.expand(node)  # feedback alone can tell what it is worth
         return child
 
     async def _sample(self, node: int) -> Proposal:
         """An action drawn from the policy, another draw each time that a rollout passes."""
-        state, passed = self._state_at(node), self.tree.visits[node] + self.tree.in_flight[node]
-        state = state.model_copy(update={"seed": step_seed(state.step_seed, passed)})
+        state = self._state_at(node)
+        state = state.model_copy(update={"seed": step_seed(state.step_seed, self.tree.passed(node))})
         if isinstance(self.proposer, Samples):
             return await self.proposer.sample(state)
         return await self.proposer.propose(state, 1)
@@ -236,21 +223,21 @@ class Search:
                 await self._carry_out(slot, node)
 
     async def _carry_out(self, slot: Slot, node: int) -> None:
-        await self._arrive(node, await self.envs.carry_out(slot, self.tree, node))
-        await self.envs.save(slot, node)
-        self._in_flight.reached(node)
-
-    async def _arrive(self, node: int, result: StepResult) -> None:
+        """Carry out the action that leads to the node, and keep what is seen there and what it brought."""
         tree = self.tree
+        result = await self.envs.carry_out(slot, tree, node)
         if result.truncated:
             raise InfraError("the environment was cut off")
+        at_depth = tree.depth[node] >= self.config.depth
         if result.terminated and result.reward is None:
             tree.reward[node] = await self._judged(node, result.observation)
-        elif result.terminated or tree.depth[node] < self.config.depth:
+        elif result.terminated or not at_depth:
             tree.reward[node] = result.reward or 0.0
-        if result.terminated or tree.depth[node] >= self.config.depth:
+        if result.terminated or at_depth:
             tree.ending[node] = "ended"
         tree.seen[node] = result.observation
+        await self.envs.save(slot, node)
+        self._in_flight.reached(node)
 
     async def _judged(self, node: int, final: Observation) -> float:
         """What the judge gives the episode that ends at the node. InfraError where it cannot tell."""
@@ -268,29 +255,24 @@ class Search:
     def _episode(self, node: int, final: Observation) -> Episode:
         """What a judge reads of the episode that ends at the node; an earlier page that is not known is the root's."""
         pages = [move.page or self.state.observation for move in self.tree.moves(node)]
-        decisions = state_after(self.state, self._taken(node), final).decisions
+        decisions = state_after(self.state, taken_to(node, self.tree), final).decisions
+        steps = enumerate(zip(pages, decisions, strict=True))
         return Episode(
             id="",
             run="",
             agent="search",
             task=self.tree.task,
-            steps=tuple(
-                Step(index=i, observation=page, decision=decision)
-                for i, (page, decision) in enumerate(zip(pages, decisions, strict=True))
-            ),
+            steps=tuple(Step(index=i, observation=page, decision=decision) for i, (page, decision) in steps),
             final=final,
             verdict=Verdict(reward=0.0, outcome="unjudged"),
             provenance=Provenance(version=__version__),
         )
 
-    def _taken(self, node: int) -> list[Candidate]:
-        return [c for n in self.tree.path(node)[1:] if (c := self.tree.candidate[n]) is not None]
-
     def _state_at(self, node: int) -> State:
         """What the agent sees at a node: the actions that led there, each as the one candidate of its step."""
         seen = self.tree.seen[node]
         assert seen is not None
-        return state_after(self.state, self._taken(node), seen)
+        return state_after(self.state, taken_to(node, self.tree), seen)
 
 
 def state_after(state: State, taken: Sequence[Candidate], seen: Observation) -> State:

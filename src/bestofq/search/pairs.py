@@ -43,8 +43,7 @@ def node_pairs(tree: SearchTree, *, alpha: float, threshold: float) -> Iterator[
 
 
 def rollouts(tree: SearchTree) -> Iterator[tuple[list[int], float]]:
-    """The whole episodes in a tree, each as its nodes after the root with the reward at its end: what RFT and
-    trajectory-level DPO learn from (3.2.1, Eq. 6)."""
+    """The whole episodes in a tree (3.2.1, Eq. 6), each as its nodes after the root with the reward at its end."""
     for node in range(1, len(tree)):
         if tree.ending[node] == "ended" and tree.visits[node]:
             yield tree.path(node)[1:], tree.reward[node]

@@ -11,7 +11,8 @@ from bestofq.core.tree import BacktrackCost, Ending, SearchTree, path_to
 from bestofq.core.usage import Usage
 
 _GROWN = ("parent", "depth", "candidate")  # columns of a tree that are known as soon as a node is
-_COUNTED = ("visits", "value", "prior", "reward", "ending", "expanded")  # and those that rollouts change
+_NEW = {"visits": 0, "value": 0.0, "prior": None, "reward": 0.0, "ending": "open", "expanded": False}
+"""And those that rollouts change, as they begin: all Q at 0 (Agent Q, 5.1.1)."""
 
 
 class Move(NamedTuple):
@@ -45,29 +46,23 @@ class MutableTree:
 
     def _add(self, parent: int, candidate: Candidate | None, depth: int) -> int:
         node = len(self.parent)
-        self.parent.append(parent)
-        self.depth.append(depth)
-        self.visits.append(0)
-        self.value.append(0.0)  # all Q begin at 0 (Agent Q, 5.1.1)
-        self.prior.append(None)
-        self.reward.append(0.0)
-        self.ending.append("open")
-        self.expanded.append(False)
-        self.candidate.append(candidate)
-        self.seen.append(None)
+        row = {"parent": parent, "depth": depth, "candidate": candidate, **_NEW, "seen": None, "in_flight": 0}
+        for column, value in row.items():
+            getattr(self, column).append(value)
         self.children.append([])
-        self.in_flight.append(0)
         if parent >= 0:
             self.children[parent].append(node)
         return node
 
     def child(self, parent: int, candidate: Candidate) -> int:
         """The node of an action at `parent`, added unless it is there."""
-        for node in self.children[parent]:
-            there = self.candidate[node]
-            if there is not None and identity(there.action) == identity(candidate.action):
-                return node
-        return self._add(parent, candidate, self.depth[parent] + 1)
+        node = self.find(parent, candidate.action)
+        return self._add(parent, candidate, self.depth[parent] + 1) if node is None else node
+
+    def find(self, parent: int, action: Action) -> int | None:
+        """The node of an action at `parent`, where there is one."""
+        same = identity(action)
+        return next((n for n in self.children[parent] if identity(self.move(n).action) == same), None)
 
     def rank(self, nodes: Sequence[int], values: Sequence[float]) -> None:
         """Q̂ [K] of siblings."""
@@ -90,32 +85,27 @@ class MutableTree:
 
     def solved(self, node: int) -> bool:
         """Whether an episode with full reward ends at the node or below it."""
-        below = [False] * len(self.parent)
-        below[node] = True
-        for n in range(node, len(self.parent)):  # parents come before their children
-            below[n] = below[n] or (n > node and below[self.parent[n]])
-            if below[n] and self.ending[n] == "ended" and self.reward[n] >= 1:
-                return True
-        return False
+        won = (n for n, ending in enumerate(self.ending) if ending == "ended" and self.reward[n] >= 1)
+        return any(node in self.path(n) for n in won)
 
     # ---- selection
 
     def ucb1(self, parent: int, exploration: float) -> list[float]:
         """Eq. 7 for each child: Q(h_t, a) + c_exp · sqrt(log N(h_t) / (1 + N(h_{t+1}))).
 
-        N(h_t) is the sum of N(h_t, a) over the children. The world is taken as deterministic, so N(h_{t+1}) is
-        N(h_t, a). Rollouts under way count as visits that brought nothing (virtual loss). Before the first visit the
-        term under the root is taken as 0.
+        N(h_t) is the sum of N(h_t, a) over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as
+        deterministic. Rollouts under way count as visits that brought nothing (virtual loss). log 0 is taken as 0.
         """
-        counts = [self.visits[node] + self.in_flight[node] for node in self.children[parent]]
-        log = math.log(max(1, sum(counts)))
-        return [
-            self._expected(node) + exploration * math.sqrt(log / (1 + count))
-            for node, count in zip(self.children[parent], counts, strict=True)
-        ]
+        children = self.children[parent]
+        log = math.log(max(1, sum(map(self.passed, children))))
+        return [self._expected(node) + exploration * math.sqrt(log / (1 + self.passed(node))) for node in children]
+
+    def passed(self, node: int) -> int:
+        """Rollouts through the node, those under way included."""
+        return self.visits[node] + self.in_flight[node]
 
     def _expected(self, node: int) -> float:
-        count = self.visits[node] + self.in_flight[node]
+        count = self.passed(node)
         return self.value[node] * self.visits[node] / count if count else 0.0
 
     def argmax_ucb1(self, parent: int, exploration: float) -> int | None:
@@ -127,21 +117,13 @@ class MutableTree:
 
     def best_untried(self, parent: int) -> int | None:
         """The child of the highest Q̂ that nobody has carried out or is carrying out."""
-        untried = (
-            n for n in self.children[parent] if self.ending[n] != "pruned" and not self.visits[n] + self.in_flight[n]
-        )
+        untried = (n for n in self.children[parent] if self.ending[n] != "pruned" and not self.passed(n))
         return max(untried, key=self._ties, default=None)
 
     def _ties(self, node: int) -> tuple[float, float, int]:
-        return -(self.visits[node] + self.in_flight[node]), self.prior[node] or 0.0, -node
+        return -self.passed(node), self.prior[node] or 0.0, -node
 
     # ---- backup
-
-    def add_virtual_loss(self, node: int) -> None:
-        self.in_flight[node] += 1
-
-    def remove_virtual_loss(self, node: int) -> None:
-        self.in_flight[node] -= 1
 
     def backup(self, path: Sequence[int], outcome: float) -> None:
         """Eq. 8 along the path, from the leaf to the root: Q <- (Q · N + R) / (N + 1), N <- N + 1."""
@@ -157,7 +139,7 @@ class MutableTree:
         page = tuple(-1 if seen is None else pages.setdefault(seen, len(pages)) for seen in self.seen)
         return SearchTree(
             task=self.task,
-            **{name: tuple(getattr(self, name)) for name in (*_GROWN, *_COUNTED)},
+            **{name: tuple(getattr(self, name)) for name in (*_GROWN, *_NEW)},
             page=page,
             pages=tuple(pages),
             usage=tuple(usage),
@@ -170,7 +152,30 @@ class MutableTree:
         found = cls(tree.task, tree.pages[tree.page[0]])
         for node in range(1, len(tree)):
             found._add(tree.parent[node], tree.candidate[node], tree.depth[node])
-        for name in _COUNTED:
+        for name in _NEW:
             setattr(found, name, list(getattr(tree, name)))
         found.seen = [None if page < 0 else tree.pages[page] for page in tree.page]
         return found
+
+
+class Path(list[int]):
+    """The nodes of a rollout, from its start: each has a virtual loss while it is under way."""
+
+    def __init__(self, tree: MutableTree) -> None:
+        self._tree = tree
+
+    def __enter__(self) -> "Path":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self:
+            self._tree.in_flight[node] -= 1
+
+    def append(self, node: int) -> None:
+        self._tree.in_flight[node] += 1
+        super().append(node)
+
+
+def taken_to(node: int, tree: MutableTree | SearchTree) -> list[Candidate]:
+    """The actions from the root of a tree to a node."""
+    return [c for n in tree.path(node)[1:] if (c := tree.candidate[n]) is not None]

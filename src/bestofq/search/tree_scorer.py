@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from bestofq.core.actions import identity
 from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.observation import Observation
@@ -15,16 +14,14 @@ from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
 
 TREES = 256  # episodes in flight whose trees are kept
-_Key = tuple[str, int]  # of an episode: its task and seed
 
 
 @dataclass
 class TreeScorer:
     """Q̃ of each candidate after the configured rollouts in environments of its own, never in the agent's.
 
-    An episode keeps its tree from step to step: what was found below the action taken is not searched again, and a
-    step's rollouts are those that are missing. The agent's own environment is only ever compared with the tree: where
-    its page is not the one that the tree has there, a new tree begins.
+    An episode keeps its tree from step to step: what was found below the action taken is not searched again. Where the
+    agent's page is not the one that the tree has there, a new tree begins.
     """
 
     make_env: EnvFactory
@@ -32,10 +29,10 @@ class TreeScorer:
     proposer: Proposer
     ranker: Scorer | None
     config: SearchConfig
-    irreversible: Irreversible = lambda observation, action: False
+    irreversible: Irreversible
     judge: Judge | None = None
-    _searches: OrderedDict[_Key, Search] = field(default_factory=OrderedDict)
-    _pages: OrderedDict[_Key, list[Observation]] = field(default_factory=OrderedDict)  # that each episode has been on
+    _searches: OrderedDict[tuple[str, int], tuple[Search, list[Observation]]] = field(default_factory=OrderedDict)
+    """By an episode's task and seed: its search, and the pages that it has been on."""
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
@@ -61,7 +58,7 @@ class TreeScorer:
 
     def found(self, state: State) -> tuple[Candidate, ...]:
         """What the tree has tried here, where it holds a success below and one is enough; else nothing."""
-        search = self._searches.get(_key(state))
+        search, _ = self._searches.get((state.task.id, state.seed), (None, []))
         node = None if search is None else _node_of(search, state)
         if search is None or node is None or not search.enough(node):
             return ()
@@ -70,39 +67,34 @@ class TreeScorer:
 
     async def close(self) -> None:
         """Close the environments of all trees."""
-        self._pages.clear()
         while self._searches:
-            await self._searches.popitem()[1].envs.close()
+            await self._drop(last=True)
+
+    async def _drop(self, *, last: bool) -> None:
+        _, (search, _) = self._searches.popitem(last=last)
+        await search.envs.close()
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         """The search of the state's episode, and the node at which the agent is now."""
-        key = _key(state)
-        pages = self._pages.pop(key, [])[: len(state.decisions)]
-        search = self._searches.pop(key, None)
+        key = state.task.id, state.seed
+        search, seen = self._searches.pop(key, (None, []))
+        pages = seen[: len(state.decisions)]
         node = None if search is None else _node_of(search, state)
         if search is None or node is None:
             if search is not None:
                 await search.envs.close()
             search, node = self._begin(state, pages), 0
-        self._searches[key] = search
-        self._pages[key] = [*pages, state.observation.model_copy(update={"screenshot": None})]
+        self._searches[key] = search, [*pages, state.observation.model_copy(update={"screenshot": None})]
         while len(self._searches) > TREES:
-            self._pages.popitem(last=False)
-            await self._searches.popitem(last=False)[1].envs.close()
+            await self._drop(last=False)
         return search, node
 
     def _begin(self, state: State, pages: Sequence[Observation]) -> Search:
         known = pages if len(pages) == len(state.decisions) else [None] * len(state.decisions)
         before = [Move(page, of.candidate.action) for page, of in zip(known, state.decisions, strict=True)]
-        return Search(
-            MutableTree(state.task, state.observation, before=before),
-            state,
-            EnvPool(self.make_env, state.task, self.config, self.irreversible),
-            proposer=self.proposer,
-            ranker=self.ranker,
-            config=self.config,
-            judge=self.judge,
-        )
+        tree = MutableTree(state.task, state.observation, before=before)
+        envs = EnvPool(self.make_env, state.task, self.config, self.irreversible)
+        return Search(tree, state, envs, proposer=self.proposer, ranker=self.ranker, judge=self.judge)
 
 
 @dataclass(frozen=True)
@@ -118,24 +110,13 @@ class FoundProposer:
         return await self.proposer.propose(state, n)
 
 
-def _key(state: State) -> _Key:
-    return state.task.id, state.seed
-
-
 def _node_of(search: Search, state: State) -> int | None:
     """The node at which the agent is now, None where the tree does not know it."""
     tree, before = search.tree, len(search.state.decisions)
     if state.decisions[:before] != search.state.decisions:
         return None
-    node = 0
+    node: int | None = 0
     for decision in state.decisions[before:]:
-        action = identity(decision.candidate.action)
-        follows = (n for n in tree.children[node] if (c := tree.candidate[n]) and identity(c.action) == action)
-        found = next(follows, None)
-        if found is None:
-            return None
-        node = found
-    seen = tree.seen[node]
-    if seen is None or tree.ending[node] != "open" or not same_page(seen, state.observation):
-        return None
-    return node
+        node = None if node is None else tree.find(node, decision.candidate.action)
+    seen = None if node is None or tree.ending[node] != "open" else tree.seen[node]
+    return node if seen is not None and same_page(seen, state.observation) else None

@@ -6,14 +6,14 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 
 import fcntl
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, insert, inspect, select
+from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from bestofq.core.errors import DataError
@@ -34,9 +34,8 @@ def reading_url(file: Path) -> URL:
     return URL.create("sqlite+pysqlite", database=file.absolute().as_uri(), query={"immutable": "1", "uri": "true"})
 
 
-def connect(url: URL | str, *, read_only: bool = False) -> Engine:
+def connect(url: URL, *, read_only: bool = False) -> Engine:
     """An engine whose transactions begin and end where SQLAlchemy says so, on any of its databases."""
-    url = make_url(url)
     engine = create_engine(url)
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
@@ -49,9 +48,7 @@ def prepare(engine: Engine) -> None:
     and what this user may not write."""
     try:
         with engine.begin() as connection:
-            if inspect(connection).has_table(schema.FACTS.name):
-                _check(connection)
-            else:
+            if not _is_store(connection):
                 schema.METADATA.create_all(connection)
                 connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
     except DatabaseError as error:
@@ -62,13 +59,24 @@ def check(engine: Engine) -> None:
     """Refuse (DataError) what is no store, a store of another schema version, and what this user may not read."""
     try:
         with engine.connect() as connection:
-            if not inspect(connection).has_table(schema.FACTS.name):
+            if not _is_store(connection):
                 raise DataError(f"{_name(engine)} holds no bestofq store: collect episodes into it first")
-            _check(connection)
     except OperationalError as error:
         raise DataError(f"{_name(engine)} cannot be read ({error.orig}): copy its folder, and read the copy") from error
     except DatabaseError as error:
         raise DataError(f"{_name(engine)} holds no bestofq store ({error.orig}): give another folder") from error
+
+
+def rows_of(engine: Engine, query: Select[Any]) -> Sequence[Any]:
+    """The rows, each a tuple whose columns have names."""
+    with engine.connect() as connection:
+        return connection.execute(query).all()
+
+
+def scalar_of(engine: Engine, query: Select[Any]) -> Any:
+    """The first column of the first row; None without rows."""
+    with engine.connect() as connection:
+        return connection.scalar(query)
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -78,30 +86,26 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
         connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
 
 
-class WriterLock:
+@contextmanager
+def writer_lock(file: Path) -> Iterator[None]:
     """Held by the one process that may write a folder; the kernel lets go of it when that process ends, however."""
-
-    def __init__(self, file: Path) -> None:
-        self._held: IO[str] = file.open("a+", encoding="utf-8")
+    with file.open("a+", encoding="utf-8") as held:
         try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self._held.seek(0)
-            holder = self._held.read().strip()
-            self._held.close()
+            held.seek(0)
+            holder = held.read().strip()
             raise DataError(
                 f"{file.parent} is being written by process {holder}: wait for it or end it, then run the command again"
             ) from None
-        self._held.truncate(0)
-        self._held.write(str(os.getpid()))
-        self._held.flush()
-
-    def release(self) -> None:
-        self._held.close()
+        held.truncate(0)
+        held.write(str(os.getpid()))
+        held.flush()
+        yield
 
 
 def is_written(lock: Path) -> bool:
-    """Whether the process that took a `WriterLock` last still runs. The lock is not tried: a writer may want it."""
+    """Whether the process that took the `writer_lock` last still runs. The lock is not tried: a writer may want it."""
     try:
         os.kill(int(lock.read_text("utf-8")), 0)
     except (FileNotFoundError, ProcessLookupError):
@@ -111,13 +115,17 @@ def is_written(lock: Path) -> bool:
     return True
 
 
-def _check(connection: Connection) -> None:
+def _is_store(connection: Connection) -> bool:
+    """DataError where it is one of another schema version."""
+    if not inspect(connection).has_table(schema.FACTS.name):
+        return False
     found = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
     if found != str(schema.VERSION):
         raise DataError(
             f"{_name(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: "
             "give another folder, or install the bestofq that wrote it"
         )
+    return True
 
 
 def _name(engine: Engine) -> str:

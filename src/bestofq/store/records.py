@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.decision import DECIDED, Decision, Outcome, Provenance
+from bestofq.core.decision import DECIDED, Outcome, Provenance
 from bestofq.core.usage import Usage
 from bestofq.store.schema import Status
 
@@ -18,8 +18,7 @@ class EpisodeKey(NamedTuple):
     repeat: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     """One pass over a suite, with the configuration it was begun with."""
 
     name: str
@@ -28,33 +27,7 @@ class RunRecord:
     provenance: Provenance
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AgentSummary:
-    """One agent in one run on one suite: counts of its episodes, whatever their status."""
-
-    run: str
-    agent: str
-    suite: str
-    episodes: int
-    running: int
-    decided: int  # finished with an outcome of `DECIDED`
-    successes: int
-    last_at: str  # when one began or ended last; ISO 8601, UTC
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepSummary:
-    """A step without its page."""
-
-    index: int
-    decision: Decision
-    reward: float
-    terminated: bool
-    truncated: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TreeSummary:
+class TreeSummary(NamedTuple):
     """A search tree without its nodes."""
 
     run: str
@@ -78,7 +51,6 @@ class EpisodeSummary:
     reason: str
     judge: str  # who gave the verdict; empty: the environment or the rollout
     judging: tuple[Usage, ...]  # what the judge used for it
-    unstepped: tuple[Usage, ...]  # as in `Verdict`
     replies: tuple[str, ...] | None  # as in `Verdict`
     steps: int
     started_at: str  # ISO 8601, UTC

@@ -21,13 +21,9 @@ def narrowed(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
     return query.where(*where.clauses).order_by(*(EPISODES.c[name] for name in _ORDER))
 
 
-def summaries(connection: Connection, where: EpisodeFilter) -> list[EpisodeSummary]:
-    return [_summary(row) for row in connection.execute(narrowed(_summary_rows(), where))]
-
-
 def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
     """The episodes with these ids, in their order; unknown ids are left out."""
-    found = {row.id: _summary(row) for row in connection.execute(_summary_rows().where(EPISODES.c.id.in_(ids)))}
+    found = {row.id: summary(row) for row in connection.execute(summary_rows().where(EPISODES.c.id.in_(ids)))}
     return [found[episode] for episode in ids if episode in found]
 
 
@@ -41,64 +37,50 @@ def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes],
     )
     steps: dict[str, list[Step]] = {episode: [] for episode in ids}
     for row in connection.execute(step_rows):
-        steps[row.episode].append(Step(observation=page(row.body), **of_step(row)))
+        same = {name: getattr(row, name) for name in ("reward", "terminated", "truncated")}
+        decision = unpack(Decision, row.decision)
+        steps[row.episode].append(Step(index=row.number, observation=page(row.body), decision=decision, **same))
     episode_rows = (
         select(EPISODES, TASKS.c.body.label("task_body"), PAGES.c.body.label("final_body"))
         .join(TASKS, TASKS.c.key == EPISODES.c.task_key)
         .outerjoin(PAGES, PAGES.c.key == EPISODES.c.final_key)
         .where(EPISODES.c.id.in_(ids))
     )
-    found = {row.id: _episode(row, steps[row.id], page) for row in connection.execute(episode_rows)}
+    found = {
+        row.id: Episode(
+            id=row.id,
+            run=row.run,
+            agent=row.agent,
+            task=unpack(Task, row.task_body),
+            steps=tuple(steps[row.id]),
+            final=None if row.final_body is None else page(row.final_body),
+            verdict=_verdict(row) or Verdict(reward=0.0, outcome="infra_error", reason=row.status),
+            provenance=Provenance.model_validate_json(row.provenance),
+        )
+        for row in connection.execute(episode_rows)
+    }
     return [found[episode] for episode in ids if episode in found]
 
 
-def of_step(row: Row[Any]) -> dict[str, Any]:
-    """The fields of a step, all but its page."""
-    same = {name: getattr(row, name) for name in ("reward", "terminated", "truncated")}
-    return {"index": row.number, "decision": unpack(Decision, row.decision), **same}
-
-
-def _episode(row: Row[Any], steps: Sequence[Step], page: Callable[[bytes], Observation]) -> Episode:
-    verdict = _verdict(row) or Verdict(reward=0.0, outcome="infra_error", reason=row.status)
-    return Episode(
-        id=row.id,
-        run=row.run,
-        agent=row.agent,
-        task=unpack(Task, row.task_body),
-        steps=tuple(steps),
-        final=None if row.final_body is None else page(row.final_body),
-        verdict=verdict,
-        provenance=Provenance.model_validate_json(row.provenance),
-    )
-
-
-def _summary_rows() -> Select[Any]:
+def summary_rows() -> Select[Any]:
     steps = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery().label("steps")
     return select(EPISODES, steps)
 
 
-def _summary(row: Row[Any]) -> EpisodeSummary:
-    verdict, seconds = _verdict(row), None
+def summary(row: Row[Any]) -> EpisodeSummary:
+    verdict, ended = _verdict(row), row.ended_at and datetime.fromisoformat(row.ended_at)
     said = verdict or Verdict(reward=0.0, outcome="unjudged")
-    if row.ended_at is not None:
-        seconds = (datetime.fromisoformat(row.ended_at) - datetime.fromisoformat(row.started_at)).total_seconds()
+    same = {name: getattr(row, name) for name in ("id", "run", "agent", "split", "status", "steps", "started_at")}
     return EpisodeSummary(
-        id=row.id,
-        run=row.run,
-        agent=row.agent,
         key=EpisodeKey(row.suite, row.task, row.repeat),
-        split=row.split,
-        status=row.status,
         outcome=None if verdict is None else verdict.outcome,
         reward=None if verdict is None else verdict.reward,
         reason=said.reason,
         judge=said.judge,
         judging=said.usage if said.judge else (),
-        unstepped=said.unstepped,
         replies=said.replies,
-        steps=row.steps,
-        started_at=row.started_at,
-        seconds=seconds,
+        seconds=(ended - datetime.fromisoformat(row.started_at)).total_seconds() if ended else None,
+        **same,
     )
 
 

@@ -4,14 +4,14 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Self, TypedDict, Unpack
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, Row, Select, and_, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, select, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
@@ -23,6 +23,7 @@ from bestofq.store import database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.configuration import Owned, going_on
+from bestofq.store.database import rows_of
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status
@@ -42,7 +43,7 @@ class Which(TypedDict, total=False):
     agent: str | None
     suite: str | None
     split: str | None
-    status: Status
+    status: Status | None
 
 
 class Store:
@@ -52,12 +53,12 @@ class Store:
     """
 
     def __init__(
-        self, engine: Engine, files: Path, lock: database.WriterLock | None, *, read_only: bool, alone: bool
+        self, engine: Engine, files: Path, lock_file: Path | None, opened: ExitStack, *, read_only: bool
     ) -> None:
         self.screenshots = Screenshots(files / "screenshots")
-        self._lock_file = files / "writer.lock" if alone else None
         self._engine = engine
-        self._lock = lock
+        self._lock_file = lock_file
+        self._opened = opened
         self._writer = Writer(engine, read_only=read_only)
         self._page = lru_cache(_PAGES_KEPT)(lambda body: unpack(Observation, body))
 
@@ -67,48 +68,41 @@ class Store:
 
         DataError when another process writes it, when `read_only` and it holds no store, or on another schema version.
         """
-        if "://" in str(where):
-            if files is None:
-                raise DataError(f"{where} holds no pictures: give `files`, a folder for them")
-            folder, url, lock, alone = files, make_url(str(where)), None, False
-        else:
-            folder = Path(where)
-            file = folder / "store.sqlite"
-            if read_only and not file.exists():
-                raise DataError(f"{folder} holds no bestofq store: collect episodes into it first")
-            folder.mkdir(parents=True, exist_ok=True)
-            url = database.reading_url(file) if read_only else database.sqlite_url(file)
-            lock, alone = None if read_only else database.WriterLock(folder / "writer.lock"), True
-        engine = database.connect(url, read_only=read_only)
-        try:
+        with ExitStack() as opened:
+            if "://" in str(where):
+                if files is None:
+                    raise DataError(f"{where} holds no pictures: give `files`, a folder for them")
+                folder, url, lock_file = files, make_url(str(where)), None
+            else:
+                folder, lock_file = Path(where), Path(where) / "writer.lock"
+                file = folder / "store.sqlite"
+                if read_only and not file.exists():
+                    raise DataError(f"{folder} holds no bestofq store: collect episodes into it first")
+                folder.mkdir(parents=True, exist_ok=True)
+                url = database.reading_url(file) if read_only else database.sqlite_url(file)
+                if not read_only:
+                    opened.enter_context(database.writer_lock(lock_file))
+            engine = database.connect(url, read_only=read_only)
+            opened.callback(engine.dispose)
             (database.check if read_only else database.prepare)(engine)
-        except BaseException:
-            engine.dispose()
-            if lock is not None:
-                lock.release()
-            raise
-        return cls(engine, folder, lock, read_only=read_only, alone=alone)
+            return cls(engine, folder, lock_file, opened.pop_all(), read_only=read_only)
 
     def close(self) -> None:
         """Commit what waits, and let another process write."""
         self._writer.close()
-        self._engine.dispose()
-        if self._lock is not None:
-            self._lock.release()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def vectors(self, spec: EmbedSpec) -> VectorCache:
-        """The vectors of one EmbedSpec kept in this store."""
         return VectorCache(self._engine, self._writer, spec)
 
     @property
     def trees(self) -> Trees:
-        """The search trees kept in this store."""
         return Trees(self._engine, self._writer)
 
     @property
@@ -230,10 +224,9 @@ class Store:
             in_force = Verdict.model_validate_json(before)
             if adopt and not in_force.judge and in_force.outcome != "unjudged":
                 raise DataError(f"episode {episode} has the verdict of its environment: no judge's takes its place")
-            same = and_(VERDICTS.c.episode == episode, VERDICTS.c.judge == verdict.judge)
-            connection.execute(delete(VERDICTS).where(same))
-            row = {"episode": episode, "judge": verdict.judge, "verdict": _json(verdict), "judged_at": _now()}
-            connection.execute(insert(VERDICTS), row)
+            key = {"episode": episode, "judge": verdict.judge}
+            connection.execute(delete(VERDICTS).filter_by(**key))
+            connection.execute(insert(VERDICTS), {**key, "verdict": _json(verdict), "judged_at": _now()})
             if adopt:
                 connection.execute(update(EPISODES).where(EPISODES.c.id == episode).values(verdict=_json(verdict)))
 
@@ -243,8 +236,8 @@ class Store:
         """Mark as `interrupted` what a process that died left running, and return how many. Their steps stay."""
 
         def mark(connection: Connection) -> int:
-            left = and_(EPISODES.c.run == run, EPISODES.c.agent == agent, EPISODES.c.status == "running")
-            return connection.execute(update(EPISODES).where(left).values(status="interrupted")).rowcount
+            left = EpisodeFilter(run=run, agent=agent, status="running").clauses
+            return connection.execute(update(EPISODES).where(*left).values(status="interrupted")).rowcount
 
         return await self._writer.commit(mark)
 
@@ -252,15 +245,9 @@ class Store:
 
     def runs(self) -> list[RunRecord]:
         """All runs, by name."""
-        query = select(RUNS).order_by(RUNS.c.name)
         return [
-            RunRecord(
-                name=row.name,
-                config=json.loads(row.config),
-                config_hash=row.config_hash,
-                provenance=Provenance.model_validate_json(row.provenance),
-            )
-            for row in self._rows(query)
+            RunRecord(name, json.loads(config), config_hash, Provenance.model_validate_json(provenance))
+            for name, config, config_hash, provenance in rows_of(self._engine, select(RUNS).order_by(RUNS.c.name))
         ]
 
     def finished(self, run: str, agent: str) -> set[EpisodeKey]:
@@ -269,8 +256,8 @@ class Store:
 
     def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
         """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
-        with self._engine.connect() as connection:
-            return rows.summaries(connection, _filter(which))
+        query = rows.narrowed(rows.summary_rows(), _filter(which))
+        return [rows.summary(row) for row in rows_of(self._engine, query)]
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend
@@ -279,11 +266,9 @@ class Store:
         Episodes without a verdict (interrupted, running) come with outcome infra_error. Pages that several steps share
         are one object. Pictures come without their bytes: `screenshots.load` reads them.
         """
-        ids = [row.id for row in self._rows(rows.narrowed(select(EPISODES.c.id), _filter(which)))]
+        ids = [row.id for row in rows_of(self._engine, rows.narrowed(select(EPISODES.c.id), _filter(which)))]
         for start in range(0, len(ids), _EPISODES_A_QUERY):
-            with self._engine.connect() as connection:
-                some = rows.episodes(connection, ids[start : start + _EPISODES_A_QUERY], self._page)
-            yield from some
+            yield from self._episodes(ids[start : start + _EPISODES_A_QUERY])
 
     def verdicts(
         self, *, run: str | None = None, agent: str | None = None, judge: str | None = None
@@ -292,30 +277,26 @@ class Store:
         where = EpisodeFilter(run=run, agent=agent, status="finished")
         query = rows.narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
         found: dict[str, dict[str, Verdict]] = {}
-        for row in self._rows(query if judge is None else query.where(VERDICTS.c.judge == judge)):
+        for row in rows_of(self._engine, query if judge is None else query.where(VERDICTS.c.judge == judge)):
             found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
         return found
 
     def scorers(self, run: str) -> list[tuple[str, str, str]]:
         """(episode, agent, Q-function) of the episodes of a run whose first step a Q-function scored."""
         query = select(EPISODES.c.id, EPISODES.c.agent, STEPS.c.decision).join(STEPS, STEPS.c.episode == EPISODES.c.id)
-        first = self._rows(query.where(EPISODES.c.run == run, STEPS.c.number == 0))
-        named = ((row.id, row.agent, unpack(Decision, row.decision).checkpoint) for row in first)
+        first = rows_of(self._engine, query.where(EPISODES.c.run == run, STEPS.c.number == 0))
+        named = ((episode, agent, unpack(Decision, body).checkpoint) for episode, agent, body in first)
         return [(episode, agent, checkpoint) for episode, agent, checkpoint in named if checkpoint is not None]
 
     def episode(self, episode: str) -> Episode:
         """One episode by its id, whatever its status. DataError when there is none."""
-        with self._engine.connect() as connection:
-            found = rows.episodes(connection, [episode], self._page)
-        if not found:
-            raise DataError(f"there is no episode {episode!r} in {self._engine.url.database}")
-        return found[0]
+        for found in self._episodes([episode]):
+            return found
+        raise DataError(f"there is no episode {episode!r} in {self._engine.url.database}")
 
-    # ---- below
-
-    def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+    def _episodes(self, ids: Sequence[str]) -> list[Episode]:
         with self._engine.connect() as connection:
-            return connection.execute(query).all()
+            return rows.episodes(connection, ids, self._page)
 
     def _keep_page(self, connection: Connection, page: Observation) -> bytes:
         if page.screenshot is not None:

@@ -1,13 +1,13 @@
 """Search trees, each kept as a whole after every rollout, so that a search continues where its process ended."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Select, delete, insert, select
+from sqlalchemy import Connection, Engine, delete, insert, select
 
 from bestofq.core.tree import SearchTree
 from bestofq.store.codec import pack, unpack
+from bestofq.store.database import rows_of, scalar_of
 from bestofq.store.records import EpisodeKey, TreeSummary
 from bestofq.store.schema import TREES
 from bestofq.store.writer import Writer
@@ -31,15 +31,16 @@ class Trees:
 
         await self._writer.commit(replace)
 
-    def load(self, run: str, suite: str, task: str, *, repeat: int = 0) -> SearchTree | None:
+    def load(self, run: str, suite: str, task: str, repeat: int = 0) -> SearchTree | None:
         """One tree as it was last saved; None where it was not begun."""
-        found = self._rows(select(TREES.c.body).filter_by(run=run, suite=suite, task=task, repeat=repeat))
-        return unpack(SearchTree, found[0].body) if found else None
+        query = select(TREES.c.body).filter_by(run=run, suite=suite, task=task, repeat=repeat)
+        body = scalar_of(self._engine, query)
+        return None if body is None else unpack(SearchTree, body)
 
     def all(self, run: str) -> Iterator[SearchTree]:
         """The trees of a run, by suite, task and repeat."""
-        for row in self._rows(select(TREES.c.body).filter_by(run=run).order_by(*TREES.primary_key)):
-            yield unpack(SearchTree, row.body)
+        query = select(TREES.c.body).filter_by(run=run).order_by(*TREES.primary_key)
+        return (unpack(SearchTree, row.body) for row in rows_of(self._engine, query))
 
     def summaries(
         self, *, run: str | None = None, suite: str | None = None, task: str | None = None
@@ -47,16 +48,5 @@ class Trees:
         """Which trees there are, by run, suite, task and repeat."""
         wanted = {key: name for key, name in {"run": run, "suite": suite, "task": task}.items() if name is not None}
         query = select(*TREES.primary_key, TREES.c.rollouts, TREES.c.saved_at).filter_by(**wanted)
-        return [
-            TreeSummary(
-                run=row.run,
-                key=EpisodeKey(row.suite, row.task, row.repeat),
-                rollouts=row.rollouts,
-                saved_at=row.saved_at,
-            )
-            for row in self._rows(query.order_by(*TREES.primary_key))
-        ]
-
-    def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
-        with self._engine.connect() as connection:
-            return connection.execute(query).all()
+        found = rows_of(self._engine, query.order_by(*TREES.primary_key))
+        return [TreeSummary(run, EpisodeKey(*key), rollouts, saved_at) for run, *key, rollouts, saved_at in found]

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, select
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Floats
-from bestofq.store.database import insert_new
+from bestofq.store.database import insert_new, rows_of
 from bestofq.store.schema import VECTORS
 from bestofq.store.writer import Writer
 
@@ -29,15 +29,10 @@ class VectorCache:
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Floats]:
         """The vectors [D] of those keys that are stored; read-only arrays."""
-        found: dict[str, Floats] = {}
-        with self._engine.connect() as connection:
-            for start in range(0, len(keys), _KEYS_A_QUERY):
-                rows = select(VECTORS.c.key, VECTORS.c.body).where(
-                    VECTORS.c.spec == self.spec.hash, VECTORS.c.key.in_(keys[start : start + _KEYS_A_QUERY])
-                )
-                for key, body in connection.execute(rows):
-                    found[key] = np.frombuffer(body, dtype=_BYTES)
-        return found
+        ours = select(VECTORS.c.key, VECTORS.c.body).where(VECTORS.c.spec == self.spec.hash)
+        parts = (keys[start : start + _KEYS_A_QUERY] for start in range(0, len(keys), _KEYS_A_QUERY))
+        found = (row for part in parts for row in rows_of(self._engine, ours.where(VECTORS.c.key.in_(part))))
+        return {key: np.frombuffer(body, dtype=_BYTES) for key, body in found}
 
     def put_many(self, vectors: Mapping[str, Floats]) -> None:
         """Store vectors [D] by key; returns once committed. DataError on another D, or on a NaN or infinity."""

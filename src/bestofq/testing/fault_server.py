@@ -28,7 +28,7 @@ Odd = Literal["truncated", "empty", "refusal", "nonsense", "uncounted", "miscoun
 `uncounted`: it has no usage. `miscounted`: its usage is no number. `surrogate`: half a character, which cannot be sent
 back. `braces`: empty JSON. `vast`: JSON within the reply that Python's reader does not bear."""
 Fault = Status | Broken | Odd
-Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs"]
+Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs", "return_token_ids"]
 _SAID: Mapping[str, tuple[int, str]] = {
     "429": (429, "Rate limit reached"),
     "408": (408, "The request came too slowly"),
@@ -56,17 +56,22 @@ _UNSUPPORTED = {  # as OpenAI's models since o1 say it
     "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
     "temperature": "Unsupported value: 'temperature' does not support 0 with this model, only the default (1).",
     "logprobs": "Unsupported parameter: 'logprobs' is not supported with this model.",
+    "return_token_ids": "Unrecognized request argument supplied: return_token_ids",
 }
+Tokens = Callable[[Mapping[str, Any], str], tuple[Sequence[int], Sequence[int]]]
+"""The tokens of a request's prompt, and those of a reply."""
 
 
 @dataclass(kw_only=True)
 class FaultServer:
     """Answers each request by `reply`, or by a fault drawn with its share in `faults`; `script` goes before both.
 
-    `refuses` names structured output, or settings, that it answers with 400; a body of more than `takes`
-    bytes overflows. `requests` holds the bodies as they came, `seen` counts what each was answered with ("ok" or the
-    fault). Where it is asked for log-probabilities, it gives each word of a reply `log_prob`, or none at all. With
-    `echo` all its answers hold the request's Authorization header, as those of debugging proxies do.
+    `refuses` names structured output, or settings, that it answers with 400; a body of more than `takes` bytes
+    overflows. `requests` holds the bodies as they came, `seen` counts what each was answered with ("ok" or the fault).
+    Where it is asked for log-probabilities, it gives each word of a reply, or each of its `tokens`, `log_prob`, or none
+    at all. Where it is asked for `return_token_ids`, it tells `tokens` as vLLM does, or as SGLang does (`sglang`), or
+    ignores it where there are none. Asked for its models it lists `models`; that counts as no request. With `echo` all
+    its answers hold the request's Authorization header, as those of debugging proxies do.
     """
 
     reply: Callable[[Mapping[str, Any]], str] = field(kw_only=False)
@@ -75,7 +80,10 @@ class FaultServer:
     refuses: Sequence[Refused] = ()
     takes: int | None = None
     seconds: float = 0.0
-    log_prob: float | None = None
+    log_prob: float | Callable[[Mapping[str, Any]], float] | None = None
+    tokens: Tokens | None = None
+    sglang: bool = False
+    models: Sequence[str] = ()
     echo: bool = False
     seed: int = 0
     requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)
@@ -119,6 +127,9 @@ class FaultServer:
         head = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         length = int(head.get("content-length", 0))
         request = json.loads(await reader.readexactly(length) or b"{}")
+        if lines[0].startswith("GET "):
+            listed = [{"id": name, "object": "model", "created": 0, "owned_by": "faults"} for name in self.models]
+            return await _send(writer, 200, json.dumps({"object": "list", "data": listed}).encode())
         self.requests.append(request)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -189,15 +200,22 @@ class FaultServer:
             return _completion(None, refusal="I cannot." + echo)
         text = self.reply(request)
         if fault == "truncated":
-            return _completion(text[: len(text) // 2], "length")
-        completion = _completion(text + echo)
+            text, echo = text[: len(text) // 2], ""
+        completion = _completion(text + echo, "length" if fault == "truncated" else "stop")
+        ids: Sequence[object] = (text + echo).split()
+        if self.tokens is not None and request.get("return_token_ids"):
+            prompt, ids = self.tokens(request, text + echo)
+            [choice] = completion["choices"]
+            choice["token_ids"] = ids
+            (choice if self.sglang else completion)["prompt_token_ids"] = prompt
         if fault == "miscounted":
             completion["usage"] = {"prompt_tokens": "many", "completion_tokens": "few", "total_tokens": []}
         elif fault == "uncounted":
             del completion["usage"]
         elif self.log_prob is not None and request.get("logprobs"):
-            words = [{"token": word, "logprob": self.log_prob, "top_logprobs": []} for word in (text + echo).split()]
-            completion["choices"][0]["logprobs"] = {"content": words, "refusal": None}
+            log_prob = self.log_prob(request) if callable(self.log_prob) else self.log_prob
+            each = [{"token": str(token), "logprob": log_prob, "top_logprobs": []} for token in ids]
+            completion["choices"][0]["logprobs"] = {"content": each, "refusal": None}
         return completion
 
     def _draw(self) -> str:

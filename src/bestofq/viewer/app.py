@@ -13,7 +13,6 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
-from bestofq.core.observation import Observation
 from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
@@ -34,6 +33,7 @@ EPISODES = 50  # a page
 TASKS = 25
 TREES = 100
 RESULTS = "/results"
+Context = Mapping[str, Any]
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
@@ -45,22 +45,21 @@ def viewer_app(store: Store, *, name: str, token: str | None = None, host: str |
 
 def application(store: Store, *, name: str, report: Report | None = None, replayed: int = 0) -> Starlette:
     """The pages; with a report they are about what it read alone, and of its episodes so many are written as files."""
-    app = Starlette(
-        routes=[
-            Route("/", _runs),
-            Route(RESULTS, _results),
-            Route("/run", _run),
-            Route("/episodes", _episodes),
-            Route("/task", _task),
-            Route("/episode/{id}", _episode),
-            Route("/compare", _compare),
-            Route("/trees", _trees),
-            Route("/tree", _tree),
-            Route("/screenshots/{name}", _screenshot),
-            Route("/assets/{hash}/{name}", _asset),
-        ],
-        exception_handlers={HTTPException: _refused, BestOfQError: _failed, Exception: _failed},  # type: ignore[dict-item]
-    )
+    shown = {
+        "/": ("runs", _runs),
+        RESULTS: ("results", _results),
+        "/run": ("run", _run),
+        "/episodes": ("episodes", _episodes),
+        "/task": ("task", _task),
+        "/episode/{id}": ("episode", _episode),
+        "/compare": ("compare", _compare),
+        "/trees": ("trees", _trees),
+        "/tree": ("tree", _tree),
+    }
+    routes = [Route(path, _page(template, context)) for path, (template, context) in shown.items()]
+    routes += [Route("/screenshots/{name}", _screenshot), Route("/assets/{hash}/{name}", _asset)]
+    answers = {HTTPException: _refused, BestOfQError: _failed, Exception: _failed}
+    app = Starlette(routes=routes, exception_handlers=answers)  # type: ignore[arg-type]
     app.state.store = store
     app.state.name = name
     app.state.report = report
@@ -68,9 +67,8 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     return app
 
 
-def _store(request: Request) -> Store:
-    store: Store = request.app.state.store
-    return store
+def _page(template: str, context: Callable[[Request, Store], Context]) -> Callable[[Request], Response]:
+    return lambda request: page(request, f"{template}.jinja", context(request, request.app.state.store))
 
 
 def _size(request: Request, of_page: int) -> int:
@@ -78,8 +76,8 @@ def _size(request: Request, of_page: int) -> int:
     return of_page if request.app.state.report is None else 1000
 
 
-def _results(request: Request) -> Response:
-    store, report = _store(request), request.app.state.report
+def _results(request: Request, store: Store) -> Context:
+    report = request.app.state.report
     run, split, named = text(request, "run"), text(request, "split"), text(request, "baseline")
     if report is None:
         selection = Selection(runs=None if run is None else [run], split=split)
@@ -89,33 +87,31 @@ def _results(request: Request) -> Response:
             report = gather(store, replace(selection, baseline=baseline), options)
         except DataError as error:
             raise HTTPException(404, f"There are no results yet: {error}.") from error
-    context = {"report": report, "run": run, "origin_columns": ORIGIN_COLUMNS, "replayed": request.app.state.replayed}
-    return page(request, "results.jinja", context)
+    return {"report": report, "run": run, "origin_columns": ORIGIN_COLUMNS, "replayed": request.app.state.replayed}
 
 
-def _runs(request: Request) -> Response:
-    store, only = _store(request), narrowed(request).runs
+def _runs(request: Request, store: Store) -> Context:
+    only = narrowed(request).runs
     lines = grouped(store.catalogue.agents(), lambda line: line.run)
     trees = grouped(store.trees.summaries(), lambda tree: tree.run)
     names = [name for name in store.catalogue.runs() if only is None or name in only]
     episodes = sum(line.episodes for name in names for line in lines.get(name, ()))
     runs = [(name, lines.get(name, []), trees.get(name, [])) for name in names]
-    return page(request, "runs.jinja", {"runs": runs, "episodes": episodes})
+    return {"runs": runs, "episodes": episodes}
 
 
-def _run(request: Request) -> Response:
-    store, name = _store(request), needed(request, "run")
+def _run(request: Request, store: Store) -> Context:
+    name = needed(request, "run")
     record = next((run for run in store.runs() if run.name == name), None)
     if record is None:
         raise HTTPException(404, f"There is no run {name!r} in this store.")
     filters, differing = wanted(request), text(request, "differing") is not None
     part = Part.of(request, store.catalogue.count_tasks(filters, differing=differing), _size(request, TASKS))
     tasks = store.catalogue.tasks(filters, differing=differing, offset=part.offset, limit=part.size)
-    lines = [
-        line for line in store.catalogue.agents(run=name) if filters.agents is None or line.agent in filters.agents
-    ]
+    only, every = filters.agents, store.catalogue.agents(run=name)
+    lines = [line for line in every if only is None or line.agent in only]
     trees = store.trees.summaries(run=name)
-    context = {
+    return {
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
         "lines": lines,
@@ -127,19 +123,18 @@ def _run(request: Request) -> Response:
         "differing": differing,
         **_filters(store, filters),
     }
-    return page(request, "run.jinja", context)
 
 
-def _episodes(request: Request) -> Response:
-    store, filters = _store(request), wanted(request)
+def _episodes(request: Request, store: Store) -> Context:
+    filters = wanted(request)
     if filters.run is not None and filters.run not in store.catalogue.runs():
         raise HTTPException(404, f"There is no run {filters.run!r} in this store.")
     part = Part.of(request, store.catalogue.count(filters), _size(request, EPISODES))
     episodes = store.catalogue.episodes(filters, offset=part.offset, limit=part.size)
-    return page(request, "episodes.jinja", {"episodes": episodes, "part": part, **_filters(store, filters)})
+    return {"episodes": episodes, "part": part, **_filters(store, filters)}
 
 
-def _filters(store: Store, filters: EpisodeFilter) -> Mapping[str, Any]:
+def _filters(store: Store, filters: EpisodeFilter) -> Context:
     """What a list can be narrowed by, and what it is narrowed by."""
     choices = store.catalogue.choices(run=filters.run)
     domains = sorted({domain_of(task) for task in choices.tasks} - {domain_of("")})
@@ -152,40 +147,34 @@ def _filters(store: Store, filters: EpisodeFilter) -> Mapping[str, Any]:
     }
 
 
-def _task(request: Request) -> Response:
-    store, suite, task = _store(request), needed(request, "suite"), needed(request, "task")
-    run = text(request, "run")
+def _task(request: Request, store: Store) -> Context:
+    suite, task, run = needed(request, "suite"), needed(request, "task"), text(request, "run")
     found = store.catalogue.tasks(EpisodeFilter(suite=suite, task=task, run=run))
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(asked, episodes)] = found
     trees = store.trees.summaries(run=run, suite=suite, task=task)
-    return page(request, "task.jinja", {"task": asked, "episodes": episodes, "trees": trees, "run": run})
+    return {"task": asked, "episodes": episodes, "trees": trees, "run": run}
 
 
-def _episode(request: Request) -> Response:
-    store = _store(request)
-    view = episode_view(store, request.path_params["id"], text(request, "step"), wanted(request))
-    return page(request, "episode.jinja", {"view": view, "picture": _pictures(store)})
+def _episode(request: Request, store: Store) -> Context:
+    return {"view": episode_view(store, request.path_params["id"], text(request, "step"), wanted(request))}
 
 
-def _compare(request: Request) -> Response:
-    store = _store(request)
-    context = side_by_side(store, needed(request, "left"), needed(request, "right"))
-    return page(request, "compare.jinja", {"view": context, "picture": _pictures(store)})
+def _compare(request: Request, store: Store) -> Context:
+    return {"view": side_by_side(store, needed(request, "left"), needed(request, "right"))}
 
 
-def _trees(request: Request) -> Response:
-    store, run = _store(request), text(request, "run")
-    only = narrowed(request).runs
+def _trees(request: Request, store: Store) -> Context:
+    run, only = text(request, "run"), narrowed(request).runs
     every = [tree for tree in store.trees.summaries(run=run) if only is None or tree.run in only]
     part = Part.of(request, len(every), _size(request, TREES))
     some = every[part.offset : part.offset + part.size]
-    return page(request, "trees.jinja", {"trees": some, "part": part, "run": run})
+    return {"trees": some, "part": part, "run": run}
 
 
-def _tree(request: Request) -> Response:
-    store, report = _store(request), request.app.state.report
+def _tree(request: Request, store: Store) -> Context:
+    report = request.app.state.report
     options = DEFAULTS if report is None else report.options
     alpha, threshold = share(request, "alpha", options.alpha), share(request, "threshold", options.threshold)
     run, suite, task = (needed(request, name) for name in ("run", "suite", "task"))
@@ -193,13 +182,13 @@ def _tree(request: Request) -> Response:
     tree = store.trees.load(run, suite, task, repeat=repeat)
     if tree is None:
         raise HTTPException(404, f"There is no search tree of task {task!r} of {suite} in run {run!r}.")
-    context = {"run": run, "repeat": repeat, "tree": tree, "alpha": alpha, "threshold": threshold}
-    context |= {"drawn": branches(tree, alpha=alpha, threshold=threshold), "spent": spent_by_role(tree.usage)}
-    return page(request, "tree.jinja", context)
+    drawn, spent = branches(tree, alpha=alpha, threshold=threshold), spent_by_role(tree.usage)
+    shown = {"run": run, "repeat": repeat, "tree": tree, "drawn": drawn, "spent": spent}
+    return {**shown, "alpha": alpha, "threshold": threshold}
 
 
 def _screenshot(request: Request) -> Response:
-    file = _store(request).screenshots.named(request.path_params["name"])
+    file = request.app.state.store.screenshots.named(request.path_params["name"])
     if file is None:
         raise HTTPException(404, "The store does not hold this screenshot.")
     return FileResponse(file, headers=_FOREVER)
@@ -210,17 +199,6 @@ def _asset(request: Request) -> Response:
     if found is None or request.path_params["hash"] != ASSETS_HASH:
         raise HTTPException(404, "The viewer has no such file.")
     return Response(found[0], headers=_FOREVER, media_type=found[1])
-
-
-def _pictures(store: Store) -> Callable[[Observation], str | None]:
-    def picture(seen: Observation) -> str | None:
-        """Where a page's screenshot is served; None where there is none, or its file is gone."""
-        if seen.screenshot is None:
-            return None
-        file = store.screenshots.path(seen.screenshot)
-        return f"/screenshots/{file.name}" if file.is_file() else None
-
-    return picture
 
 
 def _refused(request: Request, error: HTTPException) -> Response:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from math import isfinite
@@ -14,8 +15,13 @@ from jinja2.runtime import Context
 from starlette.requests import Request
 from starlette.responses import Response
 
+from bestofq.core.actions import action_text
+from bestofq.core.observation import Observation
+from bestofq.reports.spending import spent_by_role
 from bestofq.reports.svg import PALETTE, STYLE, Figure
 from bestofq.store.records import EpisodeSummary, TreeSummary
+from bestofq.store.store import Store
+from bestofq.viewer.steps import marks, pieces, viewport
 
 _TEMPLATES = Environment(
     loader=PackageLoader("bestofq.viewer"),
@@ -78,13 +84,18 @@ def mood(outcome: str | None) -> str:
 
 
 def tree_address(tree: TreeSummary) -> str:
-    """The address of a search tree."""
     return address("/tree", run=tree.run, suite=tree.key.suite, task=tree.key.task, repeat=tree.key.repeat)
 
 
 def figure_file(figure: Figure) -> str:
     """The figure's file; an agent's name in it may hold anything."""
     return re.sub(r"[^\w.@-]+", "-", figure.name) + ".svg"
+
+
+def picture_address(store: Store, seen: Observation) -> str | None:
+    """Where a page's screenshot is served; None where there is none, or its file is gone."""
+    file = seen.screenshot and store.screenshots.path(seen.screenshot)
+    return f"/screenshots/{file.name}" if file and file.is_file() else None
 
 
 ENDINGS = ("csv", "json", "tex", "md")
@@ -97,7 +108,8 @@ ASSETS = {
 ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexdigest()[:12]
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
-_FILTERS = (number, moment, duration, mood, tree_address, standing, plural, figure_file)
+_WORDS = (number, moment, duration, mood, tree_address, standing, plural, figure_file)
+_FILTERS = (*_WORDS, marks, pieces, viewport, spent_by_role, action_text)
 _TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 
 
@@ -105,6 +117,7 @@ def page(request: Request, template: str, context: Mapping[str, Any], *, status:
     """The template as an answer, or 304 to a browser that holds the same."""
     state = request.app.state
     around = {"store": state.name, "written": state.store.is_written, "offline": state.report is not None}
+    around["picture"] = partial(picture_address, state.store)
     body = _TEMPLATES.get_template(template).render({**around, **context}).encode()
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache, private"}

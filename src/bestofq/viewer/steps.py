@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from bestofq.core.actions import Targeted, action_text, identity
+from bestofq.core.actions import Action, Targeted, identity
 from bestofq.core.decision import Candidate, Decision
-from bestofq.core.observation import Box, Observation
+from bestofq.core.observation import Box, Observation, Point
 from bestofq.core.tree import SearchTree
 from bestofq.reports.scorers import FEEDBACK, SCORE, Meaning, Q, meaning
 
@@ -65,9 +65,9 @@ class Bar:
 class CandidateView:
     index: int
     candidate: Candidate
-    command: str
     chosen: bool
     bars: tuple[Bar, ...]
+    mark: int | None  # of the element it acts on
     box: Box | None
 
 
@@ -133,29 +133,24 @@ class TreePlace:
         """After these decisions, from the tree's root on."""
         place = cls(tree, 0)
         for decision in decisions:
-            node = place._child(decision.candidate)
-            if node is None:
+            if (node := place._child(decision.candidate)) is None:
                 return None
             place = cls(tree, node)
         return place
 
     def _child(self, candidate: Candidate) -> int | None:
-        for child in self.tree.children(self.node):
-            there = self.tree.candidate[child]
-            if there is not None and identity(there.action) == identity(candidate.action):
-                return child
-        return None
+        wanted, known = identity(candidate.action), self.tree.candidate
+        below = ((child, known[child]) for child in self.tree.children(self.node))
+        return next((child for child, there in below if there and identity(there.action) == wanted), None)
 
     def bars(self, candidate: Candidate) -> Iterator[Bar]:
         """Visits, Q̃ and Q̂ of the candidate's edge; none where the tree does not have it."""
-        child = self._child(candidate)
-        if child is None:
+        if (child := self._child(candidate)) is None:
             return
-        visits, prior = self.tree.visits[child], self.tree.prior[child]
         most = max(self.tree.visits[sibling] for sibling in self.tree.children(self.node))
-        yield Bar.visits(visits, most)
+        yield Bar.visits(self.tree.visits[child], most)
         yield Bar.of("Q̃ search", self.tree.value[child], UNIT, "mean outcome of the rollouts through it")
-        if prior is not None:
+        if (prior := self.tree.prior[child]) is not None:
             yield Bar.of("Q̂ feedback", prior, UNIT, FED)
 
 
@@ -163,7 +158,7 @@ def candidate_views(
     decision: Decision, seen: Observation, scores: Scores, place: TreePlace | None = None
 ) -> list[CandidateView]:
     """All candidates, in the order they were proposed."""
-    boxes = {element.mark: element.box for element in seen.elements}
+    boxes, half = {element.mark: element.box for element in seen.elements}, _POINT / 2
 
     def bars(index: int, candidate: Candidate) -> Iterator[Bar]:
         if scores.informative:
@@ -179,22 +174,18 @@ def candidate_views(
         CandidateView(
             index=index,
             candidate=candidate,
-            command=action_text(candidate.action),
             chosen=index == decision.chosen,
             bars=tuple(bars(index, candidate)),
-            box=_box(candidate, boxes),
+            mark=mark,
+            box=boxes.get(mark or 0) if point is None else Box(point.x - half, point.y - half, _POINT, _POINT),
         )
         for index, candidate in enumerate(decision.candidates)
+        for mark, point in [_where(candidate.action)]
     ]
 
 
-def _box(candidate: Candidate, boxes: dict[int, Box | None]) -> Box | None:
-    action = candidate.action
-    if not isinstance(action, Targeted):
-        return None
-    if action.point is not None:
-        return Box(action.point.x - _POINT / 2, action.point.y - _POINT / 2, _POINT, _POINT)
-    return boxes.get(action.mark or 0)
+def _where(action: Action) -> tuple[int | None, Point | None]:
+    return (action.mark, action.point) if isinstance(action, Targeted) else (None, None)
 
 
 def marks(seen: Observation, views: Sequence[CandidateView]) -> list[Mark]:
@@ -220,6 +211,6 @@ def pieces(seen: Observation, views: Sequence[CandidateView]) -> list[tuple[str,
     """The page's text in pieces, each with its kind: `` (text), `mark`, `candidate` or `chosen`."""
     kinds = {f"[{element.mark}]": "mark" for element in seen.elements}
     for view in sorted(views, key=lambda view: view.chosen):
-        if isinstance(view.candidate.action, Targeted) and view.candidate.action.mark is not None:
-            kinds[f"[{view.candidate.action.mark}]"] = "chosen" if view.chosen else "candidate"
+        if view.mark is not None:
+            kinds[f"[{view.mark}]"] = "chosen" if view.chosen else "candidate"
     return [(piece, kinds.get(piece, "")) for piece in _MARK.split(seen.text) if piece]

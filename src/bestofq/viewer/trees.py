@@ -3,22 +3,13 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from bestofq.core.tree import SearchTree
 from bestofq.reports.stats import grouped
-from bestofq.search.pairs import blended, node_pairs
+from bestofq.search.pairs import NodePair, blended, node_pairs
 from bestofq.viewer.steps import FED, UNIT, Bar
 
 UNFOLDED = 1  # levels below the root, beside the way most taken
-
-
-class Pair(NamedTuple):
-    """A preference pair that a node is one side of (Agent Q, Algorithm 1)."""
-
-    chosen: bool
-    other: str  # the other action in words
-    margin: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,16 +20,15 @@ class Node:
     bars: tuple[Bar, ...]
     on_way: bool
     open: bool
-    pairs: Sequence[Pair]
+    pairs: Sequence[NodePair]  # that it is one side of (Agent Q, Algorithm 1)
     children: Sequence["Node"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Branches:
-    """What there is to draw of a tree; `way` is the path most taken, root to leaf."""
+    """What there is to draw of a tree."""
 
     children: Sequence[Node]
-    way: Sequence[int]
     tried: int
     deepest: int
     pairs: int
@@ -59,18 +49,12 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
     """Children by visits, then by blended Q, with the pairs at α and this threshold; unfolded along the way most taken,
     and down to a depth."""
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
-    sides: dict[int, list[Pair]] = defaultdict(list)
+    sides: dict[int, list[NodePair]] = defaultdict(list)
     for pair in pairs:
-        sides[pair.chosen].append(Pair(True, _label(tree, pair.rejected), pair.margin))
-        sides[pair.rejected].append(Pair(False, _label(tree, pair.chosen), pair.margin))
-    children = grouped(range(len(tree)), lambda node: tree.parent[node])
-    way = most_taken(tree)
-
-    def worth(node: int) -> tuple[float, float, int]:
-        return tree.visits[node], blended(tree, node, alpha), -node
-
-    for below in children.values():
-        below.sort(key=worth, reverse=True)
+        sides[pair.chosen].append(pair)
+        sides[pair.rejected].append(pair)
+    by_worth = sorted(range(len(tree)), key=lambda node: (-tree.visits[node], -blended(tree, node, alpha), node))
+    children, way = grouped(by_worth, lambda node: tree.parent[node]), most_taken(tree)
     made: dict[int, Node] = {}
     for number in range(len(tree) - 1, 0, -1):  # children stand behind their parents
         made[number] = Node(
@@ -83,23 +67,16 @@ def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
         )
     return Branches(
         children=[made[child] for child in children.get(0, ())],
-        way=way,
         tried=sum(1 for visits in tree.visits[1:] if visits),
         deepest=max(tree.depth) - tree.depth[0],
         pairs=len(pairs),
     )
 
 
-def _label(tree: SearchTree, node: int) -> str:
-    candidate = tree.candidate[node]
-    return "" if candidate is None else candidate.label
-
-
 def _bars(tree: SearchTree, node: int, alpha: float, siblings: int) -> tuple[Bar, ...]:
-    visits = tree.visits[node]
-    tried = visits > 0
+    tried = tree.visits[node] > 0
     return (
-        Bar.visits(visits, siblings, "N"),
+        Bar.visits(tree.visits[node], siblings, "N"),
         Bar.of("Q̃", tree.value[node] if tried else None, UNIT, "mean outcome of the rollouts through it (Eq. 8)"),
         Bar.of("Q̂", tree.prior[node], UNIT, FED),
         Bar.of("Q", blended(tree, node, alpha) if tried else None, UNIT, f"{alpha:g} · Q̃ + {1 - alpha:g} · Q̂ (Eq. 10)"),

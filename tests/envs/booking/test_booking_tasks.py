@@ -12,9 +12,8 @@ from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.booking.goals import Goal, reply
 from bestofq.envs.booking.pages import COMPLETE
-from bestofq.envs.booking.restaurants import BookingConfig, Restaurant, minutes
+from bestofq.envs.booking.restaurants import BookingConfig, Plan, Restaurant, Table, Tables, minutes
 from bestofq.envs.booking.suite import Booking
-from bestofq.envs.booking.tables import Plan, Table, Tables
 from bestofq.envs.booking.views import Chosen, Details, Reservation, Visit, from_url, to_url
 from bestofq.envs.local_site.text import TextEnv
 from experiments.oracles.booking import BookingOracle

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from bestofq.browser.browser import Browser
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.settings import MiniWobBrowser
+from bestofq.envs.miniwob.settings import MiniWobSettings
 from bestofq.envs.miniwob.suite import MiniWob
 
 
@@ -16,14 +16,15 @@ from bestofq.envs.miniwob.suite import MiniWob
 async def suite() -> AsyncIterator[MiniWob]:
     if find_spec("miniwob") is None:
         pytest.skip("MiniWoB++'s pages are not installed")
-    async with MiniWob.open() as made:
+    made = MiniWob(MiniWobSettings())
+    async with made.open():
         yield made
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser() -> AsyncIterator[Browser]:
-    async with Browser.launch(MiniWobBrowser()) as made:
-        yield made
+async def browser(suite: MiniWob) -> Browser:
+    assert suite.browser is not None
+    return suite.browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -1,7 +1,9 @@
 """Every task of MiniWoB++: listed, begun by seed, stepped and scored."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from bestofq.core.actions import Click, Goto, Refresh, Wait
 from bestofq.core.errors import BrowserError, InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.envs.miniwob.env import MiniWobEnv
-from bestofq.envs.miniwob.settings import BEYOND_ACTIONS, HELD_OUT
+from bestofq.envs.miniwob.settings import BEYOND_ACTIONS, HELD_OUT, MiniWobSettings
 from bestofq.envs.miniwob.suite import SEEDS, MiniWob, find_html, task_names
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -18,13 +20,17 @@ AT_ONCE = 6
 RESTLESS = ("chase-circle", "click-pie", "hover-shape", "moving-items", "simon-says", "stock-market")  # by the clock
 
 
-async def one(suite: MiniWob, browser: Browser, name: str) -> Task:
-    return (await suite.tasks(browser, "test", name, per_task=1))[0]
+def narrowed(suite: MiniWob, **settings: Any) -> MiniWob:
+    return replace(suite, settings=MiniWobSettings(**settings))
+
+
+async def one(suite: MiniWob, name: str) -> Task:
+    return (await narrowed(suite, only=name, per_task=1).tasks("test"))[0]
 
 
 async def test_every_task_is_begun_by_its_seed_and_scored(suite: MiniWob, browser: Browser) -> None:
-    tasks = await suite.tasks(browser, "test", per_task=1)
-    assert len(tasks) == len(task_names(suite.html)) >= 130
+    tasks = await narrowed(suite, per_task=1).tasks("test")
+    assert len(tasks) == len(task_names(find_html())) >= 130
     left = enumerate(tasks)
 
     async def check() -> None:
@@ -46,37 +52,35 @@ async def test_every_task_is_begun_by_its_seed_and_scored(suite: MiniWob, browse
     await asyncio.gather(*(check() for _ in range(AT_ONCE)))
 
 
-async def test_another_seed_is_another_problem(suite: MiniWob, browser: Browser) -> None:
-    tasks = await suite.tasks(browser, "test", "enter-*", per_task=2)
+async def test_another_seed_is_another_problem(suite: MiniWob) -> None:
+    tasks = await narrowed(suite, only="enter-*", per_task=2).tasks("test")
     half = len(tasks) // 2
     assert [t.id.partition("/")[0] for t in tasks[:half]] == [t.id.partition("/")[0] for t in tasks[half:]]
     assert all(a.goal != b.goal for a, b in zip(tasks[:half], tasks[half:], strict=True))
 
 
-async def test_goals_are_clean_words(suite: MiniWob, browser: Browser) -> None:
-    flight = await one(suite, browser, "flight.AA")
+async def test_goals_are_clean_words(suite: MiniWob) -> None:
+    flight = await one(suite, "flight.AA")
     assert flight.goal.startswith("Book a flight. Departure City: ")
-    mail = await one(suite, browser, "email-inbox-nl-turk")
+    mail = await one(suite, "email-inbox-nl-turk")
     assert "{" not in mail.goal
     assert not mail.allowed_hosts  # the environment sets them: the port is not known before
 
 
-async def test_the_pages_own_reward_ends_the_episode(suite: MiniWob, browser: Browser, env: MiniWobEnv) -> None:
-    task = await one(suite, browser, "click-test-2")
+async def test_the_pages_own_reward_ends_the_episode(suite: MiniWob, env: MiniWobEnv) -> None:
+    task = await one(suite, "click-test-2")
     right, wrong = "ONE", "TWO"
     for name, raw in ((right, 1.0), (wrong, -1.0)):
         seen = await env.reset(task, seed=0)
-        assert env.raw_reward == 0
+        assert env.standing.raw == 0
         result = await env.step(Click(mark=next(e.mark for e in seen.elements if e.name == name)))
-        assert (result.reward, result.terminated, env.raw_reward) == (max(raw, 0.0), True, raw)
+        assert (result.reward, result.terminated, env.standing.raw) == (max(raw, 0.0), True, raw)
         with pytest.raises(BrowserError, match="has ended"):
             await env.step(Wait(seconds=0.1))
 
 
-async def test_a_page_loaded_anew_is_the_same_problem_and_another_page_ends_it(
-    suite: MiniWob, browser: Browser, env: MiniWobEnv
-) -> None:
-    task = await one(suite, browser, "click-checkboxes")
+async def test_a_page_loaded_anew_is_the_same_problem_and_another_page_ends_it(suite: MiniWob, env: MiniWobEnv) -> None:
+    task = await one(suite, "click-checkboxes")
     first = await env.reset(task, seed=0)
     ticked = await env.step(Click(mark=1))
     assert "(checked) [1]" in ticked.observation.text
@@ -86,8 +90,8 @@ async def test_a_page_loaded_anew_is_the_same_problem_and_another_page_ends_it(
     assert (gone.reward, gone.terminated) == (0.0, True)
 
 
-async def test_another_goal_than_the_pages_is_no_episode(suite: MiniWob, browser: Browser, env: MiniWobEnv) -> None:
-    task = await one(suite, browser, "click-button")
+async def test_another_goal_than_the_pages_is_no_episode(suite: MiniWob, env: MiniWobEnv) -> None:
+    task = await one(suite, "click-button")
     with pytest.raises(InfraError, match="but the task's goal is"):
         await env.reset(task.model_copy(update={"goal": "Click on nothing."}), seed=0)
     with pytest.raises(InputError, match="names no seed"):
@@ -98,23 +102,23 @@ async def test_training_keeps_off_the_held_out_families_and_the_test_seeds(suite
     apart = {name for family in HELD_OUT.values() for name in family}
     assert len(HELD_OUT) >= 5
     assert not apart & set(suite.names("train"))
-    assert set(suite.names("test", families="held-out")) == apart
-    assert set(suite.names("test", families="seen")) == set(suite.names("train"))
+    assert set(narrowed(suite, families="held-out").names("test")) == apart
+    assert set(narrowed(suite, families="seen").names("test")) == set(suite.names("train"))
     assert not set(SEEDS["train"]) & (set(SEEDS["dev"]) | set(SEEDS["test"]))
     with pytest.raises(InputError, match="click-option"):
-        suite.names("train", "click-option")
+        narrowed(suite, only="click-option").names("train")
 
 
 async def test_names_and_folders_that_are_none(suite: MiniWob, tmp_path: Path) -> None:
-    assert set(task_names(suite.html, "click-tab*")) == {
+    assert set(task_names(find_html(), "click-tab*")) == {
         *("click-tab", "click-tab-2", "click-tab-2-easy", "click-tab-2-hard", "click-tab-2-medium")
     }
-    assert task_names(suite.html, "click-option, focus-text*") == ("click-option", "focus-text", "focus-text-2")
+    assert task_names(find_html(), "click-option, focus-text*") == ("click-option", "focus-text", "focus-text-2")
     with pytest.raises(InputError, match="near it: click-button"):
-        suite.names("test", "click-tab,clik-buton")
+        narrowed(suite, only="click-tab,clik-buton").names("test")
     with pytest.raises(InputError, match="near it: click-button"):
-        suite.names("test", "clik-buton")
+        narrowed(suite, only="clik-buton").names("test")
     with pytest.raises(InputError, match=r"core/core\.js"):
         find_html(tmp_path)
-    every = set(task_names(suite.html))
+    every = set(task_names(find_html()))
     assert {name for names in (*HELD_OUT.values(), *BEYOND_ACTIONS.values()) for name in names} <= every

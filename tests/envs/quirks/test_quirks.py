@@ -11,11 +11,11 @@ from bestofq.core.observation import Observation, Task
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.quirks.settings import QuirksSettings
 from bestofq.envs.quirks.sites import KINDS, Quirk, site
-from bestofq.envs.quirks.suite import AGAIN, Quirks, Visit, quirks
+from bestofq.envs.quirks.suite import AGAIN, Quirks, Visit
 from experiments.oracles.quirks import QuirksOracle
 
 pytestmark = pytest.mark.asyncio
-ORDINARY = quirks(QuirksSettings(quirky=0))
+ORDINARY = Quirks(QuirksSettings(quirky=0))
 SHOP_TASK = next(task for task in ORDINARY.tasks("train") if task.id.startswith("00/"))
 STAGES = [stage.title for stage in KINDS[0].stages]
 
@@ -44,7 +44,7 @@ async def press(env: TextEnv[Visit, Visit], seen: Observation, name: str) -> Obs
 async def walked(suite: Quirks, to: str, *, way: int = 0) -> tuple[TextEnv[Visit, Visit], Observation]:
     """At a stage of the shop, all before it passed by the ways of this number."""
     env: TextEnv[Visit, Visit] = TextEnv(suite)
-    goal, seen = suite.goal(SHOP_TASK), await env.reset(SHOP_TASK, seed=0)
+    goal, seen = suite.goal(SHOP_TASK.id), await env.reset(SHOP_TASK, seed=0)
     while at(seen) != to:
         match at(seen):
             case "search":
@@ -93,7 +93,7 @@ async def _begun(quirk: Quirk) -> tuple[TextEnv[Visit, Visit], Observation]:
 async def test_a_search_that_takes_one_word_finds_nothing_else_and_the_other_way_round() -> None:
     suite = OneQuirk("search", Quirk(0, "dead"))
     env, _ = await walked(suite, "search", way=1)
-    item = suite.goal(SHOP_TASK).item
+    item = suite.goal(SHOP_TASK.id).item
     assert "Nothing found." in (await env.step(Write(mark=1, text=item, enter=True))).observation.text
     assert item in (await env.step(Write(mark=1, text=item.split()[-1], enter=True))).observation.text
 
@@ -119,7 +119,7 @@ async def test_starting_again_empties_all_and_keeps_the_banner_away() -> None:
 
 
 async def test_who_knows_the_quirks_earns_every_task_in_the_fewest_steps_and_who_does_not_few() -> None:
-    suite, rng = quirks(QuirksSettings()), random.Random(0)
+    suite, rng = Quirks(QuirksSettings()), random.Random(0)
     earned = Counter[bool]()
     for task in suite.tasks("test")[:60]:
         for knows in (True, False):
@@ -140,7 +140,7 @@ async def test_who_knows_the_quirks_earns_every_task_in_the_fewest_steps_and_who
 
 async def test_splits_share_sites_by_task_and_no_site_by_site() -> None:
     def sites(split: str, by: str) -> set[str]:
-        suite = quirks(QuirksSettings(splits=by))  # type: ignore[arg-type]
+        suite = Quirks(QuirksSettings(splits=by))  # type: ignore[arg-type]
         return {task.id.partition("/")[0] for task in suite.tasks(split)}  # type: ignore[arg-type]
 
     assert sites("train", "task") == sites("dev", "task") == sites("test", "task") == sites("train", "site")

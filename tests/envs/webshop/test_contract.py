@@ -131,12 +131,12 @@ async def test_a_visit_cannot_buy_twice_nor_reach_another(suite: WebShop) -> Non
         product = next(iter(suite.products("dev").values()))
         async with httpx.AsyncClient() as client:
             await client.post(f"{first}/item/{product.id}?q=x")
-            record = site.visit(first).bought
+            record = site.visits[first][1].bought
             await client.post(f"{first}/item/{product.id}?q=again")
             missing = await client.get(f"{site.url}/v/nobody/")
         assert record is not None
-        assert site.visit(first).bought is record
-        assert site.visit(second).bought is None
+        assert site.visits[first][1].bought is record
+        assert site.visits[second][1].bought is None
         assert missing.status_code == 404
         assert second != first
 

@@ -1,14 +1,15 @@
-"""Goals, hand-worked: sentences, limits, order and weights; and the three kinds of split."""
+"""Goals, hand-worked: sentences, limits, and order; and the three kinds of split."""
 
 import random
 
 import pytest
 
+from bestofq.core.errors import InputError
 from bestofq.core.observation import Split
 from bestofq.envs.splits import SHARES, split_of
 from bestofq.envs.webshop.goals import NO_LIMIT, human_goals, synthetic_goals
 from bestofq.envs.webshop.products import Goal, Instruction, Option, Product
-from bestofq.envs.webshop.suite import goals_of, products_of
+from tests.envs.webshop.parts import goals_of, products_of
 
 
 def product(id: str, **fields: object) -> Product:
@@ -73,20 +74,8 @@ def test_the_order_is_the_published_shuffle() -> None:
     assert [goal.id for goal in goals] == expected
 
 
-def test_weights_are_the_mean_of_inverse_frequencies() -> None:
-    shop = [
-        product("two", options=(COLOUR,), instruction_attributes=("linen", "soft")),  # two goals
-        product("one", instruction_attributes=("linen",)),
-    ]
-    weights = {goal.id: goal.weight for goal in synthetic_goals(shop, seed=0)}
-    assert weights == {
-        "two-0": pytest.approx((1 / 3 + 1 / 2) / 2),
-        "two-1": pytest.approx((1 / 3 + 1 / 2) / 2),
-        "one-0": pytest.approx(1 / 3),
-    }
-
-
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+TEST_AND_TRAIN: tuple[Split, Split] = ("test", "train")
 
 
 @pytest.mark.parametrize("seed", [0, 2026])
@@ -123,18 +112,22 @@ def test_the_published_split_goes_by_index() -> None:
 
 
 def test_what_people_wrote_becomes_goals_without_option_names() -> None:
-    written = [
-        Instruction(product_id="p", text="i want a red shirt.", attributes=("linen",), options=("red",)),
-        Instruction(product_id="p", text="any shirt", attributes=(), options=()),
-        Instruction(product_id="p", text="a small one", attributes=("linen", "soft"), options=()),
-        Instruction(product_id="q", text="not in this shop", attributes=("soft",), options=()),
-        Instruction(product_id="dear", text="the dear one", attributes=("soft",), options=()),
-    ]
+    written = {
+        "p": [
+            Instruction(
+                instruction="i want a red shirt.", instruction_attributes=("linen",), instruction_options=("red",)
+            ),
+            Instruction(instruction="any shirt", instruction_attributes=(), instruction_options=()),
+            Instruction(instruction="a small one", instruction_attributes=("linen", "soft"), instruction_options=()),
+        ],
+        "q": [Instruction(instruction="not in this shop", instruction_attributes=("soft",), instruction_options=())],
+        "dear": [Instruction(instruction="the dear one", instruction_attributes=("soft",), instruction_options=())],
+    }
     goals = {goal.id: goal for goal in human_goals([product("p"), product("dear", price=990.0)], written, seed=0)}
     assert set(goals) == {"p-h0", "p-h2", "dear-h0"}
     first = goals["p-h0"]
     assert first.instruction == f"i want a red shirt, and price lower than {first.price_limit:.2f} dollars"
-    assert (first.options, first.attributes, first.weight) == ((("", "red"),), ("linen",), 1.0)
+    assert (first.options, first.attributes) == ((("", "red"),), ("linen",))
     assert first.price_limit in (40.0, 50.0, 60.0)
     assert (goals["dear-h0"].instruction, goals["dear-h0"].price_limit) == ("the dear one", NO_LIMIT)
 
@@ -144,6 +137,8 @@ def test_agent_qs_split_has_its_sizes() -> None:
         Goal(id=str(i), product_id="p", instruction="", attributes=(), options=(), price_limit=1.0)
         for i in range(12_087)
     ]
-    parts = {split: goals_of(split, goals, splits="agent-q") for split in SPLITS}
-    assert {split: len(part) for split, part in parts.items()} == {"test": 1_087, "dev": 0, "train": 11_000}
-    assert not {goal.id for goal in parts["test"]} & {goal.id for goal in parts["train"]}
+    test, train = (goals_of(split, goals, splits="agent-q") for split in TEST_AND_TRAIN)
+    assert (len(test), len(train)) == (1_087, 11_000)
+    assert not {goal.id for goal in test} & {goal.id for goal in train}
+    with pytest.raises(InputError, match="has no dev tasks"):
+        goals_of("dev", goals, splits="agent-q")

@@ -49,7 +49,7 @@ def reward(wish: Goal, wanted: Product, bought: Product, chosen: dict[str, str])
 def test_the_product_and_options_asked_for_earn_one() -> None:
     parts = reward(GOAL, WANTED, WANTED, RIGHT)
     assert parts == (1.0, 1.0, 1.0, 1.0, 1.0)
-    assert parts.success
+    assert parts.total == 1.0
 
 
 def test_each_part_is_worth_one_fifth_here() -> None:
@@ -84,7 +84,7 @@ def test_type(wanted_name: str, bought_name: str, kind: dict[str, object], r_typ
     wanted = WANTED.model_copy(update={"name": wanted_name})
     parts = reward(GOAL, wanted, other(name=bought_name, **kind), RIGHT)
     assert parts == (r_type, 1.0, 1.0, 1.0, r_type)
-    assert parts.success == (r_type == 1.0)
+    assert (parts.total == 1.0) == (r_type == 1.0)
 
 
 @pytest.mark.parametrize(

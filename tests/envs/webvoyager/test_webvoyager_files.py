@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from bestofq.browser.guard import Guard, allows
-from bestofq.core.errors import DataError
+from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.config import load_config
+from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Split, Task
+from bestofq.envs.suites import make_suite
 from bestofq.envs.webvoyager.dates import dates, stale
-from bestofq.envs.webvoyager.source import Entry, load_entries
+from bestofq.envs.webvoyager.settings import WebVoyagerSettings
+from bestofq.envs.webvoyager.source import load_entries
 from bestofq.envs.webvoyager.suite import COMPANIONS, WebVoyager, allowed_hosts
 
 LINE = {"web_name": "Soup Site", "id": "Soup Site--3", "ques": "Find a soup.", "web": "https://www.soup.example/"}
@@ -23,12 +27,14 @@ def lines(folder: Path, *entries: object) -> Path:
     return file
 
 
-def entries(count: int) -> list[Entry]:
-    return [Entry(web_name=f"Site {n % 3}", id=str(n), ques="Look.", web="http://a.example/") for n in range(count)]
+def entries(folder: Path, count: int) -> Path:
+    look = {"ques": "Look.", "web": "http://a.example/"}
+    return lines(folder, *({"web_name": f"Site {n % 3}", "id": str(n), **look} for n in range(count)))
 
 
 def test_a_line_is_a_task(tmp_path: Path) -> None:
-    (task,) = WebVoyager.load(lines(tmp_path, "", {**LINE, "more": 1}), hosts=["cdn.example"]).tasks()
+    data = lines(tmp_path, "", {**LINE, "more": 1})
+    (task,) = WebVoyager(WebVoyagerSettings(data=data, allow=("cdn.example",))).listed()
     assert task == Task(
         id="Soup Site--3",
         suite="webvoyager",
@@ -37,6 +43,25 @@ def test_a_line_is_a_task(tmp_path: Path) -> None:
         split="test",
         allowed_hosts=("soup.example", "*.soup.example", "cdn.example"),
     )
+
+
+@pytest.mark.parametrize(
+    ("allow", "hosts"),
+    [
+        ("task", ("soup.example", "*.soup.example")),
+        ("['cdn.example', '*.cdn.example']", ("soup.example", "*.soup.example", "cdn.example", "*.cdn.example")),
+        ("any", ()),
+    ],
+)
+async def test_the_settings_say_which_hosts_a_task_reaches(tmp_path: Path, allow: str, hosts: tuple[str, ...]) -> None:
+    given = ["suite.name=webvoyager", f"suite.data={lines(tmp_path, LINE)}", f"suite.allow={allow}"]
+    (task,) = await make_suite(load_config(BestOfQSettings, None, given).suite).tasks("test")
+    assert task.allowed_hosts == hosts
+
+
+def test_a_word_that_is_no_way_to_allow_hosts_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"suite\.allow"):
+        load_config(BestOfQSettings, None, ["suite.name=webvoyager", "suite.allow=all"])
 
 
 @pytest.mark.parametrize(
@@ -82,20 +107,22 @@ def test_a_task_reaches_its_own_site_and_no_other() -> None:
     guard.close()
 
 
-def test_without_holdout_every_split_is_all_tasks() -> None:
-    suite = WebVoyager(entries(30))
+def test_without_holdout_every_split_is_all_tasks(tmp_path: Path) -> None:
+    suite = WebVoyager(WebVoyagerSettings(data=entries(tmp_path, 30)))
     for split in SPLITS:
-        tasks = suite.tasks(split)
+        tasks = suite.listed(split)
         assert len({task.id for task in tasks}) == 30
         assert {task.split for task in tasks} == {split}
-    assert [task.id for task in suite.tasks("train", 5)] == [task.id for task in suite.tasks("test")][:5]
-    assert [task.id for task in suite.tasks()] != sorted(task.id for task in suite.tasks())
-    assert suite.domains() == {"Site 0": 10, "Site 1": 10, "Site 2": 10}
+    assert [task.id for task in suite.listed("train")] == [task.id for task in suite.listed("test")]
+    assert [task.id for task in suite.listed()] != sorted(task.id for task in suite.listed())
 
 
-def test_held_out_tasks_stay_apart_whatever_else_is_in_the_file() -> None:
+def test_held_out_tasks_stay_apart_whatever_else_is_in_the_file(tmp_path: Path) -> None:
     def ids(count: int, split: Split) -> set[str]:
-        return {task.id for task in WebVoyager(entries(count), holdout=True).tasks(split)}
+        return {
+            task.id
+            for task in WebVoyager(WebVoyagerSettings(data=entries(tmp_path, count), holdout=True)).listed(split)
+        }
 
     parts = [ids(300, split) for split in SPLITS]
     assert sum(map(len, parts)) == len(set.union(*parts)) == 300

@@ -23,10 +23,12 @@ from bestofq.core.decision import Provenance, State
 from bestofq.core.protocols import Env
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
+from bestofq.envs.webvoyager.settings import WebVoyagerSettings
 from bestofq.envs.webvoyager.suite import RUNS, STEP_LIMIT, WebVoyager
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.recipes.judging import episodes_to_judge, judge_run
 from bestofq.reports.domains import ALL, domain_results
+from bestofq.reports.outcomes import counted
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -109,7 +111,7 @@ def both(request: Mapping[str, Any]) -> str:
 
 
 async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
-    suite = WebVoyager.load(file_of(tmp_path))
+    suite = WebVoyager(WebVoyagerSettings(data=file_of(tmp_path)))
     async with (
         serve_app(Starlette(routes=[Route("/{path:path}", page)])) as root,
         Browser.launch(BrowserConfig(host_resolver_rules=rules_to(root))) as browser,
@@ -130,7 +132,7 @@ async def test_proposer_and_judge_behind_http(tmp_path: Path) -> None:
         with Store.open(tmp_path / "runs") as store:
             await store.begin_run("eval", {}, Provenance(version="test"))
             judge = ChatJudge(model=model)
-            await run_many(suite.tasks(), make_env, agent, store=store, run="eval", options=RunOptions(judge=judge))
+            await run_many(suite.listed(), make_env, agent, store=store, run="eval", options=RunOptions(judge=judge))
             table = domain_results(store)
             (soup,) = (e for e in store.episodes() if e.task.id == "Allrecipes--0")
     success = {row.domain: row.cells[0].success for row in table.rows}
@@ -156,7 +158,7 @@ def rules_to(root: str) -> str:
 
 
 async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
-    suite = WebVoyager.load(file_of(tmp_path))
+    suite = WebVoyager(WebVoyagerSettings(data=file_of(tmp_path)))
     agent = Agent(
         name="prompting",
         proposer=ScriptedProposer(replies),
@@ -179,7 +181,7 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             await store.begin_run("eval", {}, Provenance(version="test"))
             judge = ChatJudge(model=model)
             done = await run_many(
-                suite.tasks(),
+                suite.listed(),
                 make_env,
                 agent,
                 store=store,
@@ -191,7 +193,7 @@ async def test_three_domains_three_runs_one_table(tmp_path: Path) -> None:
             assert len(done) == len(TASKS) * RUNS
             assert sum(episode.outcome == "unjudged" for episode in done) == 1
             (cell,) = domain_results(store).rows[-1].cells
-            assert (cell.counted, cell.outcomes["unjudged"]) == (len(done) - 1, 1)
+            assert (counted(cell.outcomes), cell.outcomes["unjudged"]) == (len(done) - 1, 1)
             todo = episodes_to_judge(store, "eval", judge)
             assert (await judge_run(store, todo, judge)).total() == 1  # from the stored pictures
             table = domain_results(store)

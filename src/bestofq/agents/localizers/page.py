@@ -67,10 +67,7 @@ class PageLocalizer:
         if rivals:
             names = "; ".join(f"{e.role} {e.name} [{e.mark}]" for e in (best.element, *rivals[:3]))
             raise ReplyError(f'"{target}" fits several elements: {names}. Describe the one you mean more closely.')
-        box = best.element.box
-        if box is None:
-            raise ReplyError(f'"{target}" is {best.element.role} {best.element.name}, which has no place on the page.')
-        return Point(box.x + box.width / 2, box.y + box.height / 2)
+        return middle_of(best.element, target)
 
     def rank(self, observation: Observation, target: str) -> list[Found]:
         """All elements, the best first."""
@@ -84,6 +81,14 @@ class PageLocalizer:
             Found(element, _score(element, wanted, default_process(target), roles)) for element in observation.elements
         ]
         return sorted(found, key=lambda f: -f.score)
+
+
+def middle_of(element: Element, target: str) -> Point:
+    """The middle of the element that `target` names. ReplyError where there is no layout."""
+    box = element.box
+    if box is None:
+        raise ReplyError(f'"{target}" is {element.role} {element.name}, which has no place on the page.')
+    return Point(box.x + box.width / 2, box.y + box.height / 2)
 
 
 def _score(element: Element, wanted: str, whole: str, roles: set[str]) -> float:

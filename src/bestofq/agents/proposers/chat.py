@@ -1,4 +1,4 @@
-"""Candidates from a chat endpoint: N in one reply (Best-of-Q, A.5 and Fig. 7), or one in each (Agent Q, 3.1)."""
+"""Candidates from a chat model: N in one reply (Best-of-Q, A.5 and Fig. 7), or one in each (Agent Q, 3.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _JSON = JsonDialect()
 
 @dataclass
 class ChatProposer:
-    """`Proposer` over a chat endpoint.
+    """`Proposer` over a model that is asked with instructions, behind an endpoint or here.
 
     In the JSON dialect one reply holds all candidates, its first the greedy choice. Such candidates have no
     log-probability: each depends on those written before it, so that no sum over tokens of the reply is log π(a|s).
@@ -36,6 +36,8 @@ class ChatProposer:
     screenshots: int = 1  # the last so many, the current one among them
     history: int = 30  # past actions shown, the last ones
     log_probs: bool = False
+    temperature: float | None = None  # None: the endpoint's own
+    max_tokens: int | None = None
     no_ops: int = field(default=0, init=False)
 
     @property
@@ -62,7 +64,13 @@ class ChatProposer:
             self.model,
             state,
             Request(
-                messages=(), greedy=False, schema=dialect.schema(most), name="candidates", log_probs=self.log_probs
+                messages=(),
+                greedy=False,
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
+                schema=dialect.schema(most),
+                name="candidates",
+                log_probs=self.log_probs,
             ),
             system=lambda picture: dialect.system(state, most, picture),
             text=partial(dialect.user, state),
@@ -93,7 +101,9 @@ class ChatProposer:
             except ReplyError as error:
                 complaints.append(str(error))
             else:
-                found.append(candidate.model_copy(update={"log_prob": reply.log_prob}))
+                ids = reply.ids if self.dialect.single and reply.ids else None  # a policy is tuned on them
+                told = {"log_prob": reply.log_prob, "reply_ids": ids, "prompt_hash": ids and reply.prompt_hash}
+                found.append(candidate.model_copy(update=told))
         if not found:
             raise ReplyError(complaints[0])
         return distinct(found)

@@ -60,7 +60,8 @@ class SamplingProposer:
                 problem = str(error)
                 continue
             if self.dialect.keeps_ids and reply.ids:  # what is learned from needs them as they were drawn
-                candidate = candidate.model_copy(update={"reply_ids": reply.ids})
+                told = {"reply_ids": reply.ids, "prompt_hash": reply.prompt_hash}
+                candidate = candidate.model_copy(update=told)
             candidates.append(candidate)
         if not candidates:
             raise ReplyError(

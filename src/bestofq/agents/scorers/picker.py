@@ -41,9 +41,11 @@ class PickerScorer:
 
 @dataclass(frozen=True)
 class ChatPickerScorer:
-    """`PickerScorer` by a chat endpoint, over the same candidates (Fig. 11). It falls back to the first likewise."""
+    """`PickerScorer` by a model that is asked with instructions, over the same candidates (Fig. 11). It falls back to
+    the first likewise."""
 
     model: VisionModel
+    screenshots: int = 1  # the last so many
     history: int = 30  # past actions shown, the last ones
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
@@ -63,7 +65,7 @@ class ChatPickerScorer:
             Request(messages=(), schema=_CHOICE, name="choice", max_tokens=500),
             system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
             text=partial(candidates_user, state),
-            screenshots=1,
+            screenshots=self.screenshots,
             history=self.history,
         )
         try:

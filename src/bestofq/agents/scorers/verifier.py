@@ -1,26 +1,35 @@
-"""The verifier baseline: the proposing model's own review of each candidate, read as words; nothing is learned.
+"""The verifier baseline: the proposing model's own review of each candidate; nothing is learned.
 
-The review is the one that Q reads as a vector where `embed_context` is `review` (`EmbeddingTexts`). A pocket model was
-taught by an oracle to write it, so this agent shows how much of Best-of-Q's gain there is the reviews' own.
+A pocket model writes the review that Q reads as a vector where `embed_context` is `review` (`EmbeddingTexts`). It was
+taught by an oracle to write it, so this agent shows how much of Best-of-Q's gain there is the reviews' own. Any other
+model is asked with instructions for a verdict.
 """
 
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.embedding_texts import REVIEW_TOKENS
-from bestofq.agents.prompting import review_prompt
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.prompting import render, review_prompt
+from bestofq.agents.structured_output import ask, state_prompts
 from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
-from bestofq.core.language import Request, user
-from bestofq.core.protocols import LanguageModel
-from bestofq.core.usage import merge_usage
+from bestofq.core.errors import ReplyError
+from bestofq.core.language import Reply, Request, user
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import LanguageModel, VisionModel
+from bestofq.core.usage import Usage, merge_usage
 
 _VERDICT = re.compile(r"\b(right|wrong)\W*$")
-_VALUES = {"right": 1.0, "wrong": 0.0}
 _UNCLEAR = 0.5
+_VALUES = {"right": 1.0, "wrong": 0.0, "unclear": _UNCLEAR}
+_REVIEW = object_schema({"reason": {"type": "string"}, "verdict": {"type": "string", "enum": list(_VALUES)}})
+Review = tuple[float, tuple[Usage, ...]]
+"""What a candidate is worth, and what its review used."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +42,73 @@ class VerifierScorer:
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] of 0, 0.5 and 1, by N reviews at once. One candidate is worth 1 and not asked about. An error has what
         the other reviews used."""
-        if len(candidates) == 1:
-            return Scores(values=(1.0,))
-        started = time.perf_counter()
-        requests = (
-            Request(messages=user(review_prompt(state, c)), max_tokens=REVIEW_TOKENS, one_line=True) for c in candidates
+        return await _scores(self._review, state, candidates)
+
+    async def _review(self, state: State, candidate: Candidate) -> Review:
+        messages = user(review_prompt(state, candidate))
+        written = await self.model.generate(Request(messages=messages, max_tokens=REVIEW_TOKENS, one_line=True))
+        return verdict_value(written.replies[0].text), (written.usage("critic"),)
+
+
+@dataclass(frozen=True)
+class ChatVerifierScorer:
+    """`VerifierScorer` by a model that is asked with instructions: 1 for `right`, 0.5 for `unclear`, 0 for `wrong`. It
+    sees the state as the proposer does, and one candidate with its thought. A reply without a verdict gets one repair
+    turn, and is `unclear` then; `Usage.unusable` counts it."""
+
+    model: VisionModel
+    screenshots: int = 1  # the last so many
+    history: int = 30  # past actions shown, the last ones
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """As `VerifierScorer`. ModelError when the endpoint gives no reply, ContextError when nothing is left to
+        drop."""
+        return await _scores(self._review, state, candidates)
+
+    async def _review(self, state: State, candidate: Candidate) -> Review:
+        def text(history: int, pictures: int) -> str:  # the candidate last: all reviews begin alike
+            return render("verifier_user", state=candidates_user(state, history, pictures), candidate=candidate)
+
+        prompts = state_prompts(
+            self.model,
+            state,
+            Request(messages=(), schema=_REVIEW, name="review"),
+            system=lambda picture: render("verifier_system"),
+            text=text,
+            screenshots=self.screenshots,
+            history=self.history,
         )
-        written = await asyncio.gather(*map(self.model.generate, requests), return_exceptions=True)
-        reviews = [one for one in written if not isinstance(one, BaseException)]
-        failed = next((one for one in written if isinstance(one, BaseException)), None)
-        if failed is not None:
-            with counted(review.usage("critic") for review in reviews):
-                raise failed
-        (used,) = merge_usage(review.usage("critic") for review in reviews)
-        usage = used.model_copy(update={"seconds": time.perf_counter() - started})  # they were written at once
-        return Scores(values=tuple(verdict_value(review.replies[0].text) for review in reviews), usage=(usage,))
+        try:
+            return await ask(self.model, prompts, _read, "critic")
+        except ReplyError as error:
+            (used,) = error.usage
+            return _UNCLEAR, (used.model_copy(update={"unusable": 1}),)
+
+
+def _read(replies: Sequence[Reply], _: Picture | None) -> float:
+    data = json_of(replies[0])
+    said = str(data.get("verdict", "")).strip().lower() if isinstance(data, dict) else ""
+    if said not in _VALUES:
+        raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(_VALUES)}')
+    return _VALUES[said]
+
+
+async def _scores(
+    review: Callable[[State, Candidate], Awaitable[Review]], state: State, candidates: Sequence[Candidate]
+) -> Scores:
+    if len(candidates) == 1:
+        return Scores(values=(1.0,))
+    started = time.perf_counter()
+    written = await asyncio.gather(*(review(state, candidate) for candidate in candidates), return_exceptions=True)
+    done = [one for one in written if not isinstance(one, BaseException)]
+    used = [usage for _, usages in done for usage in usages]
+    failed = next((one for one in written if isinstance(one, BaseException)), None)
+    if failed is not None:
+        with counted(used):
+            raise failed
+    (total,) = merge_usage(used)
+    usage = total.model_copy(update={"seconds": time.perf_counter() - started})  # they were written at once
+    return Scores(values=tuple(value for value, _ in done), usage=(usage,))
 
 
 def verdict_value(review: str) -> float:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import Given, Q, Split, Tasks, console, takes
+from bestofq.cli.options import Given, Place, Places, Q, Split, Tasks, console, takes
 
 Run = Annotated[str, Option(help="Name of the searches.")]
 
@@ -15,7 +15,7 @@ def agent_q(
     given: Given,
     rounds: Annotated[int | None, Option(min=1, help="Of search, pairs and DPO. Default: agent_q.rounds.")] = None,
     tasks: Tasks = None,
-    out: Annotated[Path | None, Option(help="Folder for the policies. Default: the store's.")] = None,
+    out: Annotated[Place, Option(help="Folder for the policies. Default: the store's.")] = None,
 ) -> None:
     """Agent Q's Algorithm 1: rounds of search, preference pairs, DPO. Resumable: run the same command again.
 
@@ -74,7 +74,7 @@ def pairs(
     make = recipe.trajectory_pairs if trajectories else recipe.step_pairs
     found = list(make(models, trees))
     recipe.need_pairs(found, len(trees))
-    write_pairs(out, found, recipe.source(models), decode=models.local.tokenizer.decode)
+    write_pairs(out, found, recipe.source(models), decode=models.tokens.tokenizer.decode)
     console.print(f"{len(found):,} pairs of {len({pair.task for pair in found})} tasks from {len(trees)} trees: {out}")
 
 
@@ -82,9 +82,9 @@ def pairs(
 def tune(
     given: Given,
     out: Annotated[Path, Option(help="Folder for the tuned model.")],
-    pairs: Annotated[Path | None, Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
+    pairs: Annotated[Place, Option(help="Parquet file of `bestofq pairs`: DPO.")] = None,
     replay: Annotated[
-        list[Path] | None, Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
+        Places, Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
     ] = None,
     run: Run = "search",
 ) -> None:
@@ -114,7 +114,7 @@ def tune(
                 f"DPO would learn from {len(found):,} pairs, {len(earlier):,} of them of earlier rounds: {out}"
             )
             return
-        folder = recipe.tune(models, found, out, console)
+        folder = recipe.tune(models, found, out, console, replayed=bool(earlier))
     else:
         with Store.open(store_of(given, models), read_only=True) as opened:
             trees = recipe.searched_trees(models, opened, run)

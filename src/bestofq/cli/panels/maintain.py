@@ -1,48 +1,58 @@
-"""What this machine has, and what can be set."""
+"""Tasks, a local model for others to call; what this machine has, and what can be set."""
 
-from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from bestofq.cli.options import BaseUrl, Config, Data, Set, console
-
-_PANEL = "With --base-url: compare an endpoint's embeddings with those of the same model here"
-EndpointOption = partial(Option, rich_help_panel=_PANEL)
+from bestofq.cli.options import Checkup, Config, Given, Model, Set, SuiteTasks, Text, console, refuse_given, takes
 
 
-def doctor(
-    data: Data = None,
-    base_url: BaseUrl = None,
-    model: Annotated[str | None, EndpointOption("--model", help="The endpoint's name for its model.")] = None,
-    local: Annotated[
-        str | None, EndpointOption(help="The same model's directory or hub name. Default: --model.")
-    ] = None,
-    out: Annotated[Path, EndpointOption(help="File for the agreement: model.embed_agreement.")] = Path(
-        "agreement.json"
-    ),
-    pixels: Annotated[int | None, EndpointOption(min=0, help="Largest picture area it sees; 0: texts only.")] = None,
-    pixels_least: Annotated[int | None, EndpointOption(min=0, help="Smallest picture area it sees.")] = None,
-    device: Annotated[str, EndpointOption(help="Where the model in this process runs.")] = "auto",
+@takes("model", "base_url", "budget", "dry_run")
+def tasks(wanted: SuiteTasks) -> None:
+    """List a suite's tasks; or with --write have a model write tasks for new sites from those of another. Resumable.
+
+    Of WebVoyager the list also names the tasks whose date is past. With --write, --set takes the settings of writing,
+    such as near=0.5 or chat.max_tokens=3000.
+    """
+    from bestofq.cli.tasks import list_tasks, write_tasks
+
+    if wanted.write is None:
+        only = ("seed_domain", "domain", "held_out", "count", "model", "base_url", "budget", "dry_run")
+        refuse_given(wanted, "without --write", *only)
+        list_tasks(wanted)
+    else:
+        write_tasks(wanted, wanted.write)
+
+
+def serve_model(
+    model: Model = None,
+    port: Annotated[int, Option(min=0, max=65535, help="Of the loopback interface.")] = 8000,
+    config: Config = None,
+    set_: Set = None,
 ) -> None:
+    """Serve a local model behind an OpenAI-compatible endpoint on loopback; its seeds give the draws made here."""
+    import uvicorn
+
+    from bestofq.cli.settings import models_of
+    from bestofq.models.serving import model_app
+
+    uvicorn.run(model_app(models_of(Given(config=config, set_=set_, model=model)).local), host="127.0.0.1", port=port)
+
+
+@takes()
+def doctor(wanted: Checkup) -> None:
     """Say what is there and what is missing, each with the command that fixes it; or check an embedding endpoint."""
-    if base_url is None:
+    if wanted.base_url is None:
         from bestofq.cli.doctor import doctor as examine
 
-        raise Exit(examine(console, webshop=data))
+        raise Exit(examine(console, webshop=wanted.data))
     from bestofq.cli.embedding import compare_embeddings
-    from bestofq.core.errors import ConfigError
 
-    if model is None:
-        raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
-    compare_embeddings(base_url, model, local, out, pixels=pixels, pixels_least=pixels_least, device=device)
+    compare_embeddings(wanted, wanted.base_url)
 
 
 def settings(
-    name: Annotated[
-        str | None, Argument(metavar="NAME", help="A setting, or a table of them such as iql or suite.")
-    ] = None,
+    name: Annotated[Text, Argument(metavar="NAME", help="A setting, or a table of them such as iql or suite.")] = None,
     config: Config = None,
     set_: Set = None,
 ) -> None:

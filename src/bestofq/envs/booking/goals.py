@@ -4,28 +4,24 @@ from a seed; and what their user says when an agent asks."""
 import random
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import date, time, timedelta
 
 from pydantic import Field
 
 from bestofq.core.errors import ConfigError
-from bestofq.core.noun import Noun
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, BookingConfig, Restaurant
-from bestofq.envs.booking.tables import Plan, Tables
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, BookingConfig, Plan, Restaurant, Tables
 from bestofq.envs.booking.writing import clock, people, short_day
+from bestofq.envs.local_site import rules
 
-_SEATING = re.compile(r"seat|sit\b|indoor|outdoor|inside|outside|terrace|booth|\bbar\b|prefer", re.IGNORECASE)
-_TIME = re.compile(r"time|when|date|day|earlier|later|taken|free|available", re.IGNORECASE)
-_GUEST = re.compile(r"name|phone|number|mail|detail|contact", re.IGNORECASE)
-_PARTY = re.compile(r"how many|people|party|guests", re.IGNORECASE)
+TASKS = 8  # of a restaurant
+OTHER_CITY = 0.4  # share of tasks that start in the wrong city
+UNAVAILABLE = 0.25  # share of tasks whose wanted time is taken
+STATED = 0.5  # share of seating preferences that the instruction states
 
 
-class Goal(Noun):
-    """What is really asked for; rewards, the scripted user and oracles read it, agents never."""
-
-    id: str
+class Goal(rules.Goal):
     restaurant_id: str
-    instruction: str
     start_city: str = Field(description="where the visit begins; often not the restaurant's")
     day: date
     party: int
@@ -42,8 +38,8 @@ class Goal(Noun):
 
 
 def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) -> Iterator[Goal]:
-    """`tasks_per_restaurant` goals; each can be reached: some time near the wanted one is free."""
-    for number in range(config.tasks_per_restaurant):
+    """`TASKS` goals; each can be reached: some time near the wanted one is free."""
+    for number in range(TASKS):
         goal_id = f"{restaurant.id}-{number}"
         rng = random.Random(f"goal-{config.seed}-{goal_id}")
         plan = _plan(restaurant, tables, config, rng)
@@ -52,7 +48,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
         name, email = f"{given} {surname}", f"{given.lower()}.{surname.lower()}@{rng.choice(WORDS['mail'])}"
         phone = f"555-01{rng.randint(0, 99):02d}"  # of the numbers that are kept for fiction
         seating = rng.choice(restaurant.seatings) if len(restaurant.seatings) > 1 else None
-        stated = seating is not None and rng.random() < config.stated
+        stated = seating is not None and rng.random() < STATED
         instruction = rng.choice(WORDS["phrasings"]).format(
             restaurant=restaurant.name,
             city=restaurant.city,
@@ -67,10 +63,8 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
             id=goal_id,
             restaurant_id=restaurant.id,
             instruction=instruction,
-            start_city=rng.choice(others) if rng.random() < config.other_city else restaurant.city,
-            day=plan.day,
-            party=plan.party,
-            time=plan.time,
+            start_city=rng.choice(others) if rng.random() < OTHER_CITY else restaurant.city,
+            **asdict(plan),
             name=name,
             phone=phone,
             email=email,
@@ -80,7 +74,7 @@ def make_goals(restaurant: Restaurant, tables: Tables, config: BookingConfig) ->
 
 
 def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: random.Random) -> Plan:
-    unavailable = rng.random() < config.unavailable
+    unavailable = rng.random() < UNAVAILABLE
     fallback = None
     for _ in range(1000):
         plan = Plan(
@@ -99,12 +93,20 @@ def _plan(restaurant: Restaurant, tables: Tables, config: BookingConfig, rng: ra
 
 def reply(goal: Goal, question: str) -> str:
     """What the scripted user answers to an agent's question; the first kind of question that fits is answered."""
-    if _SEATING.search(question):
-        return f"{goal.seating}, please." if goal.seating else "Any seating is fine."
-    if _PARTY.search(question):
-        return f"For {people(goal.party)}."
-    if _GUEST.search(question):
-        return f"{goal.name}, {goal.phone}, {goal.email}."
-    if _TIME.search(question):
-        return f"{short_day(goal.day)} at {clock(goal.time)}, or the nearest free time."
-    return "I have told you all I know."
+    answers = {
+        r"seat|sit\b|indoor|outdoor|inside|outside|terrace|booth|\bbar\b|prefer": (
+            f"{goal.seating}, please." if goal.seating else "Any seating is fine."
+        ),
+        r"how many|people|party|guests": f"For {people(goal.party)}.",
+        r"name|phone|number|mail|detail|contact": f"{goal.name}, {goal.phone}, {goal.email}.",
+        r"time|when|date|day|earlier|later|taken|free|available": (
+            f"{short_day(goal.day)} at {clock(goal.time)}, or the nearest free time."
+        ),
+    }
+    fitting = (answer for words, answer in answers.items() if re.search(words, question, re.IGNORECASE))
+    return next(fitting, "I have told you all I know.")
+
+
+def details(goal: Goal) -> str:
+    """What the user knows besides the instruction, as a simulated user is told it."""
+    return f"Preferred seating: {goal.seating or 'any'}. If the time is taken: the nearest free one."

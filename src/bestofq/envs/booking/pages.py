@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Restaurant
-from bestofq.envs.booking.tables import Plan, Table, Tables
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, Table, Tables
 from bestofq.envs.booking.views import (
     Chosen,
     Cities,
@@ -24,7 +23,8 @@ from bestofq.envs.booking.views import (
     to_url,
     usual_plan,
 )
-from bestofq.envs.booking.writing import clock, long_day, month_of, people, short_day
+from bestofq.envs.booking.writing import MONTHS, clock, long_day, people, short_day
+from bestofq.envs.local_site import rules
 from bestofq.envs.local_site.page import Button, Choice, Field, Form, Line, Link, Page
 
 TITLE = "TableTime"
@@ -35,15 +35,12 @@ POPULAR = 3  # restaurants named on the start page
 NOT_FOUND = Page(TITLE, ((TITLE,), ("There is no such page on this site.",), (Link("Home", "/"),)), missing=True)
 
 
-class Server:
-    """`local_site.rules.Server`: answers requests of visits to one part of the restaurants; keeps nothing itself."""
+class Server(rules.Server[Visit, View | None]):
+    """Answers requests of visits to one part of the restaurants; keeps nothing itself."""
 
     def __init__(self, directory: Directory, tables: Tables) -> None:
         self.directory = directory
         self.tables = tables
-
-    def address(self, url: str) -> str | None:
-        return url if url.startswith("/") else None
 
     def view(self, visit: Visit, url: str) -> View | None:
         """What stands at an address; after the reservation nothing but its confirmation."""
@@ -121,14 +118,14 @@ class Server:
         restaurant, plan = self.directory[view.restaurant_id], view.plan
         parties = tuple((f"{n}", people(n)) for n in range(1, LARGEST_PARTY + 1))
         times = tuple((f"{at:%H%M}", clock(at)) for at in restaurant.times)
-        calendar_page = replace(view, page="calendar", month=plan.day.replace(day=1))
+        month = replace(view, page="calendar", month=plan.day.replace(day=1))
         return _page(
             restaurant.name,
             (restaurant.name,),
             (_home_link(restaurant.city),),
             (f"{_kind(restaurant)}, {restaurant.city}",),
             (f"Open from {clock(restaurant.opens)}, last table at {clock(restaurant.closes)}",),
-            (f"Date: {long_day(plan.day)}", _link("Change date", calendar_page)),
+            (f"Date: {long_day(plan.day)}", _link("Change date", month)),
             Form(
                 f"/times/{restaurant.id}",
                 again=f"/restaurant/{restaurant.id}",
@@ -163,7 +160,7 @@ class Server:
             "date",
             (f"Date at {restaurant.name}",),
             (_home_link(restaurant.city), _link("Back", back)),
-            (month_of(month), *turns),
+            (f"{MONTHS[month.month - 1]} {month.year}", *turns),
             *(line for line in lines if line),
         )
 
@@ -188,14 +185,13 @@ class Server:
 
     def _seating(self, view: Chosen) -> Page:
         restaurant = self.directory[view.table.restaurant_id]
-        seated = {seating: replace(view.table, seating=seating) for seating in restaurant.seatings}
         return _page(
             "seating",
             (f"Seating at {restaurant.name}",),
             _ways_back(restaurant, view.plan),
             _summary(view.table),
             ("Where would you like to sit?",),
-            *((_link(seating, Chosen("details", table, view.plan)),) for seating, table in seated.items()),
+            *((_link(s, Chosen("details", replace(view.table, seating=s), view.plan)),) for s in restaurant.seatings),
         )
 
     def _details(self, view: Chosen, draft: Details | None) -> Page:

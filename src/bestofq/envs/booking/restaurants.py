@@ -1,15 +1,17 @@
-"""The restaurants, made from a seed, and what can be found among them."""
+"""The restaurants, made from a seed: what can be found among them, and when a table is free."""
 
 import random
 import tomllib
 from collections.abc import Iterator, Sequence
-from datetime import date, time
+from dataclasses import dataclass
+from datetime import date, time, timedelta
 from functools import cached_property
 from importlib.resources import files
 
 from pydantic import Field
 
 from bestofq.core.noun import Noun
+from bestofq.envs.splits import uniform
 
 WORDS = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 SEATINGS = ("Indoor", "Outdoor", "Bar", "Booth")
@@ -17,21 +19,16 @@ RESULTS = 8  # shown of a search
 OPENINGS = ((time(12), time(21, 30)), (time(17), time(22)), (time(17), time(22)))
 SLOT = 30  # minutes between two times that can be booked
 LARGEST_PARTY = 8
+PER_GUEST = 0.02  # a larger party finds fewer free times: this share more is taken for each guest beyond two
 
 
 class BookingConfig(Noun):
     seed: int = 2026
     restaurants: int = Field(default=192, ge=60, le=800)
-    tasks_per_restaurant: int = Field(default=8, ge=1)
     today: date = Field(default=date(2024, 5, 13), description="the site's fixed clock")
     window: int = Field(default=48, ge=1, le=60, description="days ahead that can be booked")
     taken: float = Field(default=0.3, ge=0, lt=1, description="share of the times that are taken for two people")
     near: int = Field(default=90, ge=30, description="minutes around the wanted time that are shown")
-    other_city: float = Field(default=0.4, ge=0, le=1, description="share of tasks that start in the wrong city")
-    unavailable: float = Field(default=0.25, ge=0, le=1, description="share of tasks whose wanted time is taken")
-    stated: float = Field(
-        default=0.5, ge=0, le=1, description="share of seating preferences that the instruction states"
-    )
 
 
 class Restaurant(Noun):
@@ -93,3 +90,54 @@ class Directory(dict[str, Restaurant]):
         shared = {self[one]: len(wanted.intersection(its)) for one, its in words.items()}
         found = [r for r, count in shared.items() if count or not wanted]
         return sorted(found, key=lambda r: (-shared[r], r.name))[:RESULTS]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    day: date
+    party: int
+    time: time
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table(Plan):
+    """What is reserved, or about to be. `seating` is None where the restaurant has only one kind."""
+
+    restaurant_id: str
+    seating: str | None = None
+
+
+class Tables:
+    """When a table is free: fixed by the seed, the same for every visit. Nobody but the visitor books."""
+
+    def __init__(self, config: BookingConfig) -> None:
+        self._config = config
+
+    @property
+    def first_day(self) -> date:
+        return self._config.today
+
+    @property
+    def last_day(self) -> date:
+        return self._config.today + timedelta(days=self._config.window)
+
+    def is_free(self, restaurant: Restaurant, day: date, party: int, at: time) -> bool:
+        taken = self._config.taken + PER_GUEST * max(0, party - 2)
+        key = f"table-{self._config.seed}-{restaurant.id}-{day}-{at:%H%M}"
+        return at in restaurant.times and self.first_day <= day <= self.last_day and uniform(key) >= taken
+
+    def free(self, restaurant: Restaurant, plan: Plan) -> Sequence[time]:
+        """The free times of the day that the site shows: those near the wanted one, in order."""
+        return [
+            at
+            for at in restaurant.times
+            if abs(minutes(at) - minutes(plan.time)) <= self._config.near
+            and self.is_free(restaurant, plan.day, plan.party, at)
+        ]
+
+    def nearest(self, restaurant: Restaurant, plan: Plan) -> Sequence[time]:
+        """The right times for a plan: the wanted one where it is free, else the free ones nearest to it by minutes: two
+        where one is as much earlier as the other is later. Empty: none is."""
+        free = self.free(restaurant, plan)
+        least = min((abs(minutes(at) - minutes(plan.time)) for at in free), default=0)
+        return [at for at in free if abs(minutes(at) - minutes(plan.time)) == least]

@@ -5,8 +5,7 @@ from datetime import date, time
 from typing import Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Restaurant
-from bestofq.envs.booking.tables import Plan, Table, Tables
+from bestofq.envs.booking.restaurants import LARGEST_PARTY, WORDS, Directory, Plan, Restaurant, Table, Tables
 
 USUAL_PARTY = 2
 USUAL_TIME = time(19)
@@ -68,16 +67,13 @@ def to_url(view: View) -> str:
             return "/cities"
         case Results():
             return "/search?" + urlencode({"city": view.city, "q": view.query})
-        case Visited():
-            query = plan_query(view.plan)
-            if view.month is not None:
-                query.append(("month", f"{view.month:%Y-%m}"))
-            return f"/{view.page}/{view.restaurant_id}?" + urlencode(query)
-        case Chosen():
-            query = [*plan_query(view.plan), ("at", f"{view.table.time:%H%M}")]
-            if view.table.seating is not None:
-                query.append(("seating", view.table.seating))
-            return f"/{view.page}/{view.table.restaurant_id}?" + urlencode(query)
+        case Visited(month=month):
+            shown = [] if month is None else [("month", f"{month:%Y-%m}")]
+            return f"/{view.page}/{view.restaurant_id}?" + urlencode(plan_query(view.plan) + shown)
+        case Chosen(table=table):
+            seating = [] if table.seating is None else [("seating", table.seating)]
+            query = [*plan_query(view.plan), ("at", f"{table.time:%H%M}"), *seating]
+            return f"/{view.page}/{table.restaurant_id}?" + urlencode(query)
         case Done():
             return "/done"
 
@@ -116,12 +112,8 @@ def usual_plan(tables: Tables) -> Plan:
 
 
 def _of_restaurant(page: str, restaurant: Restaurant, query: dict[str, str], tables: Tables) -> View | None:
-    plan = usual_plan(tables)
-    plan = Plan(
-        day=date.fromisoformat(query["date"]) if "date" in query else plan.day,
-        party=int(query.get("party", plan.party)),
-        time=_time(query["time"]) if "time" in query else plan.time,
-    )
+    usual = dict(plan_query(usual_plan(tables))) | query
+    plan = Plan(day=date.fromisoformat(usual["date"]), party=int(usual["party"]), time=_time(usual["time"]))
     fits = tables.first_day <= plan.day <= tables.last_day and 1 <= plan.party <= LARGEST_PARTY
     if not fits or plan.time not in restaurant.times:
         return None

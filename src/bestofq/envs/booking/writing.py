@@ -19,11 +19,6 @@ def people(party: int) -> str:
     return "1 person" if party == 1 else f"{party} people"
 
 
-def month_of(day: date) -> str:
-    """`May 2024`"""
-    return f"{MONTHS[day.month - 1]} {day.year}"
-
-
 def short_day(day: date) -> str:
     """`May 22`"""
     return f"{MONTHS[day.month - 1]} {day.day}"

@@ -1,10 +1,16 @@
 """What a local site is made of. All its records are values: an episode is put back by its earlier record."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from bestofq.core.actions import Action
-from bestofq.core.observation import Observation, Split, Task
+from pydantic import Field
+
+from bestofq.core.actions import Action, Click, Submit, Write
+from bestofq.core.irreversible import element_of
+from bestofq.core.noun import Noun
+from bestofq.core.observation import Element, Observation, Split, Task
 from bestofq.envs.local_site.page import Page
 
 VisitT = TypeVar("VisitT")
@@ -30,6 +36,7 @@ class Server(Protocol[VisitT, ViewT_co]):
 
     def address(self, url: str) -> str | None:
         """The address as the site itself writes it; None where it is none of this site's."""
+        return url if url.startswith("/") else None
 
     def view(self, visit: VisitT, url: str) -> ViewT_co:
         """What stands at an address."""
@@ -41,30 +48,77 @@ class Server(Protocol[VisitT, ViewT_co]):
         """The visit after a form was sent to an address, and the address of the answer."""
 
 
-class Rules(Protocol[VisitT, ViewT_co]):
+class Goal(Noun):
+    """What a task really asks for. Rewards, users and oracles read it; agents read the instruction alone."""
+
+    id: str
+    instruction: str = Field(description="the whole sentence an agent reads")
+
+
+GoalT = TypeVar("GoalT", bound=Goal)
+
+
+class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
     """A site with its tasks: a server for each split, what ends an episode, what it earns."""
 
     name: str  # of the suite of tasks
     step_limit: int
     style: str  # CSS of every page
-    wording: Wording
+    wording = Wording()
 
-    def tasks(self, split: Split) -> Sequence[Task]:
-        """In an order in which the first are a fair sample. InputError where the split has none."""
+    def __init__(self, goals: Iterable[GoalT], seed: int) -> None:
+        """`seed`: of the splits, and of the order of tasks."""
+        self.goals = {goal.id: goal for goal in goals}
+        self.seed = seed
+        self._tasks: dict[Split, list[Task]] = {}
 
-    def irreversible(self, observation: Observation, action: Action) -> bool:
-        """Whether the action cannot be taken back on a site of somebody else's."""
+    def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
+        """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample. InputError where the
+        split has none."""
+        if split not in self._tasks:
+            tasks = [
+                Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)
+                for goal in self.goals_of(split)
+            ]
+            random.Random(f"tasks-{self.seed}-{split}").shuffle(tasks)
+            self._tasks[split] = tasks
+        return self._tasks[split][:limit]
 
-    def server(self, split: Split) -> Server[VisitT, ViewT_co]: ...
-
-    def visit(self, task: Task) -> VisitT:
-        """The record at the beginning of an episode."""
-
-    def ended(self, visit: VisitT) -> bool:
-        """Whether the visitor has done what ends an episode."""
-
-    def reward(self, task: Task, visit: VisitT) -> float:
-        """What the visit has earned, in [0, 1]."""
+    def goal(self, task_id: str) -> GoalT:
+        return self.goals[task_id]
 
     def reply(self, task: Task, question: str) -> str | None:
         """What the task's user answers; None where there is no user."""
+        return None
+
+    def details(self, task: Task) -> str:
+        """What the task's user knows besides the goal, as a simulated user is told it."""
+        return ""
+
+    @abstractmethod
+    def goals_of(self, split: Split) -> Sequence[GoalT]:
+        """In a fixed order. InputError where the split has none."""
+
+    @abstractmethod
+    def server(self, split: Split) -> Server[VisitT, ViewT_co]: ...
+
+    @abstractmethod
+    def visit(self, task: Task) -> VisitT:
+        """The record at the beginning of an episode."""
+
+    @abstractmethod
+    def ended(self, visit: VisitT) -> bool:
+        """Whether the visitor has done what ends an episode."""
+
+    @abstractmethod
+    def reward(self, task: Task, visit: VisitT) -> float:
+        """What the visit has earned, in [0, 1]."""
+
+    def irreversible(self, observation: Observation, action: Action) -> bool:
+        """Whether the action cannot be taken back on a site of somebody else's, so that no search may try it there."""
+        element = element_of(action, observation) if isinstance(action, Click | Submit | Write) else None
+        return element is not None and self.commits(action, element)
+
+    @abstractmethod
+    def commits(self, action: Action, element: Element) -> bool:
+        """Whether the click, write or submission on the element does what ends an episode."""

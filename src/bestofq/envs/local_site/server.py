@@ -1,7 +1,6 @@
 """A local site on loopback: its pages as plain HTML, and a record of each visit.
 
-A visit has its own root, `http://127.0.0.1:port/v/<token>/`, so that visits in one browser do not meet. Rewards are
-worked out from the records, never from what a page says.
+A visit has its own root, `http://127.0.0.1:port/v/<token>/`, so that visits in one browser do not meet.
 """
 
 import secrets
@@ -9,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html import escape
 from importlib.resources import files
-from typing import Generic
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any, Generic
+from urllib.parse import parse_qsl
 
 from jinja2 import Environment
 from starlette.applications import Starlette
@@ -31,56 +30,41 @@ _HTML = _JINJA.from_string(files(__package__).joinpath("page.jinja").read_text("
 
 
 class Site(Generic[VisitT, ViewT]):
-    """Serves a site to many visits. `open_visit` gives the root of a new one."""
+    """Serves a site to many visits."""
 
-    def __init__(self, rules: Rules[VisitT, ViewT]) -> None:
+    def __init__(self, rules: Rules[Any, VisitT, ViewT]) -> None:
         self.rules = rules
-        self._visits: dict[str, tuple[Task, VisitT]] = {}
+        self.visits: dict[str, tuple[Task, VisitT]] = {}  # the record of each, by its root without the last `/`
         self.url = ""  # http://127.0.0.1:port, once served
         self.app = Starlette(routes=[Route("/v/{token}{path:path}", self._answer, methods=["GET", "POST"])])
 
     def open_visit(self, task: Task) -> str:
-        """The root of a new visit, without its last `/`."""
+        """The root of a new visit."""
         root = f"{self.url}/v/{secrets.token_urlsafe(9)}"
-        self.put(root, task, self.rules.visit(task))
+        self.visits[root] = task, self.rules.visit(task)
         return root
 
-    def visit(self, root: str) -> VisitT:
-        return self._visits[_token(root)][1]
-
-    def put(self, root: str, task: Task, visit: VisitT) -> None:
-        """Sets a visit's record: at its beginning, or to an earlier one."""
-        self._visits[_token(root)] = task, visit
-
-    def close_visit(self, root: str) -> None:
-        self._visits.pop(_token(root), None)
-
     async def _answer(self, request: Request) -> Response:
-        token, url = request.path_params["token"], request.path_params["path"] or "/"
+        path, url = f"/v/{request.path_params['token']}", request.path_params["path"] or "/"
         url += f"?{request.url.query}" if request.url.query else ""
-        if token not in self._visits:
+        root = self.url + path
+        if root not in self.visits:
             return HTMLResponse("<p>This visit is over.</p>", status_code=404)
-        task, visit = self._visits[token]
+        task, visit = self.visits[root]
         server = self.rules.server(task.split)
         if request.method == "POST":
             sent = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
             visit, url = server.post(visit, url, sent)
-            self._visits[token] = task, visit
-            return RedirectResponse(f"/v/{token}{url}", status_code=303)
+            self.visits[root] = task, visit
+            return RedirectResponse(path + url, status_code=303)
         visit, page = server.get(visit, url)
-        self._visits[token] = task, visit
-        html = _HTML.render(
-            page=page, root=f"/v/{token}", style=self.rules.style, kind=lambda part: type(part).__name__
-        )
+        self.visits[root] = task, visit
+        html = _HTML.render(page=page, root=path, style=self.rules.style)
         return HTMLResponse(html, status_code=404 if page.missing else 200, headers=_FRESH)
 
 
-def _token(url: str) -> str:
-    return urlsplit(url).path.split("/")[2]
-
-
 @asynccontextmanager
-async def serve(rules: Rules[VisitT, ViewT]) -> AsyncIterator[Site[VisitT, ViewT]]:
+async def serve(rules: Rules[Any, VisitT, ViewT]) -> AsyncIterator[Site[VisitT, ViewT]]:
     """The site on a free loopback port of this event loop, until the context ends."""
     site = Site(rules)
     async with serve_app(site.app) as site.url:

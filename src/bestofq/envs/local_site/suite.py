@@ -2,18 +2,25 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any, cast
 
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action
-from bestofq.core.loading import load_object
+from bestofq.core.loading import call_object
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.local_site.rules import Rules
 from bestofq.envs.local_site.server import serve
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.local_site.web import LocalWebEnv
-from bestofq.envs.settings import LocalSiteSettings
+from bestofq.envs.settings import LocalSiteSettings, SuiteSettings
+
+
+@lru_cache(4)
+def _rules(settings: LocalSiteSettings) -> Rules[Any, Any, Any]:
+    """They never change and can take most of a second to make: the suites of one site share them."""
+    return cast(Rules[Any, Any, Any], call_object(settings.rules, settings))
 
 
 class LocalSuite:
@@ -25,7 +32,7 @@ class LocalSuite:
 
     def __init__(self, settings: LocalSiteSettings) -> None:
         """Raises what the site's rules raise where they cannot be made from these settings."""
-        self.rules: Rules[Any, Any] = cast(Any, load_object(settings.rules))(settings)
+        self.rules = _rules(type(settings)(**settings.model_dump(exclude={*SuiteSettings.model_fields, "env"})))
         self.name = self.rules.name
         self.step_limit = self.rules.step_limit
         self._settings = settings

@@ -1,8 +1,5 @@
-"""A local site without a browser: the same observations, rewards and ends as in Chromium, in microseconds.
-
-`tests/envs/webshop/test_contract.py` and `tests/envs/booking/test_same_as_chromium.py` walk both at random and find no
-difference.
-"""
+"""A local site without a browser: the same observations, rewards and ends as in Chromium, in microseconds. Tests of the
+shop and of the booking site walk both at random and find no difference."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Generic
@@ -24,6 +21,8 @@ from bestofq.core.actions import (
 )
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import SimulatedUser
+from bestofq.core.usage import Usage
 from bestofq.envs.local_site.page import Button, Choice, Field, Form, Link, Page, render
 from bestofq.envs.local_site.rules import Rules, Server, ViewT, VisitT
 
@@ -44,15 +43,16 @@ class Place(Generic[VisitT]):
 class TextEnv(Generic[VisitT, ViewT]):
     """`Env` and `Checkpointable` over the pages themselves. One episode at a time."""
 
-    def __init__(self, rules: Rules[VisitT, ViewT], *, server: Server[VisitT, ViewT] | None = None) -> None:
+    def __init__(self, rules: Rules[Any, VisitT, ViewT], *, server: Server[VisitT, ViewT] | None = None) -> None:
         """`server`: instead of the one of the task's split."""
         self._rules = rules
         self._fixed = server
         self._place: Place[VisitT] | None = None
+        self.simulated_user: SimulatedUser | None = None
 
     @property
     def place(self) -> Place[VisitT]:
-        """Where the visitor is. RuntimeError before the first reset."""
+        """RuntimeError before the first reset."""
         if self._place is None:
             raise RuntimeError("the environment has no episode; reset it first")
         return self._place
@@ -73,18 +73,18 @@ class TextEnv(Generic[VisitT, ViewT]):
         """A new visit at the start page. The site does not depend on the seed."""
         server = self._fixed or self._rules.server(task.split)
         visit, page = server.get(self._rules.visit(task), task.start_url)
-        self._place = Place(task=task, visit=visit, pages=(task.start_url,), page=page)
-        return self._observe()
+        return await self.restore(Place(task=task, visit=visit, pages=(task.start_url,), page=page))
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. What ends the visit ends the episode, and so does an answer, which earns nothing."""
         place = self.place
+        usage: tuple[Usage, ...] = ()
         self._set(error=None, notices=())
         match action:
             case Answer():
                 return StepResult(observation=self._observe(), terminated=True)
             case AskUser():
-                answer = self._rules.reply(place.task, action.question)
+                answer, usage = await self._replied(place.task, action.question)
                 self._set(notices=() if answer is None else (f"The user replied: {answer}",))
             case _:
                 self._set(error=self._act(action))
@@ -93,7 +93,13 @@ class TextEnv(Generic[VisitT, ViewT]):
             observation=self._observe(),
             reward=self._rules.reward(place.task, visit),
             terminated=self._rules.ended(visit),
+            usage=usage,
         )
+
+    async def _replied(self, task: Task, question: str) -> tuple[str | None, tuple[Usage, ...]]:
+        if self.simulated_user is not None:
+            return await self.simulated_user.reply(task, self._rules.details(task), question)
+        return self._rules.reply(task, question), ()
 
     async def save(self) -> Place[VisitT]:
         return self.place

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Generic
 
-from bestofq.browser.session import PageSource, Place
+from bestofq.browser.browser import Browser
+from bestofq.browser.session import Place
 from bestofq.core.actions import Action, Goto
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
@@ -22,77 +23,70 @@ class Saved(Generic[VisitT]):
     visit: VisitT
 
 
-class LocalWebEnv(Generic[VisitT, ViewT]):
+class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
     """`Env` and `Checkpointable` over a `Site` and a `Browser`. What an agent reads is word for word what
     `text.TextEnv` shows."""
 
-    def __init__(self, site: Site[VisitT, ViewT], browser: PageSource, *, screenshots: bool = False) -> None:
+    def __init__(self, site: Site[VisitT, ViewT], browser: Browser, *, screenshots: bool = False) -> None:
+        super().__init__(browser, screenshots=screenshots, user=self._reply)
         self._site = site
-        self._web = WebEnv(browser, screenshots=screenshots, user=self._reply)
-        self._task: Task | None = None
 
     @property
     def visit(self) -> VisitT:
         """The site's record. RuntimeError before the first reset."""
         self._playing()
-        return self._site.visit(self._web.root)
+        return self._site.visits[self.root][1]
 
     @property
     def view(self) -> ViewT:
         """What the current page shows. RuntimeError before the first reset."""
-        seen = self._web.observation
-        return self._site.rules.server(self._playing().split).view(self.visit, "" if seen is None else seen.url)
+        task, seen = self._playing()
+        return self._site.rules.server(task.split).view(self.visit, seen.url)
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
-        self._leave()
-        self._task, self._web.root = task, self._site.open_visit(task)
-        visiting = task.model_copy(update={"start_url": f"{self._web.root}/", "allowed_hosts": ("127.0.0.1",)})
-        return await self._web.reset(visiting, seed=seed)
+        self._site.visits.pop(self.root, None)
+        self.root = self._site.open_visit(task)
+        visiting = task.model_copy(update={"start_url": f"{self.root}/", "allowed_hosts": ("127.0.0.1",)})
+        return await super().reset(visiting, seed=seed)
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. What ends the visit ends the episode; the reward is what the site's record says."""
-        task = self._playing()
+        (task, _), rules = self._playing(), self._site.rules
         if isinstance(action, Goto) and action.url.startswith("/"):
-            url = self._site.rules.server(task.split).address(action.url)
-            action = action if url is None else Goto(url=self._web.root + url)
-        result = await self._web.step(action)
-        visit = self.visit
-        return result.model_copy(
-            update={
-                "reward": self._site.rules.reward(task, visit),
-                "terminated": result.terminated or self._site.rules.ended(visit),
-            }
-        )
+            url = rules.server(task.split).address(action.url)
+            action = action if url is None else Goto(url=self.root + url)
+        result = await super().step(action)
+        ended = result.terminated or rules.ended(self.visit)
+        return result.model_copy(update={"reward": rules.reward(task, self.visit), "terminated": ended})
 
     async def save(self) -> Saved[VisitT]:
-        task = self._playing()
-        return Saved(task=task, root=self._web.root, place=await self._web.save_page(), visit=self.visit)
+        task, seen = self._playing()
+        return Saved(task=task, root=self.root, place=await self.session.place(seen), visit=self.visit)
 
     async def restore(self, saved: object) -> Observation:
-        """Put the site's record back, then the page: in a visit of its own, whoever saved them. What the site then
-        records by itself is the same again."""
+        """Put the site's record back, then the page, with its error and notices: in a visit of its own, whoever saved
+        them. What the site then records by itself is the same again."""
         assert isinstance(saved, Saved)
         if self._task is None:
             await self.reset(saved.task, seed=0)
-        self._task = saved.task
-        self._site.put(self._web.root, saved.task, saved.visit)
-        seen = await self._web.restore_page(saved.place.moved(saved.root, self._web.root))
-        self._site.put(self._web.root, saved.task, saved.visit)
+        self._task, place = saved.task, saved.place.moved(saved.root, self.root)
+        self._site.visits[self.root] = saved.task, saved.visit
+        await self.session.put_back(place)
+        seen = await self._look(place.observation.error, place.observation.notices)
+        self._site.visits[self.root] = saved.task, saved.visit
         return seen
 
     async def close(self) -> None:
-        self._leave()
-        await self._web.close()
+        self._site.visits.pop(self.root, None)
+        await super().close()
 
-    def _playing(self) -> Task:
-        if self._task is None:
+    def _playing(self) -> tuple[Task, Observation]:
+        if self._task is None or self.observation is None:
             raise RuntimeError("the environment has no episode; reset it first")
-        return self._task
+        return self._task, self.observation
 
-    def _leave(self) -> None:
-        if self._task is not None:
-            self._site.close_visit(self._web.root)
-        self._task = None
+    def _details(self, task: Task) -> str:
+        return self._site.rules.details(task)
 
     async def _reply(self, question: str) -> str | None:
-        return self._site.rules.reply(self._playing(), question)
+        return self._site.rules.reply(self._playing()[0], question)

@@ -5,7 +5,8 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from bestofq.browser.session import PageSource, Session
+from bestofq.browser.browser import Browser
+from bestofq.browser.session import Session
 from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError, InfraError, InputError
@@ -24,7 +25,7 @@ class Standing(NamedTuple):
     raw: float = 0.0  # -1 to 1, without the page's penalty for time
 
 
-class MiniWobEnv:
+class MiniWobEnv(WebEnv):
     """`core.protocols.Env` over the site that `suite.MiniWob.open` serves at `root`.
 
     The instance is the task's own: `reset` takes the seed from `Task.start_url`, and its `seed` argument changes
@@ -33,21 +34,15 @@ class MiniWobEnv:
     begins the same instance anew; leaving it for another page ends the episode with 0.
 
     The reward is 1 where the page's own raw reward is above 0, else 0, as BrowserGym and the literature count success;
-    the raw one (-1 to 1, no penalty for time) stays readable at `raw_reward`.
+    the raw one (-1 to 1, no penalty for time) stays readable at `standing.raw`.
     """
 
-    def __init__(self, root: str, browser: PageSource, *, screenshots: bool = False) -> None:
-        prepare, evaluate = self._prepare, self._evaluate
-        self._web = WebEnv(browser, screenshots=screenshots, root=root, prepare=prepare, evaluate=evaluate)
-        self._task: Task | None = None
+    def __init__(self, root: str, browser: Browser, *, screenshots: bool = False) -> None:
+        super().__init__(browser, screenshots=screenshots)
+        self.root = root
+        self.standing = Standing()  # at the last step
         self._instance = ("", 0)
-        self._standing = Standing()
         self._ended = False
-
-    @property
-    def raw_reward(self) -> float:
-        """The page's own reward at the last step, -1 to 1; 0 before the end."""
-        return self._standing.raw
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         """A fresh page with the task's instance begun.
@@ -55,32 +50,26 @@ class MiniWobEnv:
         Raises InputError when the task's start URL names no instance, InfraError when the page asks for another thing
         than `Task.goal` says (another version of the pages), BrowserError when it does not load.
         """
-        self._task, self._instance, self._standing, self._ended = task, instance_of(task), Standing(), False
-        visiting = task.model_copy(update={"start_url": self._web.root + task.start_url, "allowed_hosts": HOSTS})
-        return await self._web.reset(visiting, seed=seed)
+        self._instance, self.standing, self._ended = instance_of(task), Standing(), False
+        visiting = task.model_copy(update={"start_url": self.root + task.start_url, "allowed_hosts": HOSTS})
+        return await super().reset(visiting, seed=seed)
 
     async def step(self, action: Action) -> StepResult:
         """Carry out one action. BrowserError before the first reset, after the end, and when the browser fails."""
         if self._ended:
             raise BrowserError("The episode has ended; reset the environment first.")
-        result = await self._web.step(action)
-        self._ended = result.terminated
-        return result
+        result = await super().step(action)
+        self.standing = await read(self.session, *self._instance)
+        self._ended = result.terminated or self.standing.done or self.standing.left
+        return result.model_copy(update={"reward": float(self.standing.raw > 0), "terminated": self._ended})
 
-    async def close(self) -> None:
-        await self._web.close()
-
-    async def _prepare(self, session: Session) -> None:
-        assert self._task is not None
-        standing = await read(session, *self._instance)
-        if standing.begun:
-            if standing.goal != self._task.goal:
-                raise InfraError(f"{self._task.id} asks {standing.goal!r}, but the task's goal is {self._task.goal!r}")
-            await session.settle()
-
-    async def _evaluate(self, task: Task, action: Action, seen: Observation) -> tuple[float, bool]:
-        self._standing = standing = await read(self._web.session, *self._instance)
-        return float(standing.raw > 0), standing.done or standing.left
+    async def _look(self, error: str | None, notices: tuple[str, ...] = ()) -> Observation:
+        standing = await read(self.session, *self._instance)
+        if standing.begun and (task := self._task):
+            if standing.goal != task.goal:
+                raise InfraError(f"{task.id} asks {standing.goal!r}, but the task's goal is {task.goal!r}")
+            await self.session.settle()
+        return await super()._look(error, notices)
 
 
 def instance_of(task: Task) -> tuple[str, int]:

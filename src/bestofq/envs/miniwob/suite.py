@@ -1,9 +1,9 @@
 """MiniWoB++ as a suite of tasks: where its pages are, which instances a split holds, what each asks."""
 
-import asyncio
 import fnmatch
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -14,15 +14,18 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from bestofq.browser.browser import Browser
+from bestofq.browser.session import Session
 from bestofq.core.actions import Goto
+from bestofq.core.concurrency import run_all
 from bestofq.core.errors import BrowserError, InputError, SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.envs.miniwob.env import HOSTS, MiniWobEnv, read
-from bestofq.envs.miniwob.settings import APART, Families, MiniWobSettings
+from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.envs.serving import serve_app
 
 SUITE = "miniwob"
+AT_ONCE = 4  # pages that are asked for their goals
 STEP_LIMIT = 10  # BrowserGym's and AgentLab's limit for MiniWoB++
 
 SEEDS: Mapping[Split, range] = {"test": range(10_000), "dev": range(10_000, 20_000), "train": range(20_000, 1_000_000)}
@@ -30,90 +33,14 @@ SEEDS: Mapping[Split, range] = {"test": range(10_000), "dev": range(10_000, 20_0
 model trained here has never seen are the tasks in `settings.HELD_OUT`."""
 
 
+@dataclass(eq=False)
 class MiniWob:
-    """The suite over a site that serves its pages. `open` makes one; `MiniWobEnv(suite.root, browser)` plays it."""
+    """`core.protocols.Suite` of the settings' tasks, whose goals are read from their pages."""
 
-    def __init__(self, html: Path, root: str) -> None:
-        self.html = html
-        self.root = root  # http://127.0.0.1:port
-        self._goals: dict[tuple[str, int], str] = {}
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, html: Path | None = None) -> AsyncIterator["MiniWob"]:
-        """The pages of `html`, or of the package, served until the context ends.
-
-        Raises SetupError when the package is missing, InputError when `html` holds no MiniWoB++.
-        """
-        folder = find_html(html)
-        async with serve_app(Starlette(routes=[Mount("/", StaticFiles(directory=folder))])) as root:
-            yield cls(folder, root)
-
-    def names(self, split: Split = "test", pattern: str = "*", families: Families = "all") -> tuple[str, ...]:
-        """The tasks of a split that match a glob. Raises InputError when none does."""
-        found = task_names(self.html, pattern)
-        kept = tuple(
-            name
-            for name in found
-            if (name not in APART or (split != "train" and families != "seen"))
-            and (name in APART or families != "held-out")
-        )
-        if not kept:
-            raise InputError(f"Of {', '.join(found[:3])}{', …' * (len(found) > 3)}, no task is {families} in {split}.")
-        return kept
-
-    async def tasks(
-        self,
-        browser: Browser,
-        split: Split,
-        pattern: str = "*",
-        *,
-        per_task: int = 5,
-        families: Families = "all",
-        at_once: int = 4,
-    ) -> list[Task]:
-        """`per_task` instances of each task of the split, one of each task before the second of any.
-
-        What an instance asks, its page says: each is opened once, `at_once` at a time (about 100 ms each), and kept.
-        Raises InputError when no task matches, BrowserError when a page does not load.
-        """
-        seeds = SEEDS[split][:per_task]
-        wanted = list(product(seeds, self.names(split, pattern, families)))
-        unknown = iter([(name, seed) for seed, name in wanted if (name, seed) not in self._goals])
-        workers = [asyncio.create_task(self._ask(browser, unknown)) for _ in range(at_once)]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-        return [
-            Task(
-                id=f"{name}/{seed}",
-                suite=SUITE,
-                goal=self._goals[name, seed],
-                start_url=f"{page_path(name)}?seed={seed}",
-                seed=seed,
-                split=split,
-            )
-            for seed, name in wanted
-        ]
-
-    async def _ask(self, browser: Browser, instances: Iterator[tuple[str, int]]) -> None:
-        session = browser.page()
-        try:
-            for name, seed in instances:
-                path = page_path(name)
-                if not session.start_url:
-                    await session.reset(self.root + path, HOSTS)
-                elif problem := await session.act(Goto(url=self.root + path)):
-                    raise BrowserError(problem)
-                self._goals[name, seed] = (await read(session, path, seed)).goal
-        finally:
-            await session.close()
-
-
-class MiniWobSuite:
-    """`core.protocols.Suite` of the settings' tasks, which are read from their pages."""
+    settings: MiniWobSettings
+    root: str = ""  # http://127.0.0.1:port, while it is open
+    browser: Browser | None = None  # while it is open
+    known: dict[tuple[str, int], Task] = field(default_factory=dict)  # whose pages were read, by name and seed
 
     name = SUITE
     step_limit = STEP_LIMIT
@@ -121,32 +48,61 @@ class MiniWobSuite:
     needs_judge = False
     judge = None
 
-    def __init__(self, settings: MiniWobSettings) -> None:
-        self._settings = settings
-        self._opened: tuple[MiniWob, Browser] | None = None
-
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EnvFactory]:
-        """SetupError and InputError as `MiniWob.open`."""
-        async with Browser.launch(self._settings.browser) as browser, MiniWob.open(self._settings.data) as served:
+        """SetupError when the package is missing, InputError when the folder of the settings holds no MiniWoB++."""
+        pages = Starlette(routes=[Mount("/", StaticFiles(directory=find_html(self.settings.data)))])
+        async with Browser.launch(self.settings.browser) as self.browser, serve_app(pages) as self.root:
+            browser, root = self.browser, self.root
 
             async def make_env() -> Env:
-                return MiniWobEnv(served.root, browser, screenshots=self._settings.screenshots)
+                return MiniWobEnv(root, browser, screenshots=self.settings.screenshots)
 
-            self._opened = served, browser
             try:
                 yield make_env
             finally:
-                self._opened = None
+                self.browser = None
 
-    async def tasks(self, split: Split) -> Sequence[Task]:
-        """Opened for that where it is not open. InputError where no task matches `only` and `families`, SetupError as
-        `open`."""
-        if self._opened is None:
+    def names(self, split: Split) -> tuple[str, ...]:
+        """The tasks of a split that match `only` and `families`. Raises InputError when none does."""
+        families = self.settings.families
+        found = task_names(find_html(self.settings.data), self.settings.only)
+        seen, apart = families != "held-out", families != "seen" and split != "train"
+        kept = tuple(name for name in found if (apart if name in APART else seen))
+        if not kept:
+            raise InputError(f"Of {', '.join(found[:3])}{', …' * (len(found) > 3)}, no task is {families} in {split}.")
+        return kept
+
+    async def tasks(self, split: Split) -> list[Task]:
+        """`per_task` instances of each task of the split, one of each task before the second of any.
+
+        The suite is opened for that where it is not open: what an instance asks, its page says. Each is opened once
+        (about 100 ms), `AT_ONCE` at a time. Raises InputError as `names`, BrowserError when a page does not load.
+        """
+        if self.browser is None:
             async with self.open():
                 return await self.tasks(split)
-        (served, browser), chosen = self._opened, self._settings
-        return await served.tasks(browser, split, chosen.only, per_task=chosen.per_task, families=chosen.families)
+        wanted = list(product(SEEDS[split][: self.settings.per_task], self.names(split)))
+        unknown = iter([(name, seed) for seed, name in wanted if (name, seed) not in self.known])
+        await run_all(self._ask(Session(self.browser), unknown, split) for _ in range(AT_ONCE))
+        return [self.known[name, seed] for seed, name in wanted]
+
+    async def _ask(self, session: Session, instances: Iterator[tuple[str, int]], split: Split) -> None:
+        try:
+            for name, seed in instances:
+                self.known[name, seed] = await self.task(session, name, seed, split)
+        finally:
+            await session.close()
+
+    async def task(self, session: Session, name: str, seed: int, split: Split) -> Task:
+        """One instance, which the session opens. BrowserError when its page does not load."""
+        path = page_path(name)
+        if not session.start_url:
+            await session.reset(self.root + path, HOSTS)
+        elif problem := await session.act(Goto(url=self.root + path)):
+            raise BrowserError(problem)
+        goal, start = (await read(session, path, seed)).goal, f"{path}?seed={seed}"
+        return Task(id=f"{name}/{seed}", suite=SUITE, goal=goal, start_url=start, seed=seed, split=split)
 
 
 def find_html(given: Path | None = None) -> Path:
@@ -158,20 +114,17 @@ def find_html(given: Path | None = None) -> Path:
         if not (given / "core" / "core.js").is_file():
             raise InputError(f"{given} holds no MiniWoB++ (no core/core.js); name the `html` folder of the package.")
         return given
-    spec = find_spec("miniwob")
-    folders = [] if spec is None else [Path(place) / "html" for place in spec.submodule_search_locations or ()]
-    for folder in folders:
-        if (folder / "core" / "core.js").is_file():
-            return folder
+    package = find_spec("miniwob")
+    for place in (package and package.submodule_search_locations) or ():
+        if Path(place, "html", "core", "core.js").is_file():
+            return Path(place, "html")
     raise SetupError("MiniWoB++'s pages are not installed; install them with `pip install 'bestofq[miniwob]'`.")
 
 
 def task_names(html: Path, pattern: str = "*") -> tuple[str, ...]:
-    """The tasks that match a glob, sorted: each page of `miniwob/`, each wrapped site of `flight/` as `flight.AA`.
-
-    `pattern` holds globs with commas between them. Some tasks the package does not register with Gymnasium (it ships
-    their pages none the less). Raises InputError for a glob that none matches.
-    """
+    """The tasks that match one of the globs with commas between them, sorted: each page of `miniwob/`, those that the
+    package does not register with Gymnasium too; each wrapped site of `flight/` as `flight.AA`. Raises InputError for a
+    glob that none matches."""
     names = [page.stem for page in (html / "miniwob").glob("*.html")]
     names += [f"flight.{page.parent.name}" for page in (html / "flight").glob("*/wrapper.html")]
     found: set[str] = set()

@@ -17,4 +17,4 @@ class QuirksSettings(LocalSiteSettings):
         description="what dev and test keep apart from train: tasks on the same sites, or sites with other rules too",
     )
 
-    rules: ClassVar[str] = "bestofq.envs.quirks.suite:quirks"
+    rules: ClassVar[str] = "bestofq.envs.quirks.suite:Quirks"

@@ -1,28 +1,26 @@
 """The sites as a suite of tasks: what a visit is, what each page shows, what each action does (`local_site`)."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from itertools import product
+from typing import Self
 
 from bestofq.core.actions import Action, Click
-from bestofq.core.irreversible import element_of
-from bestofq.core.noun import Noun
-from bestofq.core.observation import Observation, Split, Task
+from bestofq.core.observation import Element, Split, Task
+from bestofq.envs.local_site import rules
 from bestofq.envs.local_site.page import Button, Field, Form, Line, Page
-from bestofq.envs.local_site.rules import Wording
 from bestofq.envs.quirks.settings import QuirksSettings
 from bestofq.envs.quirks.sites import KINDS, SEARCH, WHOLE, WORD, Quirk, Site, site
-from bestofq.envs.splits import split_of
+from bestofq.envs.splits import SHARES, split_of
 
 STEP_LIMIT = 15
+SPLITS = tuple(SHARES)
 AGAIN = "Start again"
 _ENDS = {way for kind in KINDS for way in kind.stages[-1].ways}  # the buttons that place an order
 
 
-class Goal(Noun):
-    """What a task asks for; rewards and oracles read it, agents never."""
-
+class Goal(rules.Goal):
     site: int
     item: str
     value: str
@@ -48,77 +46,52 @@ class Visit:
         return self.site.quirks.get(self.stage)
 
 
-class Quirks:
-    """Goals and sites (`local_site.rules.Rules`), and their server: a visit knows its site."""
+class Quirks(rules.Rules[Goal, Visit, Visit], rules.Server[Visit, Visit]):
+    """Goals and sites, and their server: a visit knows its site."""
 
     name = "quirks"
     step_limit = STEP_LIMIT
     style = "body{font:16px/1.5 system-ui,sans-serif;margin:1rem}div{margin:.4rem 0}button,input{font:inherit}"
-    wording = Wording()
 
     def __init__(self, settings: QuirksSettings) -> None:
         self._settings = settings
-        self._goals: dict[str, Goal] = {}
+        sites = range(settings.sites * (len(SPLITS) if settings.splits == "site" else 1))
+        super().__init__((goal for number in sites for goal in self._goals_at(number)), settings.seed)
 
-    def tasks(self, split: Split) -> list[Task]:
-        """Of the split's sites, in a fixed shuffled order, so that the first k are a fair sample."""
-        seed, count = self._settings.seed, self._settings.sites
-        apart = ("train", "dev", "test").index(split) if self._settings.splits == "site" else 0
-        tasks = [
-            task
-            for number in range(apart * count, (apart + 1) * count)
-            for task in self._tasks_of(number, split)
-            if split_of(task.id, seed) == split
-        ]
-        random.Random(f"tasks-{seed}-{split}").shuffle(tasks)
-        return tasks
+    def goals_of(self, split: Split) -> list[Goal]:
+        count, apart = self._settings.sites, self._settings.splits == "site"
+        mine = (g for g in self.goals.values() if not apart or SPLITS[g.site // count] == split)
+        return [goal for goal in mine if split_of(goal.id, self.seed) == split]
 
-    def _tasks_of(self, number: int, split: Split) -> list[Task]:
-        seed, kind = self._settings.seed, self.site(number).kind
-        rng = random.Random(f"goals-{seed}-{number}")
-        wanted = rng.sample([(i, v) for i in kind.items for v in kind.values], self._settings.tasks_per_site)
-        tasks = []
-        for item, value in wanted:
+    def _goals_at(self, number: int) -> Iterator[Goal]:
+        kind, settings = self.site(number).kind, self._settings
+        rng = random.Random(f"goals-{settings.seed}-{number}")
+        for item, value in rng.sample([*product(kind.items, kind.values)], settings.tasks_per_site):
             name = f"{number:02d}/{item}-{value}".lower().replace(" ", "-")
-            self._goals[name] = Goal(site=number, item=item, value=value)
             text = rng.choice(kind.goals).format(item=item, value=value)
-            tasks.append(Task(id=name, suite=self.name, goal=text, start_url="/", seed=seed, split=split))
-        return tasks
+            yield Goal(id=name, instruction=text, site=number, item=item, value=value)
 
     def site(self, number: int) -> Site:
         return site(number, self._settings.seed, self._settings.quirky)
 
-    def goal(self, task: Task) -> Goal:
-        if task.id not in self._goals:
-            self._tasks_of(int(task.id.partition("/")[0]), task.split)
-        return self._goals[task.id]
-
-    def server(self, split: Split) -> "Quirks":
+    def server(self, split: Split) -> Self:
         return self
 
     def visit(self, task: Task) -> Visit:
-        return Visit(site=self.site(self.goal(task).site))
+        return Visit(site=self.site(self.goal(task.id).site))
 
     def ended(self, visit: Visit) -> bool:
         return visit.done
 
     def reward(self, task: Task, visit: Visit) -> float:
         """1 where the right thing was ordered, else 0."""
-        goal = self.goal(task)
+        goal = self.goal(task.id)
         return float(visit.done and (visit.item, visit.value) == (goal.item, goal.value))
 
-    def reply(self, task: Task, question: str) -> None:
-        """Nobody stands beside the buyer."""
-
-    def irreversible(self, observation: Observation, action: Action) -> bool:
-        """Whether the action places the order."""
-        element = element_of(action, observation) if isinstance(action, Click) else None
-        return element is not None and element.name in _ENDS
+    def commits(self, action: Action, element: Element) -> bool:
+        return isinstance(action, Click) and element.name in _ENDS
 
     # ---- the server
-
-    def address(self, url: str) -> str | None:
-        return url if url.startswith("/") else None
 
     def view(self, visit: Visit, url: str) -> Visit:
         return visit
@@ -186,31 +159,21 @@ def _page(visit: Visit) -> Page:
     head = f"{site.name}: {stage.title}"
     if visit.done:
         return Page(head, ((head,), ("Thank you. We have your order.",)))
-    buttons: list[Line] = []
+    offered: Iterable[tuple[int, str]] = ()
     match stage.kind:
         case "items":
-            buttons = [(Button(item, f"/{at}/{n}"),) for n, item in enumerate(visit.found)]
+            offered = enumerate(visit.found)
         case "values":
-            buttons = [(Button(value, f"/{at}/{n}"),) for n, value in enumerate(site.kind.values)]
+            offered = enumerate(site.kind.values)
         case "fork":
-            buttons = [(Button(stage.ways[way], f"/{at}/{way}"),) for way in site.shown[at]]
+            offered = ((way, stage.ways[way]) for way in site.shown[at])
     search = Form(f"/{at}/find", ((Field("q", "Search", kind="search"), Button("Search")),), post=True)
     lines: tuple[Line, ...] = (
         (head,),
         *([(visit.note,)] if visit.note else []),
         *([(f"Your choice: {visit.item}",)] if visit.item else []),
         (stage.text,),
-        *buttons,
+        *((Button(name, f"/{at}/{number}"),) for number, name in offered),
     )
     again: tuple[Line, ...] = ((Button(AGAIN, "/again"),),) if at > SEARCH else ()
     return Page(head, (*lines, *([search] if stage.kind == "search" else []), *again))
-
-
-def quirks(settings: QuirksSettings) -> Quirks:
-    return _made(settings)
-
-
-@lru_cache(4)
-def _made(settings: QuirksSettings) -> Quirks:
-    """It never changes: all that use it share it."""
-    return Quirks(settings)

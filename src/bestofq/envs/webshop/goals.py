@@ -11,8 +11,7 @@ limits differ from process to process; here they come from `seed`. The order is 
 
 import itertools
 import random
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bestofq.envs.webshop.products import Goal, Instruction, Product
 
@@ -22,54 +21,43 @@ _ORDER_SEED = 233
 
 
 def synthetic_goals(products: Iterable[Product], *, seed: int) -> tuple[Goal, ...]:
-    """A goal for every combination of options of every product that has an instruction, in upstream's order.
-
-    Its id is `<product>-<number of the combination>`. Its weight is the mean over its attributes of 1 / (goals that
-    have the attribute), so that a product with many options is not drawn the more often; 0 without attributes.
-    """
-    goals = [goal for product in products if product.instruction is not None for goal in _goals(product, seed)]
-    frequency = Counter(attribute for goal in goals for attribute in goal.attributes)
-    weighted = [goal.model_copy(update={"weight": _weight(goal, frequency)}) for goal in goals]
-    return _in_order(weighted)
-
-
-def human_goals(products: Iterable[Product], written: Iterable[Instruction], *, seed: int) -> tuple[Goal, ...]:
-    """A goal for each instruction with attributes, for one of `products`, in upstream's order; each of weight 1.
-
-    Its id is `<product>-h<number of its instruction>`. What a person asked for has no option names: an option is
-    compared by its value alone.
-    """
-    by_product: dict[str, list[Instruction]] = {}
-    for instruction in written:
-        by_product.setdefault(instruction.product_id, []).append(instruction)
-    goals = []
-    for product in products:
-        for number, instruction in enumerate(by_product.get(product.id, ())):
-            if not instruction.attributes:
-                continue
-            name = f"{product.id}-h{number}"
-            limit = _price_limit(product.price, f"{seed}-{name}")
-            goals.append(
-                Goal(
-                    id=name,
-                    product_id=product.id,
-                    instruction=instruction.text.strip(".") + _price_text(limit),
-                    attributes=instruction.attributes,
-                    options=tuple(("", value) for value in instruction.options),
-                    price_limit=limit,
-                )
-            )
+    """A goal for every combination of options of every product that has an instruction, in upstream's order."""
+    goals = (goal for product in products if product.instruction is not None for goal in _goals(product, seed))
     return _in_order(goals)
 
 
-def _in_order(goals: Sequence[Goal]) -> tuple[Goal, ...]:
+def human_goals(
+    products: Iterable[Product], written: Mapping[str, Sequence[Instruction]], *, seed: int
+) -> tuple[Goal, ...]:
+    """A goal for each instruction with attributes, `written` for one of `products`, in upstream's order. What a person
+    asked for has no option names: an option is compared by its value alone."""
+    goals = []
+    for product in products:
+        for number, one in enumerate(written.get(product.id, ())):
+            if one.instruction_attributes:
+                name = f"{product.id}-h{number}"
+                limit = price_limit(product.price, random.Random(f"limit-{seed}-{name}"))
+                goals.append(
+                    Goal(
+                        id=name,
+                        product_id=product.id,
+                        instruction=" ".join(one.instruction.split()).strip(".") + _price_text(limit),
+                        attributes=one.instruction_attributes,
+                        options=tuple(("", value) for value in one.instruction_options),
+                        price_limit=limit,
+                    )
+                )
+    return _in_order(goals)
+
+
+def _in_order(goals: Iterable[Goal]) -> tuple[Goal, ...]:
     shuffled = list(goals)
     random.Random(_ORDER_SEED).shuffle(shuffled)
     return tuple(shuffled)
 
 
 def _goals(product: Product, seed: int) -> Iterator[Goal]:
-    limit = _price_limit(product.price, f"{seed}-{product.id}")
+    limit = price_limit(product.price, random.Random(f"limit-{seed}-{product.id}"))
     options = sorted(product.options, key=lambda option: option.name)
     for number, values in enumerate(itertools.product(*(option.values for option in options))):
         pairs = tuple((option.name, value) for option, value in zip(options, values, strict=True))
@@ -88,14 +76,7 @@ def _price_text(limit: float) -> str:
     return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
 
 
-def _price_limit(price: float, key: str) -> float:
+def price_limit(price: float, rng: random.Random) -> float:
+    """USD, as the module says; `NO_LIMIT` where there are fewer than two above the price."""
     above = [limit for limit in _LIMITS if limit > price][:4]
-    if len(above) < 2:
-        return NO_LIMIT
-    return float(max(random.Random(f"limit-{key}").sample(above, 2)))
-
-
-def _weight(goal: Goal, frequency: Counter[str]) -> float:
-    if not goal.attributes:
-        return 0.0
-    return sum(1 / frequency[attribute] for attribute in goal.attributes) / len(goal.attributes)
+    return float(max(rng.sample(above, 2))) if len(above) >= 2 else NO_LIMIT

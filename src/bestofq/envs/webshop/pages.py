@@ -1,18 +1,19 @@
 """The shop: the page of every view, and what happens there. As in WebShop (Yao et al. 2022, 3.1): search, results of
 ten, item pages with options, sub-pages, and Buy Now."""
 
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bestofq.envs.local_site.page import Button, Field, Form, Line, Link, Page
 from bestofq.envs.webshop.products import Catalogue, Product
-from bestofq.envs.webshop.search import SearchIndex
 from bestofq.envs.webshop.views import SECTIONS, Bought, Detail, Item, Results, Start, View, choose, from_url, to_url
 
 PAGE_SIZE = 10
 TITLE = "WebShop"
 BUY = "Buy Now"  # how the name of the buying button begins
+Search = Callable[[str], Sequence[Product]]
+"""A query → all products found, best first."""
 
 NOT_FOUND = Page(TITLE, ((TITLE,), ("There is no such page in this shop.",)), missing=True)
 
@@ -23,29 +24,12 @@ class Visit:
 
 
 class Shop:
-    """Products, their search, and what the shop answers (`local_site.rules.Server`).
+    """Products, their search, and what the shop answers (`local_site.rules.Server`)."""
 
-    `shuffle` reorders the products of each results page at random: only for training pages, so that a model cannot
-    learn to take the first result unread.
-    """
-
-    def __init__(self, catalogue: Catalogue, search: SearchIndex, *, shuffle: random.Random | None = None) -> None:
+    def __init__(self, catalogue: Catalogue, search: Search) -> None:
+        """`search` is asked once for each query: what it found stays, in its order."""
         self.catalogue = catalogue
-        self.search = search
-        self._shuffle = shuffle
-        self._ranked: dict[str, Sequence[Product]] = {}
-
-    def results(self, query: str) -> Sequence[Product]:
-        """All products found for a query, best first; the same for as long as the shop lives."""
-        if query not in self._ranked:
-            if len(self._ranked) >= 10_000:
-                self._ranked.clear()
-            found = self.search.search(query)
-            if self._shuffle is not None:
-                pages = [found[i : i + PAGE_SIZE] for i in range(0, len(found), PAGE_SIZE)]
-                found = [product for page in pages for product in self._shuffle.sample(page, len(page))]
-            self._ranked[query] = found
-        return self._ranked[query]
+        self.results = lru_cache(10_000)(search)
 
     def shown(self, view: Results) -> Sequence[Product]:
         return self.results(view.query)[(view.page - 1) * PAGE_SIZE : view.page * PAGE_SIZE]

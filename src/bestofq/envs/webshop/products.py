@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from bestofq.core.noun import Noun
+from bestofq.envs.local_site import rules
 
 
 class Option(Noun):
@@ -32,25 +33,19 @@ class Product(Noun):
     instruction_attributes: tuple[str, ...] = ()
 
 
-class Instruction(Noun):
-    """What a person wrote for a product."""
+class Instruction(Noun, extra="ignore"):
+    """What a person wrote for a product; its fields have the file's names."""
 
+    instruction: str = Field(description="without a price")
+    instruction_attributes: tuple[str, ...]
+    instruction_options: tuple[str, ...] = Field(description="values, without their names")
+
+
+class Goal(rules.Goal):
     product_id: str
-    text: str = Field(description="without a price")
-    attributes: tuple[str, ...]
-    options: tuple[str, ...] = Field(description="values, without their names")
-
-
-class Goal(Noun):
-    """What a buyer asks for. Never shown to an agent but for `instruction`."""
-
-    id: str
-    product_id: str
-    instruction: str = Field(description="the whole sentence an agent reads")
     attributes: tuple[str, ...] = Field(description="U_att")
     options: tuple[tuple[str, str], ...] = Field(description="U_opt, (name, value) pairs; a person's have the name ''")
     price_limit: float = Field(description="u_price, USD")
-    weight: float = Field(default=1.0, description="sampling weight")
 
 
 Catalogue = Mapping[str, Product]

@@ -33,7 +33,7 @@ success (`benchmarks/webshop_reward.py`, both with a small English pipeline of s
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -44,7 +44,7 @@ from rapidfuzz.utils import default_process
 from bestofq.core.errors import ConfigError, SetupError
 from bestofq.envs.webshop.products import Goal, Product
 
-Nouns = Callable[[str], Iterable[str]]
+Nouns = Callable[[str], Sequence[str]]
 """The nouns of a product's name, lower case, repeats kept."""
 _MATCH = 85  # the ratio that must be passed, of 100
 _LATIN_1 = dict.fromkeys(range(128, 256))
@@ -64,21 +64,13 @@ class RewardParts(NamedTuple):
     r_price: float
     total: float
 
-    @property
-    def success(self) -> bool:
-        """WebShop's success: reward 1."""
-        return self.total == 1.0
-
 
 class _Facts(NamedTuple):
     """What the reward asks of a product, worked out once."""
 
-    name: str
-    query: str
-    category: frozenset[str]
+    product: Product
     attributes: tuple[str, ...]  # as `_plain` writes them
     texts: tuple[str, str, str]  # name, bullets, description; lower case
-    price: float
     published: Mapping[str, str]  # option values as the file writes them, by how they are shown, where these differ
 
 
@@ -88,19 +80,12 @@ class RewardFunction:
     def __init__(self, products: Iterable[Product], nouns: Nouns | None = None) -> None:
         """`products`: all that goals and purchases will name. `nouns` None: `title_nouns`."""
         self._facts = {product.id: _facts(product) for product in products}
-        find = nouns or title_nouns
-
-        @cache  # once for each name that is asked about: spaCy takes milliseconds
-        def found(name: str) -> tuple[tuple[str, ...], frozenset[str]]:
-            words = tuple(find(name))
-            return words, frozenset(words)
-
-        self._nouns = found
+        self._nouns = cache(nouns or title_nouns)  # once for each name that is asked about: spaCy takes milliseconds
 
     def __call__(self, goal: Goal, product_id: str, chosen_options: Mapping[str, str]) -> RewardParts:
         """The reward for buying `product_id` with `chosen_options`, {name: value}. KeyError for an unknown product."""
         wanted, bought = self._facts[goal.product_id], self._facts[product_id]
-        r_type = self._r_type(wanted, bought)
+        r_type = self._r_type(wanted.product, bought.product)
         attributes = sum(
             _matches_any(_plain(attribute), bought.attributes) or any(attribute in text for text in bought.texts)
             for attribute in goal.attributes
@@ -108,7 +93,7 @@ class RewardFunction:
         chosen = [_option_text("", bought.published.get(value, value)) for value in chosen_options.values()]
         asked_for = ((name, wanted.published.get(value, value)) for name, value in goal.options)
         options = sum(_matches_any(_option_text(name, value), chosen) for name, value in asked_for)
-        cheap = bought.price <= goal.price_limit
+        cheap = bought.product.price <= goal.price_limit
         terms = len(goal.attributes) + len(goal.options) + 1
         return RewardParts(
             r_type=r_type,
@@ -118,15 +103,15 @@ class RewardFunction:
             total=r_type * (attributes + options + cheap) / terms,
         )
 
-    def _r_type(self, wanted: _Facts, bought: _Facts) -> float:
+    def _r_type(self, wanted: Product, bought: Product) -> float:
         """A name without nouns has TextMatch 0.2; the numerator counts distinct nouns, the denominator all."""
-        (nouns, distinct), (_, others) = self._nouns(wanted.name), self._nouns(bought.name)
-        text_match = len(distinct & others) / len(nouns) if nouns else 0.2
+        nouns, others = self._nouns(wanted.name), self._nouns(bought.name)
+        text_match = len({*nouns} & {*others}) / len(nouns) if nouns else 0.2
         if text_match == 0.0:
             return 0.0
         if text_match < 0.1:
             return 0.1
-        same_kind = wanted.query == bought.query or len(wanted.category & bought.category) >= 2
+        same_kind = wanted.query == bought.query or len({*wanted.category} & {*bought.category}) >= 2
         return 1.0 if same_kind or text_match > 0.2 else 0.5
 
 
@@ -166,12 +151,9 @@ def spacy_nouns(pipeline: str) -> Nouns:
 
 def _facts(product: Product) -> _Facts:
     return _Facts(
-        name=product.name,
-        query=product.query,
-        category=frozenset(product.category),
+        product=product,
         attributes=tuple(_plain(attribute) for attribute in product.attributes),
         texts=(product.name.lower(), " ".join(product.bullets).lower(), product.description.lower()),
-        price=product.price,
         published=dict(product.published_values),
     )
 

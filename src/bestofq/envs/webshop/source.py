@@ -51,28 +51,16 @@ class _Annotation(BaseModel):
     instruction_attributes: list[str] = []
 
 
-class _Written(BaseModel):
-    instruction: str
-    instruction_attributes: list[str]
-    instruction_options: list[str]
-
-
-_RECORDS = TypeAdapter(list[_Record])
-_ANNOTATIONS = TypeAdapter(dict[str, _Annotation])
-_WRITTEN = TypeAdapter(dict[str, list[_Written]])
-
-
 def load_catalogue(folder: Path, *, seed: int) -> Catalogue:
-    """The products of `items_shuffle_1000.json` with their attributes and instructions from `items_ins_v2_1000.json`,
-    or of the full files `items_shuffle.json` and `items_ins_v2.json` where the folder has them; in the file's order.
+    """The first 1,000 products with their attributes and instructions, or those of the full files where the folder has
+    them; in the file's order. A product of the full files without an annotation has no attributes.
 
-    A product of the full files without an annotation has no attributes. DataError when a file is missing, malformed or
-    does not belong to the other.
+    DataError when a file is missing, malformed or does not belong to the other.
     """
     full = is_full(folder)
     file, notes = (folder / ALL_PRODUCTS, ALL_ANNOTATIONS) if full else (folder / PRODUCTS, ANNOTATIONS)
-    records = _read(file, _RECORDS)
-    annotations = _read(folder / notes, _ANNOTATIONS)
+    records = _read(file, list[_Record])
+    annotations = _read(folder / notes, dict[str, _Annotation])
     products: dict[str, Product] = {}
     for record in records:
         if record.id == "nan" or len(record.id) > _LONGEST_ID or record.id in products:
@@ -94,31 +82,22 @@ def is_full(folder: Path) -> bool:
     return (folder / ALL_PRODUCTS).exists()
 
 
-def load_written(folder: Path) -> tuple[Instruction, ...]:
-    """What people wrote for the products of the full files: `items_human_ins.json`, in its order."""
-    return tuple(
-        Instruction(
-            product_id=product,
-            text=_clean(written.instruction),
-            attributes=tuple(written.instruction_attributes),
-            options=tuple(written.instruction_options),
-        )
-        for product, several in _read(folder / WRITTEN, _WRITTEN).items()
-        for written in several
-    )
+def load_written(folder: Path) -> dict[str, list[Instruction]]:
+    """What people wrote for the products of the full files, by product: `items_human_ins.json`, in its order."""
+    return _read(folder / WRITTEN, dict[str, list[Instruction]])
 
 
-def _read(path: Path, kind: TypeAdapter[_Data]) -> _Data:
+def _read(path: Path, kind: type[_Data]) -> _Data:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(
-            f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS} "
-            f"and {ANNOTATIONS} (`./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads "
-            f"them), or the full {ALL_PRODUCTS}, {ALL_ANNOTATIONS} and {WRITTEN} (`-d all`)"
+            f"cannot read WebShop's file {path} ({error.strerror}): give the folder that holds {PRODUCTS} and "
+            f"{ANNOTATIONS} (`./setup.sh -d small` in a clone of princeton-nlp/WebShop downloads them), or the full "
+            f"{ALL_PRODUCTS}, {ALL_ANNOTATIONS} and {WRITTEN} (`-d all`)"
         ) from error
     try:
-        return kind.validate_json(content)
+        return TypeAdapter(kind).validate_json(content)
     except ValidationError as error:
         first: Any = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole file"
@@ -141,9 +120,7 @@ def _product(record: _Record, annotation: _Annotation, path: Path, seed: int) ->
         bullets=tuple(filter(None, map(_clean, [bullets] if isinstance(bullets, str) else bullets))),
         options=tuple(Option(name=name, values=values) for name, values in shown.items()),
         published_values=tuple((_clean(v), v) for values in options.values() for v in values if _clean(v) != v),
-        attributes=tuple(annotation.attributes),
-        instruction=annotation.instruction,
-        instruction_attributes=tuple(annotation.instruction_attributes),
+        **annotation.model_dump(),
     )
 
 

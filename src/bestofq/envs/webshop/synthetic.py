@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from bestofq.core.noun import Noun
+from bestofq.envs.webshop.goals import price_limit
 from bestofq.envs.webshop.products import Catalogue, Goal, Option, Product
 
 
@@ -20,9 +21,9 @@ class SyntheticConfig(Noun):
     seed: int = 2026
     products_per_category: int = Field(default=150, ge=1, description="there are 22 categories")
     goals_per_product: int = Field(default=3, ge=1)
-    shown_share: float = Field(default=0.8, ge=0, le=1, description="chance that an attribute stands in the title")
 
 
+SHOWN = 0.8  # the chance that an attribute stands in the title
 _WORDS = tomllib.loads(files(__package__).joinpath("synthetic.toml").read_text("utf-8"))
 
 
@@ -30,7 +31,7 @@ def make_catalogue(config: SyntheticConfig) -> Catalogue:
     """Products in a shuffled order, so that no category is favoured where search scores tie."""
     rng = random.Random(f"catalogue-{config.seed}")
     products = [
-        _product(f"P{c:02d}{i:04d}", category, config, rng)
+        _product(f"P{c:02d}{i:04d}", category, rng)
         for c, category in enumerate(_WORDS["category"])
         for i in range(config.products_per_category)
     ]
@@ -38,11 +39,11 @@ def make_catalogue(config: SyntheticConfig) -> Catalogue:
     return {product.id: product for product in products}
 
 
-def _product(product_id: str, category: Mapping[str, Any], config: SyntheticConfig, rng: random.Random) -> Product:
+def _product(product_id: str, category: Mapping[str, Any], rng: random.Random) -> Product:
     adjectives = rng.sample(category["adjectives"], rng.choice((2, 3, 3, 4)))
     extras = rng.sample(category["with"], rng.choice((0, 1, 1, 2)))
-    shown = [a for a in adjectives if rng.random() < config.shown_share]
-    shown_extras = [a for a in extras if rng.random() < config.shown_share]
+    shown = [a for a in adjectives if rng.random() < SHOWN]
+    shown_extras = [a for a in extras if rng.random() < SHOWN]
     brand = rng.choice(_WORDS["brands"])
     title = " ".join([brand, *shown, category["type"]])
     if shown_extras:
@@ -75,25 +76,21 @@ def _product(product_id: str, category: Mapping[str, Any], config: SyntheticConf
 
 
 def make_goals(catalogue: Catalogue, config: SyntheticConfig) -> Iterator[Goal]:
-    """`goals_per_product` goals a product: its own wanted attributes, a choice of options, a price limit.
-
-    The limit is the larger of two of the first four multiples of 10 above the price, as WebShop draws it.
-    """
+    """`goals_per_product` goals a product: its own wanted attributes, a choice of options, a price limit."""
     phrases = _WORDS["phrases"]
     for product in catalogue.values():
         rng = random.Random(f"goals-{config.seed}-{product.id}")
         for number in range(config.goals_per_product):
             options = tuple((o.name, rng.choice(o.values)) for o in product.options if rng.random() < 0.8)
-            first = int(product.price // 10 + 1) * 10
-            limit = max(rng.sample(range(first, first + 40, 10), 2))
+            limit = price_limit(product.price, rng)
             what = product.instruction or product.query
             for name, value in options:
                 what += " " + rng.choice(phrases["option"]).format(name=name, value=value)
             yield Goal(
                 id=f"{product.id}-{number}",
                 product_id=product.id,
-                instruction=rng.choice(phrases["goal"]).format(what=what, limit=limit),
+                instruction=rng.choice(phrases["goal"]).format(what=what, limit=int(limit)),
                 attributes=product.instruction_attributes,
                 options=options,
-                price_limit=float(limit),
+                price_limit=limit,
             )

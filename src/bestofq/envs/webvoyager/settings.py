@@ -8,13 +8,19 @@ from pydantic import Field
 from bestofq.core.identity import FREE
 from bestofq.envs.settings import NAME, SuiteSettings
 
+Allow = Literal["task", "any"] | tuple[str, ...]
+
 
 class WebVoyagerSettings(SuiteSettings):
     name: Literal["webvoyager"] = Field(default="webvoyager", description=NAME)
     data: Path | None = Field(default=None, description="the jsonl file")
     seed: int = Field(default=2026, description="of the order of tasks and of the splits")
     holdout: bool = Field(default=False, description="split by task; the paper uses all for all (4.1)")
-    hosts: tuple[str, ...] = Field(default=(), description="allowed besides each task's own")
+    allow: Allow = Field(
+        default="task",
+        description="hosts that an episode reaches: task: its site and where that site's pages come from; any: every "
+        "host; a list (`host`, `host:port`, `*.host`): these besides the task's",
+    )
     screenshots: Annotated[bool, FREE] = Field(
         default=True, description="a picture of every step, for models, judges and the store"
     )

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pydantic import Field
@@ -39,10 +38,8 @@ class Refused(Noun):
 
 
 class TaskFile:
-    """A jsonl file of generated tasks, held by one process; leaving its `with` lets go of it.
-
-    Each task is on the disk before the next is looked at. A last line that a kill cut short is dropped.
-    """
+    """A jsonl file of generated tasks, held by one process until its `with` ends. Each task is on the disk before the
+    next is looked at."""
 
     def __init__(self, path: Path) -> None:
         """DataError when the file cannot be opened or read, InputError when another process writes it."""
@@ -52,14 +49,16 @@ class TaskFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._held = path.open("a+b")
         except OSError as error:
-            raise DataError(f"cannot write {path} ({error.strerror}): name another file with --out") from error
+            raise DataError(f"cannot write {path} ({error.strerror}): name another file with --write") from error
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._repair()
             self.entries = load_entries(path) if path.read_bytes().strip() else []
         except BlockingIOError as error:
             self._held.close()
-            raise InputError(f"another process writes {path}: wait for it, or name another file with --out") from error
+            raise InputError(
+                f"another process writes {path}: wait for it, or name another file with --write"
+            ) from error
         except BaseException:
             self._held.close()
             raise
@@ -67,7 +66,7 @@ class TaskFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._held.close()
 
     def of(self, site: str) -> Sequence[Entry]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -23,7 +23,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.usage import Usage
-from bestofq.envs.webvoyager.similarity import NEAR
+from bestofq.envs.webvoyager.similarity import NEAR, Known
 from bestofq.envs.webvoyager.source import Entry
 from bestofq.models.chat import ChatConfig
 from bestofq.recipes.tasks.files import Generated, Refused, TaskFile
@@ -92,32 +92,25 @@ async def generate_tasks(
     held_out: Sequence[Entry],
     settings: GenerationSettings,
     today: date,
-    on_reply: OnTally = lambda tally: None,
-) -> list[Tally]:
-    """Until each of `sites` has its tasks in `file`, or the model brings nothing new any more; one tally a site.
+    on_reply: OnTally,
+) -> None:
+    """Until each of `sites` has its tasks in `file`, those before included, or the model brings nothing new any more.
+    `on_reply` gets the site's tally at its start and after each reply.
 
-    Tasks in the file count, so the same call continues where another ended. `on_reply` gets the site's tally at its
-    start and after each reply. With a model whose replies follow from the request, so do the tasks.
-
-    Raises InputError where there is no seed, two sites share a name, or a site has the name of a held-out domain (its
-    ids would be theirs) or another address in the file; ModelError when the endpoint gives no reply, ContextError when
-    not even a request without earlier tasks fits, ConfigError as `ChatModel.generate`.
+    Raises InputError as `_check` does; ModelError when the endpoint gives no reply, ContextError when not even a
+    request without earlier tasks fits, ConfigError as `ChatModel.generate`.
     """
     _check(sites, seeds, held_out, file)
     names = [site.name for site in sites]
     others = {*names, *(seed.web_name for seed in seeds), *(e.web_name for e in held_out if " " in e.web_name)}
-    screen = Screen(held_out, file.entries, others=sorted(others), near=settings.near, today=today)
-    tallies = []
+    screen = Screen(Known(held_out), Known(file.entries), sorted(others), settings.near, today)
     for site in sites:
         tally = Tally(site=site.name, wanted=settings.count, before=len(file.of(site.name)))
-        tallies.append(tally)
         on_reply(tally)
-        writer = _Writer(model=model, file=file, site=site, seeds=seeds, settings=settings, today=today)
-        await writer.fill(screen, tally, on_reply)
-    return tallies
+        await _Writer(model, file, site, seeds, settings, screen, tally).fill(on_reply)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Writer:
     """Of the tasks of one site."""
 
@@ -126,10 +119,11 @@ class _Writer:
     site: Site
     seeds: Sequence[Entry]
     settings: GenerationSettings
-    today: date
+    screen: Screen
+    tally: Tally
 
-    async def fill(self, screen: Screen, tally: Tally, on_reply: OnTally) -> None:
-        fruitless = 0
+    async def fill(self, on_reply: OnTally) -> None:
+        tally, fruitless = self.tally, 0
         while tally.lacking and fruitless < self.settings.fruitless:
             before = tally.accepted
             rng = random.Random(f"{self.settings.seed}/{self.site.name}/{tally.has}/{fruitless}")
@@ -141,10 +135,11 @@ class _Writer:
                 tally.usage += error.usage
                 tally.unusable += 1
                 tally.problem = str(error)
-                self._refuse(_line(error.replies[0]), "unusable", str(error), shown)
+                unusable = self._written(_line(error.replies[0]), shown)
+                self.file.refuse(Refused(**unusable, why="unusable", said=str(error)))
             else:
                 for text in written:
-                    self._take(text, shown, screen, tally)
+                    self._take(text, shown)
             tally.requests += 1
             tally.requested += self.settings.per_request
             fruitless = 0 if tally.accepted > before else fruitless + 1
@@ -162,69 +157,49 @@ class _Writer:
             yield Prompt(request=self._request(shown, made, seed))
 
     def _request(self, shown: Sequence[Entry], made: Sequence[str], seed: int) -> Request:
-        seed_site, site, today = shown[0].web_name, self.site, self.today
-        first, last = (today + timedelta(days=days) for days in (self.settings.date_from, self.settings.date_until))
-        sites = {"seed_site": seed_site, "site": site.name}
-        system = render("tasks_system", url=site.url, today=today, first=first, last=last, **sites)
-        text = render("tasks_user", n=self.settings.per_request, seeds=[e.ques for e in shown], made=made, **sites)
+        settings, today = self.settings, self.screen.today
+        first, last = (today + timedelta(days=days) for days in (settings.date_from, settings.date_until))
+        sites = {"seed_site": shown[0].web_name, "site": self.site.name}
+        system = render("tasks_system", url=self.site.url, today=today, first=first, last=last, **sites)
+        text = render("tasks_user", n=settings.per_request, seeds=[e.ques for e in shown], made=made, **sites)
+        messages = user(text, system=system)
         return Request(
-            messages=user(text, system=system),
-            greedy=False,
-            temperature=self.settings.temperature,
-            seed=seed,
-            schema=SCHEMA,
-            name="tasks",
+            messages=messages, greedy=False, temperature=settings.temperature, seed=seed, schema=SCHEMA, name="tasks"
         )
 
-    def _take(self, item: object, shown: Sequence[Entry], screen: Screen, tally: Tally) -> None:
+    def _take(self, item: object, shown: Sequence[Entry]) -> None:
+        """Keep what is written as a task, or note why it is none."""
+        tally = self.tally
         if not tally.lacking:
             tally.surplus += 1
             return
         text = _line(item) if isinstance(item, str) else ""
-        refusal = screen.refusal(text, self.site)
+        refusal = self.screen.refusal(text, self.site)
         if refusal is None:
-            task = self._task(text, shown)
+            task = Generated(**self._written(text, shown), id=self._next_id(), web=self.site.url)
             self.file.add(task)
-            screen.add(task)
+            self.screen.accepted.add(task)
             tally.accepted += 1
             return
         tally.refused[refusal.why] += 1
         if refusal.why == "overlapping":
             tally.overlaps[refusal.near] += 1
-        self._refuse(text or _line(str(item)), refusal.why, refusal.said, shown, refusal.near)
+        self.file.refuse(Refused(**self._written(text or _line(str(item)), shown), **refusal._asdict()))
 
-    def _task(self, text: str, shown: Sequence[Entry]) -> Generated:
+    def _next_id(self) -> str:
         taken = [entry.key.rpartition("--")[2] for entry in self.file.of(self.site.name)]
         number = 1 + max((int(number) for number in taken if number.isdecimal()), default=-1)
-        return Generated(
-            web_name=self.site.name,
-            id=f"{self.site.name}--{number}",
-            ques=text,
-            web=self.site.url,
-            model=self.model.name,
-            prompt=prompt_hash(TASKS),
-            seeds=tuple(entry.key for entry in shown),
-        )
+        return f"{self.site.name}--{number}"
 
-    def _refuse(self, text: str, why: str, said: str, shown: Sequence[Entry], near: str = "") -> None:
-        self.file.refuse(
-            Refused(
-                web_name=self.site.name,
-                ques=text,
-                why=why,
-                said=said,
-                near=near,
-                model=self.model.name,
-                prompt=prompt_hash(TASKS),
-                seeds=tuple(entry.key for entry in shown),
-            )
-        )
+    def _written(self, text: str, shown: Sequence[Entry]) -> dict[str, Any]:
+        """What the file and its log have in common."""
+        origin = {"model": self.model.name, "prompt": prompt_hash(TASKS), "seeds": tuple(e.key for e in shown)}
+        return {"web_name": self.site.name, "ques": text, **origin}
 
 
 def _read(replies: Sequence[Reply], _: Picture | None) -> list[object]:
     """What a reply lists as tasks. ReplyError where it lists nothing."""
-    data = json_of(replies[0])
-    listed = data.get("tasks")
+    listed = json_of(replies[0]).get("tasks")
     if not isinstance(listed, list):
         raise ReplyError('"tasks" is no list')
     return listed

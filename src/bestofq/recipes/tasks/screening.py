@@ -1,7 +1,8 @@
 """What a model wrote as a task, and whether it may be one."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Literal, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -11,7 +12,7 @@ from pydantic import Field, model_validator
 from bestofq.core.noun import Noun
 from bestofq.envs.webvoyager.dates import dates
 from bestofq.envs.webvoyager.similarity import Known
-from bestofq.envs.webvoyager.source import Entry, is_address
+from bestofq.envs.webvoyager.source import is_address
 
 Why = Literal["malformed", "elsewhere", "past", "overlapping", "repeated"]
 SHORTEST, LONGEST = 15, 600  # characters; WebVoyager's own have 25 to 489
@@ -41,22 +42,15 @@ class Refusal(NamedTuple):
     near: str = ""
 
 
+@dataclass(frozen=True)
 class Screen:
-    """Knows the held-out tasks, what was accepted so far, and which names stand for other sites."""
+    """What may be no task, and why."""
 
-    def __init__(
-        self, held_out: Iterable[Entry], accepted: Iterable[Entry], *, others: Iterable[str], near: float, today: date
-    ) -> None:
-        """`others`: names of sites, that only their own tasks may hold; `near`: the similarity that is too much."""
-        self._held_out = Known(held_out)
-        self._accepted = Known(accepted)
-        self._others = tuple(others)
-        self._near = near
-        self._today = today
-
-    def add(self, entry: Entry) -> None:
-        """From now on, what is like it repeats it."""
-        self._accepted.add(entry)
+    held_out: Known
+    accepted: Known  # so far
+    others: Sequence[str]  # names of sites, that only their own tasks may hold
+    near: float  # the similarity that is too much
+    today: date
 
     def refusal(self, text: str, site: Site) -> Refusal | None:
         """None when the text may be a task of the site."""
@@ -64,11 +58,11 @@ class Screen:
             return Refusal("malformed", f"{len(text)} characters, not {SHORTEST} to {LONGEST}")
         if other := self._other_site(text, site):
             return Refusal("elsewhere", f"names {other}")
-        if past := [words for words, last in dates(text) if last < self._today]:
+        if past := [words for words, last in dates(text) if last < self.today]:
             return Refusal("past", f"names {past[0]}")
-        if (near := self._held_out.nearest(text, site.name)).similarity >= self._near:
+        if (near := self.held_out.nearest(text, site.name)).similarity >= self.near:
             return Refusal("overlapping", f"{near.similarity:.2f} like the held-out task {near.key}", near.key)
-        if (near := self._accepted.nearest(text, site.name)).similarity >= self._near:
+        if (near := self.accepted.nearest(text, site.name)).similarity >= self.near:
             return Refusal("repeated", f"{near.similarity:.2f} like the accepted task {near.key}", near.key)
         return None
 
@@ -78,5 +72,5 @@ class Screen:
             if host != own and not host.endswith(f".{own}"):
                 return host
         text = re.sub(re.escape(site.name), " ", text, flags=re.I)
-        names = (name for name in self._others if name != site.name)
+        names = (name for name in self.others if name != site.name)
         return next((name for name in names if re.search(rf"\b{re.escape(name)}s?\b", text, re.I)), "")

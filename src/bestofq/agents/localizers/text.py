@@ -1,0 +1,61 @@
+"""An element described in words, found among the page's elements by a language model that sees no pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bestofq.agents.json_replies import json_of, object_schema
+from bestofq.agents.localizers.page import PageLocalizer, middle_of
+from bestofq.agents.prompting import render
+from bestofq.agents.structured_output import Prompt, Prompts, ask
+from bestofq.core.decision import Located
+from bestofq.core.errors import ReplyError
+from bestofq.core.language import Reply, Request, user
+from bestofq.core.observation import Element, Observation
+from bestofq.core.picture import Picture
+from bestofq.core.protocols import LanguageModel
+
+_ELEMENT = object_schema({"element": {"type": "integer"}})
+
+
+@dataclass(frozen=True)
+class TextLocalizer:
+    """`Localizer` by any model with instructions, greedy: it reads roles, names and contents of the page's elements and
+    names one. What is too long for it is asked with the half that fits the words best. A reply that names no element
+    gets one repair turn; then it is refused."""
+
+    model: LanguageModel
+
+    async def locate(self, observation: Observation, target: str) -> Located:
+        """The middle of the element, or a refusal. ModelError when the endpoint gives no reply, ContextError when not
+        even one element fits."""
+        marked = {element.mark: element for element in observation.elements}
+        refusal = f'No element of the page fits "{target}".'
+        if not marked:
+            return Located(refusal=refusal)
+
+        def read(replies: Sequence[Reply], _: Picture | None) -> Element | None:
+            data = json_of(replies[0])
+            mark = data.get("element") if isinstance(data, dict) else None
+            if mark != 0 and mark not in marked:
+                raise ReplyError(f'"element" is {mark!r}: it must be the number of an element, or 0')
+            return marked.get(mark)
+
+        try:
+            found, usage = await ask(self.model, _prompts(observation, target), read, "localizer")
+        except ReplyError as error:
+            return Located(refusal=f'"{target}" was not found on the page: {error}.', usage=error.usage)
+        if found is None:
+            return Located(refusal=refusal, usage=usage)
+        try:
+            return Located(point=middle_of(found, target), usage=usage)
+        except ReplyError as error:
+            return Located(refusal=str(error), usage=usage)
+
+
+async def _prompts(observation: Observation, target: str) -> Prompts:
+    shown = [found.element for found in PageLocalizer().rank(observation, target)]  # the best first
+    while shown:
+        elements = sorted(shown, key=lambda element: element.mark)
+        text = render("localizer_text", title=observation.title, elements=elements, target=target)
+        yield Prompt(request=Request(messages=user(text), schema=_ELEMENT, name="element"))
+        shown = shown[: len(shown) // 2]

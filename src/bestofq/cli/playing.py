@@ -1,0 +1,103 @@
+"""`bestofq collect`, `improve` and `eval`: agents play the tasks of a suite, and tables of what came of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from bestofq.build.agents import proposer_name, shipped_q
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentKind
+from bestofq.cli.options import Evaluation, console
+from bestofq.cli.planning import plan_episodes
+from bestofq.cli.settings import kind_of, limit_of, models_of, named_only, store_of, warned, with_values
+from bestofq.cli.writing import write_out
+from bestofq.core.errors import ConfigError
+from bestofq.recipes.collect import AGENTS, Play, compare
+from bestofq.recipes.provenance import made_by
+from bestofq.reports.costs import agent_costs, cost_table
+from bestofq.reports.domains import domain_grid, domain_results
+from bestofq.reports.rows import BASELINE, Selection
+from bestofq.reports.success import agent_results, success_table
+from bestofq.store.store import Store
+
+
+def play_and_show(
+    models: Models, folder: Path, play: Callable[[RunContext], Awaitable[object]], played: Selection
+) -> None:
+    """Play the settings' suite and keep the episodes; then what those cost that were played."""
+    named = warned(models)
+
+    async def work() -> None:
+        async with open_suite(models, named) as suite:
+            with Store.open(folder) as store:
+                await play(RunContext(models, suite, store, console))
+                console.print(cost_table(agent_costs(store, played)))
+
+    asyncio.run(work())
+
+
+def evaluate_agents(wanted: Evaluation) -> None:
+    """Play the tasks with each agent, and print and write the tables."""
+    models = models_of(wanted, *named_only(wanted.tasks))
+    limit, store = limit_of(wanted.tasks, models.settings.suite), store_of(wanted, models)
+    given = None if wanted.agents is None else [kind_of(kind.strip()) for kind in wanted.agents.split(",")]
+    kinds = _playable(models, wanted) if given is None else given
+    models, values = with_values(models, wanted.q, kinds)
+    if wanted.dry_run:
+        plays = [Play(kind, wanted.runs, split=wanted.split, limit=limit) for kind in kinds]
+        plan_episodes(models, store, [(wanted.run, play) for play in plays])
+        return
+    named = warned(models)
+
+    async def work() -> None:
+        async with open_suite(models, named) as suite:
+            if "prior" in kinds and not await models.gives_log_probs():
+                sentence = f"{proposer_name(models.settings)} gives no log-probabilities, which the agent prior needs"
+                if given is not None:
+                    raise ConfigError(f"{sentence}: leave prior out of --agents")
+                kinds.remove("prior")
+                console.print(f"prior is left out: {sentence}.")
+            with Store.open(store) as opened:
+                context = RunContext(models, suite, opened, console)
+                await compare(
+                    context,
+                    wanted.run,
+                    kinds,
+                    values=values,
+                    split=wanted.split,
+                    tasks=limit,
+                    runs=wanted.runs,
+                    n=wanted.n,
+                )
+                _show(context, named.name, wanted, kinds)
+
+    asyncio.run(work())
+
+
+def _playable(models: Models, wanted: Evaluation) -> list[AgentKind]:
+    """All agents; without a Q-function, those that need none."""
+    if wanted.q or shipped_q(models.settings):
+        return [*AGENTS]
+    learned = [kind for kind in AGENTS if models.settings.reads_q(kind)]
+    console.print(
+        f"{' and '.join(learned)} are left out: no Q-function ships for {proposer_name(models.settings)} on "
+        f"{models.settings.suite.name}, and --q gives none."
+    )
+    return [kind for kind in AGENTS if kind not in learned]
+
+
+def _show(context: RunContext, suite: str, wanted: Evaluation, kinds: Sequence[AgentKind]) -> None:
+    baseline = None if len(kinds) < 2 else BASELINE if BASELINE in kinds else kinds[0]
+    chosen = Selection(runs=[wanted.run], agents=kinds, split=wanted.split, baseline=baseline)
+    results, costs = agent_results(context.store, chosen), agent_costs(context.store, chosen)
+    groups = context.settings.suite.groups
+    domains = domain_results(context.store, chosen) if groups else None
+    if domains is not None:
+        console.print(domain_grid(domains).titled(f"{suite}, {wanted.split}, by {groups}"))
+    console.print(success_table(results).titled(f"{suite}, {wanted.split}"))
+    console.print(cost_table(costs))
+    if wanted.out is not None:
+        found = {"table": results, "costs": costs, "domains": domains}
+        tables = {name: one.model_dump(mode="json") for name, one in found.items() if one is not None}
+        write_out(wanted.out, {**made_by(context.settings), **tables})

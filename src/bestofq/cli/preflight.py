@@ -1,0 +1,146 @@
+"""What a run needs and can be looked at before its first call: endpoints and keys, sites and their hosts, disk, memory.
+
+No model is asked and nothing is written; of a live site the start page is opened.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bestofq.build.models import Models
+from bestofq.cli.doctor import Finding
+from bestofq.core.errors import BestOfQError
+from bestofq.core.observation import Task
+from bestofq.core.protocols import EnvFactory, Suite
+from bestofq.models.chat import HERE, ChatConfig, ChatModel
+from bestofq.models.shipped import SHIPPED
+from bestofq.recipes.run_config import ENDPOINTS
+
+ANSWERS = 15.0  # seconds an endpoint has to say what models it has
+WORKING = 3e9  # bytes beside an embedder's weights: a batch of pictures
+
+
+async def preflight(
+    models: Models, suite: Suite, tasks: Sequence[Task], store: Path, *, stored: float, learns: bool, embeds: bool
+) -> list[Finding]:
+    """`stored`: bytes that the run will keep. `learns`: whether what it plays is learned from. `embeds`: whether an
+    embedder is loaded."""
+    chosen = models.settings
+    used = {name: chat for name in ENDPOINTS if (chat := getattr(chosen, name)) is not None}
+    away = {name: chat for name, chat in used.items() if chat.base_url != HERE}
+    found = list(await asyncio.gather(*(_endpoint(name, chat) for name, chat in away.items())))
+    found += [_room(name, chat.model, chosen.model.device) for name, chat in used.items() if name not in away]
+    if suite.needs_judge and suite.judge is None and chosen.judge is None:
+        said = "nobody says how episodes ended: they stay unjudged, and teach nothing"
+        found.append(Finding(what="judge", found=said, fix="--set judge.model=…", required=learns))
+    if not suite.sandboxed:
+        found += await _sites(suite, tasks, chosen.suite.at_once)
+    if stored:
+        found.append(_disk(store, stored))
+    if embeds and chosen.model.embedder and ":" not in chosen.model.embedder and not chosen.model.embed_agreement:
+        found.append(_room("embedder", chosen.model.embedder, chosen.model.device))
+    return found
+
+
+async def tunable(models: Models, store: Path) -> list[Finding]:
+    """Whether a policy can be tuned on what the endpoint draws: its tokens, asked for by a few calls, room on GPUs for
+    the weights, and on the disk for the tuned ones. Nothing where `chat.token_ids` is not set."""
+    chosen = models.settings
+    if chosen.chat is None or not chosen.chat.token_ids:
+        return []
+    try:
+        await models.check_token_ids()
+        tokens = Finding(what="token ids", found="told with their log-probabilities, at temperature 1")
+    except BestOfQError as error:
+        tokens = Finding(what="token ids", found=str(error), fix="see docs/how-to/agent-q.md")
+    finally:
+        await models.close()
+    from bestofq.learning.memory import gpus_here, tuning_memory  # with PyTorch
+
+    path, dpo = chosen.model.path, chosen.agent_q.dpo
+    try:
+        rows = {gpus: tuning_memory(str(SHIPPED.get(path, path)), dpo, gpus) for gpus in (1, 8)}
+    except (OSError, ValueError) as error:
+        said = str(error).partition("\n")[0]
+        return [tokens, Finding(what=f"tune: {path}", found=said, fix="--set model.path=…", required=False)]
+    needed = ", ".join(f"{room.all / 1e9:,.1f} GB on each of {gpus}" for gpus, room in rows.items())
+    room = Finding(what=f"tune: {path}", found=f"about {needed} GPUs; here: {gpus_here()}")
+    return [tokens, room, replace(_disk(store, rows[1].stored), what="disk: the tuned weights")]
+
+
+async def _endpoint(name: str, chat: ChatConfig) -> Finding:
+    what = f"{name}: {chat.model}"
+    key = "is set" if os.environ.get(chat.key_variable) else "is not set"
+    try:
+        async with ChatModel(chat.model_copy(update={"attempt": ANSWERS})) as model:
+            offered = await model.offered()
+    except BestOfQError as error:
+        return Finding(what=what, found=str(error), fix=f"--set {name}.base_url=…, or export {chat.key_variable}=…")
+    if offered is not None and chat.model not in offered:
+        some = ", ".join(offered[:5])
+        return Finding(what=what, found=f"{chat.base_url} has {some}", fix=f"--set {name}.model={offered[0]}")
+    return Finding(what=what, found=f"{chat.base_url} answers; {chat.key_variable} {key}")
+
+
+async def _sites(suite: Suite, tasks: Sequence[Task], at_once: int) -> list[Finding]:
+    """A row for each start page that does not open, or asked for hosts in vain; one for all others."""
+    first = {urlsplit(task.start_url).netloc: task for task in reversed(tasks)}
+    turns = asyncio.Semaphore(at_once)
+
+    async def look(host: str, task: Task, make_env: EnvFactory) -> Finding | None:
+        async with turns:
+            env = await make_env()
+            try:
+                refused = (await env.reset(task, seed=task.seed)).refused or ()
+            except BestOfQError as error:
+                return Finding(
+                    what=f"site {host}", found=str(error), fix=f"leave it out: --set suite.only=…, or open {host}"
+                )
+            finally:
+                await env.close()
+        more = ", ".join(f"'{name}'" for name in refused[:6])
+        said = f"opens; {len(refused)} hosts it asked for are not allowed"
+        fix = f'--set "suite.allow=[{more}]", if the page lacks them'
+        return Finding(what=f"site {host}", found=said, fix=fix, required=False) if refused else None
+
+    try:
+        async with suite.open() as make_env:
+            rows = await asyncio.gather(*(look(host, task, make_env) for host, task in sorted(first.items())))
+    except BestOfQError as error:
+        return [Finding(what="sites", found=str(error), fix="bestofq doctor")]
+    open_ = sum(row is None or not row.required for row in rows)
+    free = sum(not task.allowed_hosts for task in tasks)
+    held = f"{len(tasks) - free:,} tasks are held to their hosts, {free:,} to none"
+    return [Finding(what="sites", found=f"{open_} of {len(rows)} start pages open; {held}"), *filter(None, rows)]
+
+
+def _disk(store: Path, needed: float) -> Finding:
+    place = next(folder for folder in (store.absolute(), *store.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    fix = f"free {(needed - free) / 1e9:,.1f} GB there, or give another folder" if free < needed else ""
+    return Finding(
+        what="disk", found=f"{free / 1e9:,.1f} GB free in {place}, about {needed / 1e9:,.1f} needed", fix=fix
+    )
+
+
+def _room(role: str, name: str, device: str) -> Finding:
+    from bestofq.models.memory import room_for  # with PyTorch
+
+    try:
+        room = room_for(str(SHIPPED.get(name, name)), device)
+    except (RuntimeError, AssertionError) as error:  # PyTorch's own, of a device that is not there
+        return Finding(what=f"{role}: {name}", found=str(error).partition("\n")[0], fix="--set model.device=cpu")
+    what, has = f"{role}: {name}", f"{room.device} has {room.free / 1e9:,.1f} GB"
+    if room.needed is None:
+        return Finding(what=what, found=f"{has}; its size is not known before it is there")
+    needed = room.needed + WORKING
+    said = f"{has}, about {needed / 1e9:,.1f} needed"
+    if needed > room.free:
+        return Finding(what=what, found=said, fix="--set model.device=…, or another model")
+    slow = room.needed > 2e9 and not room.device.startswith("cuda")
+    fix = "a GPU reads pages many times faster" if slow else ""
+    return Finding(what=what, found=said, fix=fix, required=False)

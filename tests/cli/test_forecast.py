@@ -1,0 +1,132 @@
+"""What `--dry-run` says that episodes will use, and what it looks at before the first call."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.doctor import Finding
+from bestofq.cli.forecast import assumed
+from bestofq.cli.preflight import preflight
+from bestofq.envs.serving import serve_app
+from bestofq.envs.suites import make_suite
+from bestofq.models.chat import ChatConfig
+from bestofq.models.memory import room_for
+from bestofq.testing.fault_server import FaultServer
+
+
+def at(base_url: str, model: str = "qwen2.5-vl-7b") -> ChatConfig:
+    return ChatConfig(model=model, base_url=base_url, key_variable="NO_SUCH_KEY")
+
+
+def settings(**given: object) -> BestOfQSettings:
+    return BestOfQSettings.model_validate({"chat": at("http://127.0.0.1:9/v1"), **given})
+
+
+def test_an_episode_is_assumed_by_hand_arithmetic() -> None:
+    chosen = settings(suite={"name": "webvoyager"}, model={"embedder": "qwen2.5-vl-3b", "embed_state": "history"})
+    use = assumed(chosen, "best-of-q", 30, judged=True)
+    assert use is not None
+    assert {one.role: (one.tokens_in, one.tokens_out) for one in use.usage} == {
+        "proposer": (20 * (800 + 5000 + 1288 * 728 // 784), 20 * 300),  # the picture in multiples of 28
+        "embedder": (20 * (800 + 1280 * 720 // 784 + 300), 0),
+    }
+    assert use.usd == pytest.approx((139_920 * 0.15 + 6000 * 0.6 + 45_500 * 0.1) / 1e6)  # Table 13
+    assert (use.steps, use.seconds) == (20, 200.0)
+
+
+def test_a_price_that_nobody_knows_is_left_out_and_said() -> None:
+    chosen = settings(judge=ChatConfig(model="some-judge"))
+    use = assumed(chosen, "prompting", 10, judged=True)
+    assert use is not None
+    assert use.usd > 0
+    assert not use.priced
+
+
+def test_each_review_reads_the_page_and_a_judge_in_this_process_has_no_price() -> None:
+    local = ChatConfig(model="gpt-4.1", base_url="local")
+    use = assumed(settings(judge=local, suite={"name": "webvoyager"}), "verifier", 30, judged=True)
+    assert use is not None
+    read = {one.role: (one.tokens_in, one.calls, one.usd) for one in use.usage}
+    assert read["critic"][:2] == (60 * (800 + 5000 + 1288 * 728 // 784 + 100), 60)
+    assert read["judge"] == (800, 1, None)
+
+
+def test_nothing_is_assumed_of_a_model_in_this_process() -> None:
+    assert assumed(BestOfQSettings(), "prompting", 10, judged=False) is None
+
+
+async def looked(chosen: BestOfQSettings, store: Path, stored: float = 0.0, *, embeds: bool = False) -> list[Finding]:
+    models, suite = Models(chosen), make_suite(chosen.suite)
+    return await preflight(models, suite, [], store, stored=stored, learns=True, embeds=embeds)
+
+
+@asynccontextmanager
+async def answering(status: int) -> AsyncIterator[str]:
+    """An endpoint that answers so when it is asked for its models."""
+
+    async def models(_: Request) -> JSONResponse:
+        return JSONResponse({"error": {"message": "no"}}, status)
+
+    async with serve_app(Starlette(routes=[Route("/v1/models", models)])) as root:
+        yield f"{root}/v1"
+
+
+@pytest.mark.parametrize(("status", "well"), [(404, True), (401, False), (500, False)])
+async def test_an_endpoint_need_not_list_its_models_but_must_answer(status: int, well: bool, tmp_path: Path) -> None:
+    async with answering(status) as url:
+        (found,) = await looked(BestOfQSettings(chat=at(url)), tmp_path)
+    assert found.ok == well
+    assert well or "NO_SUCH_KEY" in found.fix
+
+
+async def test_nobody_at_the_address_is_found_out(tmp_path: Path) -> None:
+    (found,) = await looked(settings(), tmp_path)
+    assert "chat.base_url" in found.fix
+
+
+async def test_a_model_that_is_not_listed_is_named_with_one_that_is(tmp_path: Path) -> None:
+    async with FaultServer(lambda _: "", models=("a", "b")) as server:
+        (found,) = await looked(BestOfQSettings(chat=at(server.base_url, "c")), tmp_path)
+        (well,) = await looked(BestOfQSettings(chat=at(server.base_url, "b")), tmp_path)
+    assert found.fix == "--set chat.model=a"
+    assert well.ok
+    assert not server.requests
+
+
+async def test_a_model_of_a_role_that_is_loaded_here_is_weighed_not_called(tmp_path: Path) -> None:
+    judge = ChatConfig(model="pocket", base_url="local")
+    (found,) = await looked(BestOfQSettings(judge=judge), tmp_path)
+    assert found.ok
+    assert "GB" in found.found
+
+
+async def test_a_disk_that_is_too_small_and_an_embedder_that_is_too_large(tmp_path: Path) -> None:
+    chosen = BestOfQSettings.model_validate({"model": {"embedder": "my-900B", "device": "cpu"}})
+    disk, embedder = await looked(chosen, tmp_path / "not" / "there", 1e18, embeds=True)
+    assert str(tmp_path) in disk.found
+    assert not disk.ok
+    assert embedder.required
+    assert "model.device" in embedder.fix
+
+
+async def test_without_a_judge_live_episodes_would_teach_nothing(tmp_path: Path) -> None:
+    found = await looked(BestOfQSettings.model_validate({"suite": {"name": "webvoyager", "data": "x"}}), tmp_path)
+    judge = next(one for one in found if one.what == "judge")
+    assert judge.required
+    assert "judge.model" in judge.fix
+
+
+def test_weights_are_sized_by_their_files_or_else_by_the_name(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(bytes(1000))
+    assert room_for(str(tmp_path), "cpu").needed == 2000
+    assert room_for("Qwen/Qwen2.5-VL-3B-Instruct", "cpu").needed == pytest.approx(15e9, rel=0.1)
+    assert room_for("nameless", "cpu").needed is None

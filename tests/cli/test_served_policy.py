@@ -1,0 +1,221 @@
+"""A served model is searched with, and its own weights are tuned on the trees: `search --base-url`, `pairs`, `tune`."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_llama import save_llama
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from typer.testing import CliRunner
+
+from bestofq.build.agents import make_proposer
+from bestofq.build.context import open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings, ModelSettings
+from bestofq.cli.commands import app
+from bestofq.core.decision import State
+from bestofq.core.errors import ConfigError, DataError, SetupError
+from bestofq.core.language import ids_hash
+from bestofq.core.preferences import PreferencePair
+from bestofq.envs.serving import serve_app
+from bestofq.learning.shared_prefix import Branches, reply_log_probs
+from bestofq.models.chat import ChatConfig
+from bestofq.models.local import LocalModel
+from bestofq.models.serving import model_app
+from bestofq.models.shipped import POCKET, SHIPPED
+from bestofq.recipes.policy_training import asked
+from bestofq.store.pairs import read_pairs
+from bestofq.testing.fault_server import FaultServer
+
+TEMPLATE = (
+    "{% for message in messages %}<{{ message.role }}>{{ message.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+CONFIG = Path(__file__).parents[2] / "experiments" / "agentq-open" / "config.toml"
+DPO: dict[str, Any] = {
+    "agent_q.dpo.lr": 1e-3,
+    "agent_q.dpo.batch_size": 4,
+    "agent_q.dpo.precision": "float32",
+    "agent_q.dpo.device": "cpu",
+    "model.precision": "float32",
+}
+
+
+async def command(name: str, store: Path, *more: str, **chosen: Any) -> str:
+    """`bestofq NAME` by the study's settings, in the shop, to its end; what it said."""
+    words = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
+    run = [name, "webshop", "--config", str(CONFIG), "--store", str(store), *more, *words]
+    done = await asyncio.to_thread(CliRunner().invoke, app, run, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def smaller(url: str, weights: Path, **chosen: Any) -> dict[str, Any]:
+    """The study's numbers as a test wants them."""
+    size = {"agent_q.search.iterations": 6, "agent_q.search.candidates": 3, "chat.backoff": 0.001}
+    return {"chat.base_url": url, "model.path": weights} | size | chosen
+
+
+async def search(store: Path, url: str, weights: Path, tasks: int, *more: str, **chosen: Any) -> str:
+    return await command("search", store, "--tasks", str(tasks), *more, **smaller(url, weights, **chosen))
+
+
+async def pairs(store: Path, weights: Path) -> list[PreferencePair]:
+    await command(
+        "pairs", store, "--out", str(store / "pairs.parquet"), "--model", str(weights), **{"agent_q.threshold": 0.05}
+    )
+    return read_pairs(store / "pairs.parquet")
+
+
+async def check_tuned(store: Path, weights: Path) -> None:
+    """DPO on the pairs changes the weights that were served, and they load."""
+    await command(
+        "tune",
+        store,
+        "--pairs",
+        str(store / "pairs.parquet"),
+        "--out",
+        str(store / "t"),
+        "--model",
+        str(weights),
+        **DPO,
+    )
+    before, after = (load_file(folder / "model.safetensors") for folder in (weights, store / "t" / "model"))
+    assert any((after[name] - weight).abs().max() > 1e-5 for name, weight in before.items())
+    AutoModelForCausalLM.from_pretrained(store / "t" / "model")
+    PreTrainedTokenizerFast.from_pretrained(store / "t" / "model")
+
+
+@pytest.fixture(scope="module")
+def instructed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with random weights and a chat template of its own."""
+    folder = tmp_path_factory.mktemp("instructed") / "tiny"
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(POCKET)
+    tokenizer.chat_template = TEMPLATE
+    shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    torch.manual_seed(0)
+    save_llama(folder, tokenizer, max_position_embeddings=8192, **shape)
+    return folder
+
+
+def said(command: str, plan: str = "") -> str:
+    return f"{plan}THOUGHT: so\nCOMMANDS: {command}\nEXPLANATION: then\nSTATUS: CONTINUE"
+
+
+def shopper(request: Mapping[str, Any]) -> str:
+    """Searches for words of the task, opens a result, buys or chooses; by the seed. Ranks the first highest."""
+    system, user, *_ = (message["content"] for message in (*request["messages"], {"content": ""}))
+    if not user:
+        return "42"  # asked for its tokens
+    if '"best"' in system:
+        return json.dumps({"best": 1})
+    page, draw = user.rpartition("Current page: ")[2], int(request.get("seed", 0))
+    marks = re.findall(r"\[(\d+)\]", page)
+    if 'Search: ""' in page:
+        return said(f'TYPE [1] "{re.findall(r"[a-z]{5,}", user)[draw % 5]}"', "PLAN: search\n")
+    if "Buy Now" in page:
+        return said(f"CLICK [{marks[2:][draw % len(marks[2:])]}]")
+    return said("CLICK [2]" if "Search: " in page and "$" not in page else f"CLICK [{marks[draw % len(marks)]}]")
+
+
+def server(model: LocalModel, **settings: Any) -> FaultServer:
+    """vLLM's dialect over a script, with the tokens of the checkpoint."""
+
+    def tokens(request: Mapping[str, Any], reply: str) -> tuple[Sequence[int], Sequence[int]]:
+        messages = request["messages"]
+        prompt = model.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+        return prompt, [*model.encode_plain(reply), model.end]
+
+    options: dict[str, Any] = {"tokens": tokens, "log_prob": -0.5}
+    return FaultServer(shopper, **(options | settings))
+
+
+@pytest.mark.slow
+async def test_an_instruct_model_is_tuned_on_what_its_server_drew(
+    instructed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = LocalModel.load(instructed, device="cpu", precision="float32")
+    async with server(model) as served:
+        await search(tmp_path, served.base_url, instructed, tasks=2)
+    asked = {json.dumps(request["messages"]) for request in served.requests if "return_token_ids" in request}
+    found = await pairs(tmp_path, instructed)
+    assert found
+    for pair in found:
+        (chosen,), (rejected,) = pair.chosen, pair.rejected
+        assert chosen.prompt_ids == rejected.prompt_ids
+        assert chosen.log_prob == -0.5 * len(chosen.reply_ids)
+        assert "COMMANDS: " in model.tokenizer.decode(chosen.reply_ids)
+    assert len(asked) > len({pair.chosen[0].prompt_ids for pair in found})
+    caplog.clear()
+    await check_tuned(tmp_path, instructed)
+    assert "bestofq.recipes.policy_training" in {record.name for record in caplog.records}  # made up likelihoods
+
+    other = tmp_path / "other"
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(instructed)
+    tokenizer.chat_template = TEMPLATE.replace("assistant", "answer")
+    model.model.save_pretrained(other)
+    tokenizer.save_pretrained(other)
+    with pytest.raises(DataError, match=r"chat template of .*other .*--model"):
+        await pairs(tmp_path, other)
+    async with server(model) as served:
+        with pytest.raises(ConfigError, match=r"chat template of other.*model\.path"):
+            await search(tmp_path / "more", served.base_url, other, tasks=1)
+        assert len(served.requests) == 1
+
+
+async def test_what_our_own_server_tells_is_what_the_weights_say() -> None:
+    model = LocalModel.load(SHIPPED["pocket-agentq"], device="cpu", precision="float32")
+    async with serve_app(model_app(model)) as url:
+        chat = ChatConfig(model="pocket-agentq", base_url=f"{url}/v1", token_ids=True)
+        model.name = chat.model
+        models = Models(BestOfQSettings(model=ModelSettings(path=chat.model, dialect="composite"), chat=chat))
+        async with open_suite(models) as suite:
+            await models.check_token_ids()
+            (task,) = await suite.tasks("train", 1)
+            state = State(task=task, observation=await (await suite.make_env()).reset(task, seed=task.seed))
+            offered = await make_proposer(models).propose(state, 2)
+    prompt = model.encode(*asked(models, state))
+    for candidate in offered.candidates:
+        assert candidate.prompt_hash == ids_hash(prompt)
+        assert candidate.reply_ids is not None
+        [log_prob] = reply_log_probs(model.model, [Branches(tuple(prompt), [candidate.reply_ids])], share=False)
+        assert float(log_prob) == pytest.approx(candidate.log_prob, abs=1e-3)
+
+
+async def test_a_server_without_tokens_is_refused_before_anything_is_searched(instructed: Path, tmp_path: Path) -> None:
+    model = LocalModel.load(instructed, device="cpu", precision="float32")
+    async with server(model, refuses=["return_token_ids"]) as served:
+        with pytest.raises(ConfigError, match="return_token_ids"):
+            await search(tmp_path / "store", served.base_url, instructed, tasks=2)
+        assert len(served.requests) == 1
+        with pytest.raises(ConfigError, match=r"model\.dialect=composite"):
+            await search(tmp_path / "store", served.base_url, instructed, tasks=2, **{"model.dialect": "commands"})
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.slow
+async def test_trees_of_a_server_that_was_not_asked_for_tokens_say_how(instructed: Path, tmp_path: Path) -> None:
+    model = LocalModel.load(instructed, device="cpu", precision="float32")
+    async with server(model) as served:
+        await search(tmp_path, served.base_url, instructed, tasks=1, **{"chat.token_ids": "false"})
+    with pytest.raises(DataError, match=r"chat\.token_ids=true"):
+        await pairs(tmp_path, instructed)
+
+
+async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(instructed: Path, tmp_path: Path) -> None:
+    model = LocalModel.load(instructed, device="cpu", precision="float32")
+    async with server(model, models=["policy"]) as served:
+        said = await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
+        assert len(served.requests) == 1
+    for told in ("token ids", "on each of 8 GPUs", "disk: the tuned weights"):
+        assert told in " ".join(said.split())
+    async with server(model, models=["policy"], refuses=["return_token_ids"]) as served:
+        with pytest.raises(SetupError, match="1 of the things"):
+            await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
+    assert not (tmp_path / "store").exists()

