@@ -13,18 +13,18 @@ title = "Expectile"
 question = "How high?"
 minutes = 1
 config = "config.toml"
-set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 6 }
+set = { iql.steps = 5, iql.network.hidden = [16], suite.step_limit = 8 }
 seeds = [0, 1]
 dev_tasks = 2
 test_tasks = 0
 
 [[arm]]
 name = "0.7"
-collect = { seed_runs = 1, suite.train_tasks = 7 }
+collect = { seed_runs = 1, suite.train_tasks = 12 }
 
 [[arm]]
 name = "0.9"
-collect = { seed_runs = 1, suite.train_tasks = 7 }
+collect = { seed_runs = 1, suite.train_tasks = 12 }
 learn = { iql.expectile = 0.9 }
 """
 
