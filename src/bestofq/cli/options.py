@@ -17,6 +17,7 @@ console = Console()
 RUNS = Path("runs/webshop")
 ABLATIONS = Path("runs/ablations")
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
+LOGS = ("jsonl",)
 
 # What an option holds that may be left out, or given several times:
 Text = str | None
@@ -235,6 +236,22 @@ class SuiteTasks(Given):
         Places, WriteOption(help="Another file than --data whose tasks no new one may resemble. Repeatable.")
     ] = None
     count: Annotated[int | None, WriteOption(min=1, help="Tasks a domain. Default: 40, as in Table 9.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """`bestofq import`."""
+
+    kind: Annotated[
+        str,
+        Argument(
+            metavar="KIND", help=f"{', '.join(LOGS)}, or my_package.my_module:reader.", autocompletion=lambda: [*LOGS]
+        ),
+    ]
+    path: Annotated[Path, Argument(metavar="PATH", help="The log's file, or a folder with its files.")]
+    store: Stored = Path("runs/imported")
+    run: Annotated[str, Option(help="Name of the run.")] = "imported"
+    split: Split = "train"
 
 
 @dataclass(frozen=True, kw_only=True)

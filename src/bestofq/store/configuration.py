@@ -16,6 +16,7 @@ Owned = Mapping[str, Mapping[str, JsonValue]]
 _FIRST = ("chat.model", Q)  # what other differences follow from
 _WAYS = {
     "split": "--split {}",
+    "importer": "`bestofq import {}`",
     "n": "--n {}",
     Q: "--q and the folder of the Q-function {}",
     "weights": "--model and the model of the weights {}",

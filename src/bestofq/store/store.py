@@ -147,16 +147,9 @@ class Store:
         episode, body = secrets.token_hex(8), pack(task)
         row = {
             "id": episode,
-            "run": run,
-            "agent": agent,
-            "suite": task.suite,
-            "split": task.split,
-            "task": task.id,
             "repeat": repeat,
             "status": "running",
-            "task_key": content_key(body),
-            "provenance": provenance.model_dump_json(),
-            "started_at": provenance.started_at or _now(),
+            **_episode_row(run, agent, task, body, provenance),
         }
 
         def begin(connection: Connection) -> None:
@@ -168,20 +161,37 @@ class Store:
         await self._writer.commit(begin)
         return episode
 
+    async def add_episode(self, episode: Episode, repeat: int) -> None:
+        """Commit a finished episode whole, under its own id, in a run that was begun.
+
+        DataError when the store has an episode of that id, or the run a finished one of its key.
+        """
+        task, verdict = pack(episode.task), _json(episode.verdict)
+        row = {
+            "id": episode.id,
+            "repeat": repeat,
+            "status": _status(episode.verdict),
+            "verdict": verdict,
+            **_episode_row(episode.run, episode.agent, episode.task, task, episode.provenance),
+        }
+
+        def add(connection: Connection) -> None:
+            database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": task}])
+            final = {} if episode.final is None else {"final_key": self._keep_page(connection, episode.final)}
+            try:
+                connection.execute(insert(EPISODES), {**row, **final})
+            except IntegrityError as error:
+                raise DataError(f"episode {episode.id} is in the store already, or its run was not begun") from error
+            if steps := [self._step_row(connection, episode.id, step) for step in episode.steps]:
+                connection.execute(insert(STEPS), steps)
+
+        await self._writer.commit(add)
+
     async def append_step(self, episode: str, step: Step) -> None:
         """Commit a step with its observation, its picture, and ALL candidates and scores of its decision."""
 
         def append(connection: Connection) -> None:
-            row = {
-                "episode": episode,
-                "number": step.index,
-                "page_key": self._keep_page(connection, step.observation),
-                "decision": pack(step.decision),
-                "reward": step.reward,
-                "terminated": step.terminated,
-                "truncated": step.truncated,
-            }
-            connection.execute(insert(STEPS), row)
+            connection.execute(insert(STEPS), self._step_row(connection, episode, step))
 
         await self._writer.commit(append)
 
@@ -190,14 +200,13 @@ class Store:
 
         DataError when the episode is not running, or there is a finished episode of its key already.
         """
-        status: Status = "cut" if verdict.outcome == "infra_error" else "finished"
 
         def finish(connection: Connection) -> None:
             final_key = None if final is None else self._keep_page(connection, final)
             ending = (
                 update(EPISODES)
                 .where(EPISODES.c.id == episode, EPISODES.c.status == "running")
-                .values(status=status, verdict=_json(verdict), final_key=final_key, ended_at=_now())
+                .values(status=_status(verdict), verdict=_json(verdict), final_key=final_key, ended_at=_now())
             )
             try:
                 ended = connection.execute(ending)
@@ -298,6 +307,17 @@ class Store:
         with self._engine.connect() as connection:
             return rows.episodes(connection, ids, self._page)
 
+    def _step_row(self, connection: Connection, episode: str, step: Step) -> dict[str, object]:
+        return {
+            "episode": episode,
+            "number": step.index,
+            "page_key": self._keep_page(connection, step.observation),
+            "decision": pack(step.decision),
+            "reward": step.reward,
+            "terminated": step.terminated,
+            "truncated": step.truncated,
+        }
+
     def _keep_page(self, connection: Connection, page: Observation) -> bytes:
         if page.screenshot is not None:
             self.screenshots.save(page.screenshot)
@@ -316,6 +336,23 @@ def _hashed(config: Mapping[str, JsonValue]) -> dict[str, str]:
     """A run's configuration as its row has it."""
     body = json.dumps(config, sort_keys=True)
     return {"config": body, "config_hash": hashlib.sha256(body.encode()).hexdigest()[:16]}
+
+
+def _episode_row(run: str, agent: str, task: Task, body: bytes, provenance: Provenance) -> dict[str, object]:
+    return {
+        "run": run,
+        "agent": agent,
+        "suite": task.suite,
+        "split": task.split,
+        "task": task.id,
+        "task_key": content_key(body),
+        "provenance": provenance.model_dump_json(),
+        "started_at": provenance.started_at or _now(),
+    }
+
+
+def _status(verdict: Verdict) -> Status:
+    return "cut" if verdict.outcome == "infra_error" else "finished"
 
 
 def _json(verdict: Verdict) -> str:

@@ -1,10 +1,10 @@
-"""Tasks, a local model for others to call; what this machine has, and what can be set."""
+"""Tasks, logs of other tools, a local model for others to call; what this machine has, and what can be set."""
 
 from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from bestofq.cli.options import Checkup, Config, Given, Model, Set, SuiteTasks, Text, console, refuse_given, takes
+from bestofq.cli.options import Checkup, Config, Given, Log, Model, Set, SuiteTasks, Text, console, refuse_given, takes
 
 
 @takes("model", "base_url", "budget", "dry_run")
@@ -22,6 +22,17 @@ def tasks(wanted: SuiteTasks) -> None:
         list_tasks(wanted)
     else:
         write_tasks(wanted, wanted.write)
+
+
+@takes()
+def import_(wanted: Log) -> None:
+    """Read the logs of other tools as episodes, to train on, to report and to look at. Again, it adds what is new.
+
+    What cannot be read is counted and named; what its log does not judge stays unjudged (bestofq judge).
+    """
+    from bestofq.cli.importing import import_episodes
+
+    import_episodes(wanted)
 
 
 def serve_model(

@@ -13,6 +13,7 @@ from bestofq.core.actions import (
     Click,
     GoBack,
     Goto,
+    Other,
     Refresh,
     Restart,
     Submit,
@@ -147,6 +148,8 @@ class TextEnv(Generic[VisitT, ViewT]):
                 return say.no_address.format(url=url)
             case Goto(url=url):
                 self._load(url)
+            case Other():
+                return f"{action.text} is an action of another tool."
             case _:
                 pass  # scroll, wait: a text has no layout and no unrest
         return None

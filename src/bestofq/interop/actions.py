@@ -1,0 +1,84 @@
+"""Actions of other tools as ours, where they are exactly that; else `Other`, as the log has them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from bestofq.core.actions import ACTION, Action, Other, Targeted, action_text
+from bestofq.core.decision import Candidate
+from bestofq.core.observation import Element
+
+_ON = {"mark": "mark", "index": "mark"}
+_TYPED = {**_ON, "text": "text", "enter": "enter"}
+_KNOWN: Mapping[str, tuple[str, Mapping[str, str]]] = {  # by a tool's name: the kind, and our names of its arguments
+    **dict.fromkeys(("click", "click_element", "click_element_by_index"), ("click", _ON)),
+    **dict.fromkeys(("write", "input", "input_text"), ("write", _TYPED)),
+    **dict.fromkeys(("goto", "navigate", "go_to_url", "open_url"), ("goto", {"url": "url"})),
+    **dict.fromkeys(("go_back", "back"), ("go_back", {})),
+    **dict.fromkeys(("refresh", "reload"), ("refresh", {})),
+    **dict.fromkeys(("answer", "done"), ("answer", {"text": "text"})),
+    "submit": ("submit", _ON),
+    "clear": ("clear", _ON),
+    "scroll": ("scroll", {"direction": "direction", "pages": "pages", "num_pages": "pages"}),
+    "restart": ("restart", {}),
+    "wait": ("wait", {"seconds": "seconds"}),
+    "ask_user": ("ask_user", {"question": "question"}),
+}
+_SAY_NOTHING = (("clear", True), ("new_tab", False), ("success", True), ("success", False))
+"""Arguments at their defaults, and an agent's own word that it succeeded, which is in its reply."""
+
+
+class Call(NamedTuple):
+    """A tool's name and its arguments."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {json.dumps(self.arguments, ensure_ascii=False)}" if self.arguments else self.name
+
+    @property
+    def action(self) -> Action:
+        kind, names = _KNOWN.get(self.name, ("", {}))
+        given = {name: value for name, value in self.arguments.items() if value is not None and value != []}
+        if kind == "scroll" and isinstance(down := given.pop("down", None), bool):
+            given["direction"] = "down" if down else "up"
+        given = {name: value for name, value in given.items() if name in names or (name, value) not in _SAY_NOTHING}
+        if not kind or any(name not in names for name in given):
+            return Other(text=self.text)
+        return exactly(kind, self.text, **{names[name]: value for name, value in given.items()})
+
+
+def exactly(kind: str, written: str, **values: Any) -> Action:
+    """The action of that kind; as it was written, where the values are impossible for it."""
+    try:
+        return ACTION.validate_python({"kind": kind, **values})
+    except ValidationError:
+        return Other(text=written)
+
+
+def call_of(name: Any, arguments: Any) -> Call:
+    """Arguments may come as JSON in a text."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            arguments = {"arguments": arguments}
+    return Call(
+        str(name), arguments if isinstance(arguments, Mapping) else {"arguments": arguments} if arguments else {}
+    )
+
+
+def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words: Any) -> Candidate:
+    """What a step decided: its action, or the several that it did without a look between them, as one."""
+    labels = "; ".join(label_of(action, elements) for action in actions)
+    action = actions[0] if len(actions) == 1 else Other(text="; ".join(map(action_text, actions)))
+    return Candidate(action=action, label=labels, **{name: value for name, value in words.items() if value})
+
+
+def label_of(action: Action, elements: Sequence[Element]) -> str:
+    """An action in words; a mark that no element is known for keeps its number."""
+    return action_text(action, elements if isinstance(action, Targeted) else None)

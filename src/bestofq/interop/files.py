@@ -1,0 +1,106 @@
+"""The files of a log, record by record. A record that cannot be read is a value, `Malformed`: the others go on."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from bestofq.core.decision import Episode
+from bestofq.core.errors import DataError
+
+T = TypeVar("T")
+
+
+class Malformed(NamedTuple):
+    """A record that is no episode: where it stands, and why."""
+
+    where: str
+    reason: str
+
+
+Reader = Callable[[Path], Iterable[Episode | Malformed | Mapping[str, Any]]]
+"""What reads a log: its episodes one by one, each with an id that does not depend on where the log lies. A mapping is a
+record as `jsonl` documents it."""
+Parse = Callable[[Any, Path], Episode]
+"""The episode of one record of a file. Its id is empty where the log gives none."""
+
+
+def json_lines(path: Path, parse: Parse) -> Iterator[Episode | Malformed]:
+    """An episode a line, of a file or of a folder's `*.jsonl`."""
+    named = Naming()
+    for file in files_of(path, "*.jsonl"):
+        for number, line in lines_of(file):
+            yield named.read(f"{file.name}, line {number}", line, file, parse)
+
+
+def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = "") -> Iterator[Episode | Malformed]:
+    """An episode a file, or several where the file is a list of them, or holds one by the name `many`."""
+    named = Naming()
+    for file in files_of(path, pattern):
+        whole = attempt(file.name, partial(_loaded, file))
+        if isinstance(whole, Malformed):
+            yield whole
+            continue
+        some = whole.get(many) if many and isinstance(whole, dict) else whole
+        if many and isinstance(some, list):
+            for number, record in enumerate(some, 1):
+                yield named.read(f"{file.name}, record {number}", record, file, parse)
+        else:
+            yield named.read(file.name, whole, file, parse)
+
+
+def _loaded(file: Path) -> Any:
+    return json.loads(file.read_bytes())
+
+
+def files_of(path: Path, pattern: str) -> list[Path]:
+    """The file itself, or those of a folder and the folders in it. DataError where a folder has none."""
+    if found := sorted(path.rglob(pattern)) if path.is_dir() else [path]:
+        return found
+    raise DataError(f"{path} holds no {pattern}")
+
+
+def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold something, with their numbers."""
+    with file.open("rb") as lines:
+        yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+
+
+class Naming:
+    """Gives episodes without an id one of their record's content; of equal records each has its own."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def read(self, where: str, record: Any, file: Path, parse: Parse) -> Episode | Malformed:
+        """The episode of a record of `file`; of one that is still JSON, too."""
+        record = attempt(where, lambda: json.loads(record)) if isinstance(record, bytes) else record
+        episode = record if isinstance(record, Malformed) else attempt(where, lambda: parse(record, file))
+        if isinstance(episode, Malformed) or episode.id:
+            return episode
+        content = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:24]
+        self._seen[content] += 1
+        return episode.model_copy(update={"id": f"{content}-{self._seen[content]}"})
+
+
+def attempt(where: str, make: Callable[[], T]) -> T | Malformed:
+    """What `make` gives, or what is wrong with the record that it reads."""
+    try:
+        return make()
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, DataError) as error:
+        return Malformed(where, reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong with a record, in one line."""
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc'])) or error.title}: {first['msg']}"
+    if isinstance(error, KeyError):
+        return f"it has no {error.args[0]!r}"
+    return f"{error}".splitlines()[0] if f"{error}" else type(error).__name__

@@ -1,0 +1,137 @@
+"""Episodes of a log into a store: each once, and what can be computed from them."""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+
+from bestofq.core.decision import DECIDED, Episode, Provenance
+from bestofq.core.errors import DataError
+from bestofq.core.observation import Split
+from bestofq.interop import jsonl
+from bestofq.interop.files import Malformed, Naming
+from bestofq.interop.readers import reader_of
+from bestofq.store.store import Store
+
+_AT_ONCE = 128  # episodes that share transactions
+_NAMED = 3  # malformed records that are named
+_NEEDS = {  # by what no step has: what cannot be computed then
+    "several candidates": "no step has more than one candidate: rankers cannot be compared on them, and there are no "
+    "preference pairs",
+    "a goal": "no goals: nothing can be judged, and Q cannot tell tasks apart",
+    "a page's text": "no text of pages: Q reads goals and actions alone",
+    "a picture": "no pictures: they cannot be embedded, nor shown to a judge",
+    "a log-probability": "no log-probabilities: the proposer's prior is unknown",
+    "usage": "no tokens are counted: what they cost is unknown",
+}
+
+
+@dataclass
+class Imported:
+    """What an import found; all counts but `new` are of the whole log."""
+
+    new: int = 0
+    malformed: int = 0
+    examples: list[Malformed] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    steps: int = 0
+    has: Counter[str] = field(default_factory=Counter)  # steps, by what they have of `_NEEDS`
+
+    @property
+    def episodes(self) -> int:
+        return self.outcomes.total()
+
+    @property
+    def decided(self) -> int:
+        return sum(self.outcomes[outcome] for outcome in DECIDED)
+
+    @property
+    def missing(self) -> list[str]:
+        """What cannot be computed from these episodes."""
+        return [sentence for what, sentence in _NEEDS.items() if self.steps and not self.has[what]]
+
+    def refuse(self, one: Malformed) -> None:
+        self.malformed += 1
+        self.examples += [one] if len(self.examples) < _NAMED else []
+
+    def count(self, episode: Episode) -> None:
+        self.outcomes[episode.verdict.outcome] += 1
+        self.steps += len(episode.steps)
+        for seen, decision in ((step.observation, step.decision) for step in episode.steps):
+            facts = (
+                len(decision.candidates) > 1,
+                episode.task.goal,
+                seen.text,
+                seen.screenshot,
+                any(one.log_prob is not None for one in decision.candidates),
+                decision.usage,
+            )
+            self.has.update(name for name, fact in zip(_NEEDS, facts, strict=True) if fact)
+
+
+def check_log(kind: str, path: Path) -> None:
+    """ConfigError for an unknown kind of log, DataError for a missing file."""
+    reader_of(kind)
+    if not path.exists():
+        raise DataError(f"there is no file {path}: give the log's file, or a folder with its files")
+
+
+async def import_log(
+    store: Store,
+    kind: str,
+    path: Path,
+    *,
+    run: str,
+    split: Split,
+    made: Provenance,
+    on_record: Callable[[], None] = lambda: None,
+) -> Imported:
+    """Add the episodes of a log to a run, those it has already left out. Errors as `check_log`; DataError, too, where a
+    folder has no such files, and where the run was begun by other means."""
+    check_log(kind, path)
+    found, reader = Imported(), _read(kind, path)
+    first = next(reader, None)  # where there is nothing to read no run is begun
+    await store.begin_run(run, {"importer": kind, "split": split}, made)
+    before = store.summaries(run=run, status=None)
+    known, keys = {one.id for one in before}, Counter((one.agent, *one.key[:2]) for one in before)
+
+    def new(some: list[Episode | Malformed]) -> Iterator[tuple[Episode, int]]:
+        for one in some:
+            on_record()
+            if isinstance(one, Malformed):
+                found.refuse(one)
+                continue
+            found.count(one)
+            name = hashlib.sha256("\x1f".join((run, kind, one.id)).encode()).hexdigest()[:16]
+            if name not in known:
+                key = one.agent, one.task.suite, one.task.id
+                yield _of_run(one, name, run, split, made), keys[key]
+                known.add(name)
+                keys[key] += 1
+
+    rest = reader if first is None else chain([first], reader)
+    while some := list(islice(rest, _AT_ONCE)):
+        found.new += len(await asyncio.gather(*(store.add_episode(*one) for one in new(some))))
+    return found
+
+
+def _read(kind: str, path: Path) -> Iterator[Episode | Malformed]:
+    """The log's records as its reader gives them; mappings are records of `jsonl`."""
+    named = Naming()
+    for number, one in enumerate(reader_of(kind)(path), 1):
+        where = f"record {number}"
+        if isinstance(one, Mapping):
+            yield named.read(where, one, path, jsonl.episode)
+        elif isinstance(one, Episode) and not one.id:
+            yield named.read(where, one.model_dump(mode="json"), path, lambda *_, read=one: read)
+        else:
+            yield one
+
+
+def _of_run(episode: Episode, name: str, run: str, split: Split, made: Provenance) -> Episode:
+    provenance = made.model_copy(update={"log": episode.provenance.log, "started_at": episode.provenance.started_at})
+    task = episode.task.model_copy(update={"split": split})
+    return episode.model_copy(update={"id": name, "run": run, "task": task, "provenance": provenance})

@@ -1,0 +1,88 @@
+"""Our own JSON lines: an episode a line, for logs that no other reader fits (docs/how-to/import-logs.md)."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bestofq.agents.dialects.commands import parse_action
+from bestofq.core.actions import ACTION, Action, Other
+from bestofq.core.decision import Candidate, Decision, Episode, Verdict
+from bestofq.core.errors import ReplyError
+from bestofq.core.observation import Element, Observation
+from bestofq.interop.actions import label_of
+from bestofq.interop.files import Malformed, json_lines
+from bestofq.interop.nouns import UNJUDGED, episode_of, log_of, picture_of, taken, task_of
+
+_OUTCOMES = {True: "success", False: "failure"}
+_PAGE = tuple(name for name in Observation.model_fields if name not in ("elements", "screenshot"))
+_DECISION = ("scores", "state_value", "scorer", "explored", "checkpoint", "visits", "feedback", "usage")
+
+
+def read(path: Path) -> Iterator[Episode | Malformed]:
+    return json_lines(path, episode)
+
+
+def episode(record: Any, file: Path) -> Episode:
+    """ValueError, LookupError or TypeError where it is none."""
+    own, rest = taken(record, "goal", "url", "task", "suite", "agent", "id", "steps", "final")
+    said, rest = taken(rest, "outcome", "reward", "reason", "judge")
+    if not isinstance(goal := own["goal"], str) or not goal.strip():
+        raise ValueError("its goal is no text")
+    turns = [_turn(step, file.parent) for step in own.get("steps", ())]
+    url = own.get("url") or (turns[0][0].url if turns else "")
+    return episode_of(
+        own.get("agent", "imported"),
+        task_of(own.get("suite", "imported"), goal, url, name=str(own.get("task", ""))),
+        turns,
+        verdict=_verdict(said),
+        final=_page(own["final"], file.parent) if "final" in own else None,
+        name=str(own.get("id", "")),
+        rest=rest,
+    )
+
+
+def _verdict(said: Mapping[str, Any]) -> Verdict:
+    outcome = said.get("outcome")
+    if outcome is None:
+        return UNJUDGED
+    outcome = _OUTCOMES[outcome] if isinstance(outcome, bool) else outcome
+    return Verdict.model_validate({"reward": float(outcome == "success"), **said, "outcome": outcome})
+
+
+def _turn(step: Any, folder: Path) -> tuple[Observation, Decision]:
+    own, rest = taken(step, "observation", "candidates", "action", "chosen")
+    known, rest = taken(rest, *_DECISION)
+    seen = _page(own.get("observation", ""), folder)
+    given = own["candidates"] if "candidates" in own else [own["action"]]
+    candidates = tuple(_candidate(one, seen.elements) for one in given)
+    known = {"scores": [0.0] * len(candidates), **known, "chosen": own.get("chosen", 0)}
+    return seen, Decision.model_validate({"candidates": candidates, **known, "log": log_of(rest)})
+
+
+def _page(given: Any, folder: Path) -> Observation:
+    if isinstance(given, str):
+        return Observation(url="", title="", text=given, elements=())
+    own, rest = taken(given, *_PAGE, "elements", "screenshot")
+    if rest:
+        raise ValueError(f"an observation has no field {next(iter(rest))!r}")
+    elements, named = own.pop("elements", ()), own.pop("screenshot", None)
+    if (picture := picture_of(named, folder)) is None and named is not None:
+        raise ValueError(f"there is no picture {named!r} in the log's folder")
+    page = {"url": "", "title": "", "text": "", **own, "screenshot": picture}
+    return Observation.model_validate({**page, "elements": [Element.model_validate(one) for one in elements]})
+
+
+def _candidate(given: Any, elements: tuple[Element, ...]) -> Candidate:
+    own = {"action": given} if isinstance(given, str) else dict(given)
+    action = own["action"] = _action(own["action"])
+    return Candidate.model_validate({"label": label_of(action, elements), **own})
+
+
+def _action(given: Any) -> Action:
+    """One of our commands, an action as an object, or any other words."""
+    if not isinstance(given, str):
+        return ACTION.validate_python(given)
+    try:
+        return parse_action(given)
+    except ReplyError:
+        return Other(text=given)

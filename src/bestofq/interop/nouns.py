@@ -1,0 +1,97 @@
+"""Nouns from what logs have: lenient where a field is missing. What has no field here is kept as JSON (`log`)."""
+
+import base64
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from PIL import Image
+
+from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Step, Verdict
+from bestofq.core.identity import key_of
+from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
+
+UNJUDGED = Verdict(reward=0.0, outcome="unjudged")
+_ROLES = {"a": "link", "input": "textbox", "textarea": "textbox", "select": "combobox"}
+_EMPTY: tuple[object, ...] = (None, "", [], {})
+
+
+def task_of(suite: str, goal: str, url: str = "", *, name: str = "") -> Task:
+    """Without a name of its own, a task is its goal and its start."""
+    named = name or f"{urlsplit(url).hostname or suite}--{key_of({'goal': goal, 'url': url})}"
+    return Task(id=named, suite=suite, goal=goal, start_url=url)
+
+
+def episode_of(
+    agent: str,
+    task: Task,
+    turns: Sequence[tuple[Observation, Decision]],
+    *,
+    verdict: Verdict = UNJUDGED,
+    final: Observation | None = None,
+    name: str = "",
+    rest: Mapping[str, Any] | None = None,
+) -> Episode:
+    """`name`: the log's own id of the episode. Run, split and the rest of the provenance come with the import."""
+    last = len(turns) - 1
+    steps = tuple(Step(index=i, observation=o, decision=d, terminated=i == last) for i, (o, d) in enumerate(turns))
+    provenance = Provenance(version="", log=log_of(rest or {}))
+    return Episode(
+        id=name, run="", agent=agent, task=task, steps=steps, final=final, verdict=verdict, provenance=provenance
+    )
+
+
+def decision_of(candidate: Candidate, rest: Mapping[str, Any]) -> Decision:
+    """The one candidate that most logs have."""
+    return Decision(candidates=(candidate,), scores=(0.0,), chosen=0, log=log_of(rest))
+
+
+def log_of(rest: Mapping[str, Any]) -> str | None:
+    """What is left of a record, as JSON; None where nothing is."""
+    kept = {name: value for name, value in rest.items() if value not in _EMPTY}
+    return json.dumps(kept, ensure_ascii=False) if kept else None
+
+
+def taken(record: Any, *names: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """These fields of a record, as far as it has them, and the rest of it. TypeError where it is no object."""
+    if not isinstance(record, Mapping):
+        raise TypeError(f"expected an object, found {type(record).__name__}")
+    rest = dict(record)
+    return {name: rest.pop(name) for name in names if rest.get(name) is not None}, rest
+
+
+def element_of(mark: Any, role: Any, name: Any, bounds: Any = None) -> Element | None:
+    """An element by its tag or role; None where its number is no mark."""
+    if not isinstance(mark, int) or mark < 1:
+        return None
+    tag, sides = str(role or "").lower(), ("x", "y", "width", "height")
+    whole = isinstance(bounds, Mapping) and all(isinstance(bounds.get(side), int | float) for side in sides)
+    box = Box(*(bounds[side] for side in sides)) if whole else None
+    return Element(mark=mark, role=_ROLES.get(tag, tag) or "element", name=" ".join(str(name or "").split()), box=box)
+
+
+def text_of(content: Any) -> str:
+    """The words of a message's content: a text, or the texts among its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    found = [part if isinstance(part, str) else part.get("text") if isinstance(part, Mapping) else "" for part in parts]
+    return "\n".join(text for text in found if isinstance(text, str) and text)
+
+
+def picture_of(source: Any, folder: Path) -> Screenshot | None:
+    """A picture by its file, from the log's folder on, or by a `data:` address; None where there is none to be read."""
+    if not isinstance(source, str) or not source:
+        return None
+    try:
+        inline = source.startswith("data:")
+        data = base64.b64decode(source.partition(",")[2]) if inline else (folder / source).read_bytes()
+        with Image.open(io.BytesIO(data)) as image:
+            found = {"media_type": Image.MIME.get(image.format or ""), "width": image.width, "height": image.height}
+        return Screenshot(sha256=hashlib.sha256(data).hexdigest(), data=data, **found)
+    except (OSError, ValueError, Image.DecompressionBombError):
+        return None

@@ -1,0 +1,135 @@
+"""Our own JSON lines, from the file to a Q-function, a report and the pages."""
+
+from pathlib import Path
+
+import pytest
+from logs import bestofq, counts, imported, shop_episode, written
+from starlette.testclient import TestClient
+
+from bestofq.core.actions import Answer, Click, Other
+from bestofq.core.errors import ConfigError, DataError
+from bestofq.learning.checkpoint import CARD
+from bestofq.store.store import Store
+from bestofq.viewer.app import viewer_app
+
+
+def test_every_field_is_kept(tmp_path: Path) -> None:
+    record = shop_episode(2, id="own-7", judge="a careful reader", reason="it is blue", agent="shopper", site="uk")
+    record["steps"][0] |= {"scores": [0.1, 0.9], "latency": 1.5}
+    record["steps"][0]["observation"] |= {"error": "no such element"}
+    (episode,) = imported("jsonl", written(tmp_path / "log.jsonl", record), tmp_path / "store")
+    first, last = episode.steps
+    assert (episode.run, episode.agent, episode.task.split) == ("imported", "shopper", "train")
+    assert (episode.task.goal, episode.task.start_url) == ("buy the blue kettle no. 2", "http://shop.example/2")
+    assert episode.verdict.model_dump(include={"outcome", "reward", "judge", "reason"}) == {
+        "outcome": "success",
+        "reward": 1.0,
+        "judge": "a careful reader",
+        "reason": "it is blue",
+    }
+    assert first.decision.chosen == 1
+    assert [one.label for one in first.decision.candidates] == ["click link Red kettle", "click link Blue kettle"]
+    assert first.decision.candidate.action == Click(mark=2)
+    assert (first.decision.candidate.thought, first.decision.candidate.log_prob) == ("It is blue.", -0.5)
+    assert first.decision.scores == (0.1, 0.9)
+    assert first.observation.error == "no such element"
+    assert (first.decision.log, episode.provenance.log) == ('{"latency": 1.5}', '{"site": "uk"}')
+    assert (last.decision.candidate.action, last.terminated) == (Answer(text="bought"), True)
+    assert last.observation.text == "Thank you for order 2"
+
+
+def test_an_action_without_an_equivalent_stays_as_it_was_written(tmp_path: Path) -> None:
+    log = written(tmp_path / "log.jsonl", {"goal": "zoom", "steps": [{"action": "pinch the map by 2.0"}]})
+    (episode,) = imported("jsonl", log, tmp_path / "store")
+    candidate = episode.steps[0].decision.candidate
+    assert (candidate.action, candidate.label) == (Other(text="pinch the map by 2.0"), "pinch the map by 2.0")
+
+
+def test_without_an_outcome_an_episode_is_unjudged(tmp_path: Path) -> None:
+    log = written(tmp_path / "log.jsonl", shop_episode(1, outcome=None))
+    (episode,) = imported("jsonl", log, tmp_path / "store")
+    assert (episode.verdict.outcome, episode.verdict.reward) == ("unjudged", 0.0)
+
+
+def test_an_import_again_adds_what_is_new(tmp_path: Path) -> None:
+    log, store = tmp_path / "log.jsonl", tmp_path / "store"
+    same = shop_episode(1)
+    first = counts(bestofq("import", "jsonl", written(log, same, same, shop_episode(2)), "--store", store))
+    assert (first["episodes imported"], first["already there"]) == (3, 0)  # two passes may be equal
+    moved = written(tmp_path / "elsewhere" / "other.jsonl", same, same, shop_episode(2), shop_episode(3))
+    again = counts(bestofq("import", "jsonl", moved, "--store", store))
+    assert (again["episodes imported"], again["already there"]) == (1, 3)
+    with Store.open(store, read_only=True) as opened:
+        assert len(list(opened.episodes())) == 4
+
+
+def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
+    for number in (1, 2):
+        written(tmp_path / "logs" / f"{number}.jsonl", shop_episode(number))
+    assert len(imported("jsonl", tmp_path / "logs", tmp_path / "store")) == 2
+
+
+def test_malformed_lines_are_counted_and_named(tmp_path: Path) -> None:
+    bad = (
+        '{"goal": "cut off',
+        {"steps": []},
+        [],
+        {"goal": "g", "steps": [{"action": "click [1]", "chosen": 5}]},
+        {"goal": "g", "outcome": "splendid"},
+        {"goal": "g", "steps": [{"observation": {"screenshot": "lost.png"}, "action": "back"}]},
+    )
+    said = bestofq("import", "jsonl", written(tmp_path / "log.jsonl", *bad, shop_episode(1)), "--store", tmp_path / "s")
+    found = counts(said)
+    assert (found["malformed"], found["episodes imported"]) == (6, 1)
+    assert "log.jsonl, line 1: " in said
+    assert "log.jsonl, line 2: it has no 'goal'" in said
+    assert "log.jsonl, line 3: " in said
+    assert "line 4" not in said
+
+
+def test_what_cannot_be_computed_is_said(tmp_path: Path) -> None:
+    log = written(tmp_path / "log.jsonl", {"goal": "look", "steps": [{"action": "back"}]})
+    said = bestofq("import", "jsonl", log, "--store", tmp_path / "poor", "--run", "poor")
+    assert counts(said)["without an outcome"] == 1
+    for lack in ("--run poor", "rankers", "no text of pages", "no pictures", "no log-probabilities", "no tokens"):
+        assert lack in said
+    said = bestofq("import", "jsonl", written(log, shop_episode(2)), "--store", tmp_path / "rich")
+    assert counts(said)["steps with several candidates"] == 1
+    for lack in ("bestofq judge", "rankers", "no text of pages", "no log-probabilities"):
+        assert lack not in said
+
+
+def test_imported_episodes_teach_and_are_reported_and_shown(tmp_path: Path) -> None:
+    log, store, q = written(tmp_path / "log.jsonl", *map(shop_episode, range(8))), tmp_path / "store", tmp_path / "q"
+    bestofq("import", "jsonl", log, "--store", store, "--run", "logs")
+    settings = ("iql.steps=5", "iql.batch_size=4", "iql.network.hidden=[8, 8]")
+    said = bestofq("train", "--run", "logs", "--store", store, "--out", q, *(w for s in settings for w in ("--set", s)))
+    assert "16 transitions" in said
+    assert (q / CARD).exists()
+    assert "50.0" in bestofq("report", store, "--table", "agents")
+    with Store.open(store, read_only=True) as opened:
+        page = TestClient(viewer_app(opened, name="logs"), base_url="http://127.0.0.1").get(
+            f"/episode/{opened.summaries()[0].id}"
+        )
+    assert page.status_code == 200
+    assert "Blue kettle" in page.text
+
+
+def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:
+    log, store = written(tmp_path / "log.jsonl", shop_episode(1)), tmp_path / "store"
+    with pytest.raises(ConfigError, match="jsonl"):
+        bestofq("import", "yaml", log, "--store", store)
+    with pytest.raises(DataError, match=r"lost\.jsonl"):
+        bestofq("import", "jsonl", tmp_path / "lost.jsonl", "--store", store)
+    assert not store.exists()
+    bestofq("import", "jsonl", log, "--store", store, "--split", "train")
+    with pytest.raises(DataError, match="--split train"):
+        bestofq("import", "jsonl", log, "--store", store, "--split", "test")
+
+
+def test_a_reader_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "def read(path):\n    yield from ({'goal': word, 'outcome': True} for word in path.read_text().split())\n"
+    (tmp_path / "words_reader.py").write_text(code, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    episodes = imported("words_reader:read", written(tmp_path / "log.txt", "one two"), tmp_path / "store")
+    assert [(one.task.goal, one.verdict.outcome) for one in episodes] == [("one", "success"), ("two", "success")]
