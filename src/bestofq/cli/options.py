@@ -17,7 +17,7 @@ console = Console()
 RUNS = Path("runs/webshop")
 ABLATIONS = Path("runs/ablations")
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
-LOGS = ("jsonl",)
+LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager", "open-operator-evals", "go-browse")
 
 # What an option holds that may be left out, or given several times:
 Text = str | None

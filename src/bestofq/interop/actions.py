@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from bestofq.core.actions import ACTION, Action, Other, Targeted, action_text
+from bestofq.core.actions import ACTION, Action, Answer, Other, Targeted, action_text
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Element
 
@@ -28,6 +28,8 @@ _KNOWN: Mapping[str, tuple[str, Mapping[str, str]]] = {  # by a tool's name: the
 }
 _SAY_NOTHING = (("clear", True), ("new_tab", False), ("success", True), ("success", False))
 """Arguments at their defaults, and an agent's own word that it succeeded, which is in its reply."""
+
+NOTHING = "no action"
 
 
 class Call(NamedTuple):
@@ -72,8 +74,14 @@ def call_of(name: Any, arguments: Any) -> Call:
     )
 
 
+def spoken(words: str, *, last: bool) -> Action:
+    """A reply that calls no tool: the answer where the episode ends with it."""
+    return Answer(text=words) if last else Other(text=words or NOTHING)
+
+
 def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words: Any) -> Candidate:
     """What a step decided: its action, or the several that it did without a look between them, as one."""
+    actions = actions or [Other(text=NOTHING)]
     labels = "; ".join(label_of(action, elements) for action in actions)
     action = actions[0] if len(actions) == 1 else Other(text="; ".join(map(action_text, actions)))
     return Candidate(action=action, label=labels, **{name: value for name, value in words.items() if value})

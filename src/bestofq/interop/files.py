@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
@@ -55,7 +56,7 @@ def json_files(path: Path, parse: Parse, pattern: str = "*.json", many: str = ""
 
 
 def _loaded(file: Path) -> Any:
-    return json.loads(file.read_bytes())
+    return from_json(file.read_bytes())
 
 
 def files_of(path: Path, pattern: str) -> list[Path]:
@@ -68,7 +69,7 @@ def files_of(path: Path, pattern: str) -> list[Path]:
 def lines_of(file: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that hold something, with their numbers."""
     with file.open("rb") as lines:
-        yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        yield from ((number, body) for number, line in enumerate(lines, 1) if (body := line.strip()))
 
 
 class Naming:
@@ -79,11 +80,12 @@ class Naming:
 
     def read(self, where: str, record: Any, file: Path, parse: Parse) -> Episode | Malformed:
         """The episode of a record of `file`; of one that is still JSON, too."""
-        record = attempt(where, lambda: json.loads(record)) if isinstance(record, bytes) else record
-        episode = record if isinstance(record, Malformed) else attempt(where, lambda: parse(record, file))
+        body = record if isinstance(record, bytes) else None
+        read = record if body is None else attempt(where, partial(from_json, body))
+        episode = read if isinstance(read, Malformed) else attempt(where, lambda: parse(read, file))
         if isinstance(episode, Malformed) or episode.id:
             return episode
-        content = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:24]
+        content = hashlib.sha256(body or json.dumps(record, sort_keys=True).encode()).hexdigest()[:24]
         self._seen[content] += 1
         return episode.model_copy(update={"id": f"{content}-{self._seen[content]}"})
 

@@ -14,7 +14,6 @@ from bestofq.interop.files import Malformed, json_lines
 from bestofq.interop.nouns import UNJUDGED, episode_of, log_of, picture_of, taken, task_of
 
 _OUTCOMES = {True: "success", False: "failure"}
-_PAGE = tuple(name for name in Observation.model_fields if name not in ("elements", "screenshot"))
 _DECISION = ("scores", "state_value", "scorer", "explored", "checkpoint", "visits", "feedback", "usage")
 
 
@@ -62,14 +61,11 @@ def _turn(step: Any, folder: Path) -> tuple[Observation, Decision]:
 def _page(given: Any, folder: Path) -> Observation:
     if isinstance(given, str):
         return Observation(url="", title="", text=given, elements=())
-    own, rest = taken(given, *_PAGE, "elements", "screenshot")
-    if rest:
-        raise ValueError(f"an observation has no field {next(iter(rest))!r}")
-    elements, named = own.pop("elements", ()), own.pop("screenshot", None)
+    named = given.get("screenshot")
     if (picture := picture_of(named, folder)) is None and named is not None:
         raise ValueError(f"there is no picture {named!r} in the log's folder")
-    page = {"url": "", "title": "", "text": "", **own, "screenshot": picture}
-    return Observation.model_validate({**page, "elements": [Element.model_validate(one) for one in elements]})
+    blank = {"url": "", "title": "", "text": "", "elements": ()}
+    return Observation.model_validate({**blank, **given, "screenshot": picture})
 
 
 def _candidate(given: Any, elements: tuple[Element, ...]) -> Candidate:

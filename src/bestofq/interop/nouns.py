@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 
 UNJUDGED = Verdict(reward=0.0, outcome="unjudged")
 _ROLES = {"a": "link", "input": "textbox", "textarea": "textbox", "select": "combobox"}
+_LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$)""", re.M)
 _EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
@@ -53,7 +55,11 @@ def decision_of(candidate: Candidate, rest: Mapping[str, Any]) -> Decision:
 def log_of(rest: Mapping[str, Any]) -> str | None:
     """What is left of a record, as JSON; None where nothing is."""
     kept = {name: value for name, value in rest.items() if value not in _EMPTY}
-    return json.dumps(kept, ensure_ascii=False) if kept else None
+    return json_of(kept) if kept else None
+
+
+def json_of(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def taken(record: Any, *names: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -72,6 +78,12 @@ def element_of(mark: Any, role: Any, name: Any, bounds: Any = None) -> Element |
     whole = isinstance(bounds, Mapping) and all(isinstance(bounds.get(side), int | float) for side in sides)
     box = Box(*(bounds[side] for side in sides)) if whole else None
     return Element(mark=mark, role=_ROLES.get(tag, tag) or "element", name=" ".join(str(name or "").split()), box=box)
+
+
+def elements_in(text: str) -> tuple[Element, ...]:
+    """Those of an accessibility tree as BrowserGym writes it, a line each: `[12] button 'Search', clickable`."""
+    found = (element_of(int(mark), role, name) for mark, role, name in _LINE.findall(text))
+    return tuple({element.mark: element for element in found if element is not None}.values())
 
 
 def text_of(content: Any) -> str:

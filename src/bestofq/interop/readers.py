@@ -8,11 +8,18 @@ from typing import Any
 from bestofq.core.decision import Episode
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
-from bestofq.interop import jsonl
+from bestofq.interop import atif, browser_use, chat, go_browse, jsonl, open_operator, webvoyager
 from bestofq.interop.files import Malformed, Reader
 
 READERS: Mapping[str, Reader] = {
     "jsonl": jsonl.read,
+    "browser-use": browser_use.read,
+    "atif": atif.read,
+    "chat": chat.read,
+    "inspect": chat.read_inspect,
+    "webvoyager": webvoyager.read,
+    "open-operator-evals": open_operator.read,
+    "go-browse": go_browse.read,
 }
 
 

@@ -64,7 +64,7 @@ def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes],
 
 def summary_rows() -> Select[Any]:
     steps = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery().label("steps")
-    return select(EPISODES, steps)
+    return select(*(column for column in EPISODES.c if column is not EPISODES.c.provenance), steps)
 
 
 def summary(row: Row[Any]) -> EpisodeSummary:
