@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from bestofq.core.actions import ACTION, Action, Answer, Other, Targeted, action_text
 from bestofq.core.decision import Candidate
 from bestofq.core.observation import Element
+from bestofq.interop.nouns import json_of
 
 _ON = {"mark": "mark", "index": "mark"}
 _TYPED = {**_ON, "text": "text", "enter": "enter"}
@@ -40,7 +41,7 @@ class Call(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"{self.name} {json.dumps(self.arguments, ensure_ascii=False)}" if self.arguments else self.name
+        return f"{self.name} {json_of(self.arguments)}" if self.arguments else self.name
 
     @property
     def action(self) -> Action:
@@ -84,7 +85,8 @@ def candidate_of(actions: Sequence[Action], elements: Sequence[Element], **words
     actions = actions or [Other(text=NOTHING)]
     labels = "; ".join(label_of(action, elements) for action in actions)
     action = actions[0] if len(actions) == 1 else Other(text="; ".join(map(action_text, actions)))
-    return Candidate(action=action, label=labels, **{name: value for name, value in words.items() if value})
+    said = {name: value if isinstance(value, str) else json_of(value) for name, value in words.items() if value}
+    return Candidate(action=action, label=labels, **said)
 
 
 def label_of(action: Action, elements: Sequence[Element]) -> str:

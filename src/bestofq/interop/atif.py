@@ -7,8 +7,9 @@ from typing import Any
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import call_of, candidate_of, spoken
+from bestofq.interop.browsergym import elements_in
 from bestofq.interop.files import Malformed, json_files
-from bestofq.interop.nouns import decision_of, elements_in, episode_of, json_of, picture_of, taken, task_of, text_of
+from bestofq.interop.nouns import decision_of, episode_of, picture_of, taken, task_of, text_of
 
 NAME = "atif"
 
@@ -38,9 +39,9 @@ def episode(record: Any, file: Path) -> Episode:
             actions or [spoken(words, last=last)],
             seen.elements,
             thought=text_of(known.get("reasoning_content")) or words,
-            reply=json_of({"message": known.get("message"), "tool_calls": calls}),
+            reply={"message": known.get("message"), "tool_calls": calls},
         )
-        turns.append((seen, decision_of(candidate, left)))
+        turns.append((seen, decision_of(left, candidate)))
         results = (left.get("observation") or {}).get("results") or ()
         seen = _page(results, file, blank)
     final = seen if turns and seen != blank else None

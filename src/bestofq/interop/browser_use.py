@@ -1,5 +1,4 @@
-"""browser-use's history (`AgentHistoryList.save_to_file`): one episode a file. Its judge's word is the verdict; its own
-`success` is not."""
+"""browser-use's history, an episode a file. Its judge's word is the verdict; its own `success` is not."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,17 +9,7 @@ from bestofq.core.decision import Candidate, Decision, Episode, Outcome, Verdict
 from bestofq.core.observation import Element, Observation
 from bestofq.interop.actions import Call, call_of, candidate_of
 from bestofq.interop.files import Malformed, json_files
-from bestofq.interop.nouns import (
-    UNJUDGED,
-    decision_of,
-    element_of,
-    episode_of,
-    json_of,
-    picture_of,
-    taken,
-    task_of,
-    text_of,
-)
+from bestofq.interop.nouns import UNJUDGED, decision_of, element_of, episode_of, picture_of, taken, task_of, text_of
 
 NAME = "browser-use"
 _REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
@@ -39,25 +28,23 @@ def episode(record: Any, file: Path) -> Episode:
     for step in own["history"]:
         known, left = taken(step, "model_output", "state", "state_message")
         message = text_of(known.get("state_message"))
-        if not goal and (found := _REQUEST.search(message)):
-            goal = found.group(1)
+        goal = goal or next(iter(_REQUEST.findall(message)), "")
         output = known.get("model_output", {})
         calls = calls_of(output)
         state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element")
         elements = _elements(calls, state.get("interacted_element", ()))
-        shot = picture_of(unread.get("screenshot_path"), file.parent)
         seen = Observation(
             url=state.get("url", ""),
             title=state.get("title", ""),
             text=message,
             elements=elements,
-            screenshot=shot,
-            tabs=tuple(map(_title, state.get("tabs", ()))),
+            screenshot=picture_of(unread.get("screenshot_path"), file.parent),
+            tabs=tuple(tab["title"] if isinstance(tab, Mapping) else str(tab) for tab in state.get("tabs", ())),
             error="; ".join(said for one in results if (said := text_of(one.get("error")))) or None,
             notices=tuple(said for one in results if (said := text_of(one.get("extracted_content")))),
         )
         kept = {**left, "state": {**unread, "interacted_element": state.get("interacted_element")}}
-        turns.append((seen, decision_of(candidate_of_output(output, calls, elements), kept)))
+        turns.append((seen, decision_of(kept, candidate_of_output(output, calls, elements))))
         results = left.get("result") or []
     task = task_of(NAME, goal, turns[0][0].url if turns else "")
     return episode_of(NAME, task, turns, verdict=_verdict(results), rest=rest)
@@ -72,24 +59,18 @@ def candidate_of_output(output: Mapping[str, Any], calls: Sequence[Call], elemen
     """A reply with `thinking`, `memory`, `next_goal` and `action`."""
     words = {"thought": "thinking", "note": "memory", "explanation": "next_goal"}
     said = {ours: text_of(output.get(theirs)) for ours, theirs in words.items()}
-    return candidate_of([call.action for call in calls], elements, **said, reply=json_of(output))
+    return candidate_of([call.action for call in calls], elements, **said, reply=output)
 
 
 def _elements(calls: Sequence[Call], touched: Sequence[Any]) -> tuple[Element, ...]:
     """Those that were acted on, by the numbers of the actions."""
     found: dict[int, Element] = {}
     for call, one in zip(calls, touched, strict=False):
-        names = one if isinstance(one, Mapping) else {}
-        element = element_of(
-            call.arguments.get("index"), names.get("node_name"), names.get("ax_name"), names.get("bounds")
-        )
-        if names and element is not None:
-            found[element.mark] = element
+        if isinstance(one, Mapping):
+            named = (one.get(name) for name in ("node_name", "ax_name", "bounds"))
+            if (element := element_of(call.arguments.get("index"), *named)) is not None:
+                found[element.mark] = element
     return tuple(found.values())
-
-
-def _title(tab: Any) -> str:
-    return str(tab.get("title", "")) if isinstance(tab, Mapping) else str(tab)
 
 
 def _verdict(results: Sequence[Any]) -> Verdict:

@@ -1,30 +1,20 @@
-"""Go-Browse's raw steps, a JSON line each; steps of one goal and trajectory number are an episode, wherever they stand."""
+"""Go-Browse's raw steps, a JSON line each. Those of one goal and number are an episode, wherever they stand."""
 
-import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pydantic_core import from_json
 
-from bestofq.core.actions import Action, Other
 from bestofq.core.decision import Decision, Episode, Verdict
 from bestofq.core.observation import Observation
-from bestofq.interop.actions import candidate_of, exactly
+from bestofq.interop.actions import candidate_of
+from bestofq.interop.browsergym import action_of, elements_in
 from bestofq.interop.files import Malformed, Naming, attempt, files_of
-from bestofq.interop.nouns import UNJUDGED, decision_of, elements_in, episode_of, taken, task_of, text_of
+from bestofq.interop.nouns import UNJUDGED, decision_of, episode_of, taken, task_of, text_of
 
 NAME = "go-browse"
-_SIGNATURES: Mapping[str, tuple[str, tuple[str, ...]]] = {  # BrowserGym's actions that are exactly ours
-    "click": ("click", ("mark",)),
-    "fill": ("write", ("mark", "text")),
-    "clear": ("clear", ("mark",)),
-    "goto": ("goto", ("url",)),
-    "go_back": ("go_back", ()),
-    "noop": ("wait", ("seconds",)),
-    "send_msg_to_user": ("answer", ("text",)),
-}
 
 
 def read(path: Path) -> Iterator[Episode | Malformed]:
@@ -69,27 +59,9 @@ def _turn(record: Any) -> tuple[Observation, Decision]:
     text, written = text_of(page.get("axtree_txt")), text_of(own.get("parsed_action"))
     error = text_of(page.get("last_action_error")) or None
     seen = Observation(url="", title="", text=text, elements=elements_in(text), error=error)
-    actions = [_action(written)] if written else []
+    actions = [action_of(written)] if written else []
     candidate = candidate_of(actions, seen.elements, thought=text_of(own.get("thought")), reply=written)
-    return seen, decision_of(candidate, {**outer, "traj_data": None, "step_data": rest, "obs": left})
-
-
-def _action(written: str) -> Action:
-    """`click('12')` with nothing but values, in our order."""
-    try:
-        call = ast.parse(written.strip(), mode="eval").body
-        values = [ast.literal_eval(one) for one in call.args] if isinstance(call, ast.Call) else []
-    except (SyntaxError, ValueError):
-        return Other(text=written)
-    if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Name):
-        return Other(text=written)
-    kind, names = _SIGNATURES.get(call.func.id, ("", ()))
-    if len(values) != len(names):
-        return Other(text=written)
-    given = dict(zip(names, values, strict=True))
-    if "seconds" in given:  # of milliseconds
-        given["seconds"] = given["seconds"] / 1000
-    return exactly(kind, written, **given)
+    return seen, decision_of({**outer, "traj_data": None, "step_data": rest, "obs": left}, candidate)
 
 
 def _verdict(reward: Any) -> Verdict:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from bestofq.core.observation import Box, Element, Observation, Screenshot, Task
 
 UNJUDGED = Verdict(reward=0.0, outcome="unjudged")
 _ROLES = {"a": "link", "input": "textbox", "textarea": "textbox", "select": "combobox"}
-_LINE = re.compile(r"""^\s*\[(\d{1,9})\] (\w+) ['"](.*?)['"](?:,|$)""", re.M)
 _EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
@@ -47,9 +45,9 @@ def episode_of(
     )
 
 
-def decision_of(candidate: Candidate, rest: Mapping[str, Any]) -> Decision:
-    """The one candidate that most logs have."""
-    return Decision(candidates=(candidate,), scores=(0.0,), chosen=0, log=log_of(rest))
+def decision_of(rest: Mapping[str, Any], *candidates: Candidate) -> Decision:
+    """The candidates of a step, the first one taken; most logs have one."""
+    return Decision(candidates=candidates, scores=(0.0,) * len(candidates), chosen=0, log=log_of(rest))
 
 
 def log_of(rest: Mapping[str, Any]) -> str | None:
@@ -78,12 +76,6 @@ def element_of(mark: Any, role: Any, name: Any, bounds: Any = None) -> Element |
     whole = isinstance(bounds, Mapping) and all(isinstance(bounds.get(side), int | float) for side in sides)
     box = Box(*(bounds[side] for side in sides)) if whole else None
     return Element(mark=mark, role=_ROLES.get(tag, tag) or "element", name=" ".join(str(name or "").split()), box=box)
-
-
-def elements_in(text: str) -> tuple[Element, ...]:
-    """Those of an accessibility tree as BrowserGym writes it, a line each: `[12] button 'Search', clickable`."""
-    found = (element_of(int(mark), role, name) for mark, role, name in _LINE.findall(text))
-    return tuple({element.mark: element for element in found if element is not None}.values())
 
 
 def text_of(content: Any) -> str:

@@ -42,7 +42,7 @@ def _turn(step: Any) -> tuple[Observation, Decision]:
     text = text_of(messages[-1].get("content")) if messages and isinstance(messages[-1], Mapping) else ""
     seen = Observation(url=own.get("url", ""), title="", text=text, elements=())
     kept = {**rest, "llm_calls": [*earlier, {**left, "pretty_out": call.get("pretty_out")}]}
-    return seen, decision_of(_candidate(call), kept)
+    return seen, decision_of(kept, _candidate(call))
 
 
 def _candidate(call: Mapping[str, Any]) -> Candidate:

@@ -8,7 +8,7 @@ from typing import Any
 from bestofq.core.decision import Episode
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
-from bestofq.interop import atif, browser_use, chat, go_browse, jsonl, open_operator, webvoyager
+from bestofq.interop import atif, browser_use, chat, go_browse, inspect_log, jsonl, open_operator, webvoyager
 from bestofq.interop.files import Malformed, Reader
 
 READERS: Mapping[str, Reader] = {
@@ -16,7 +16,7 @@ READERS: Mapping[str, Reader] = {
     "browser-use": browser_use.read,
     "atif": atif.read,
     "chat": chat.read,
-    "inspect": chat.read_inspect,
+    "inspect": inspect_log.read,
     "webvoyager": webvoyager.read,
     "open-operator-evals": open_operator.read,
     "go-browse": go_browse.read,

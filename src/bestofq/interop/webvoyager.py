@@ -1,4 +1,4 @@
-"""WebVoyager's `interact_messages.json`, one in the folder of each task: `task<Site>--<number>`. They have no outcome."""
+"""WebVoyager's `interact_messages.json`, one in each task's folder, `task<Site>--<number>`. They have no outcome."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def episode(record: Any, file: Path) -> Episode:
         match own["role"]:
             case "assistant":
                 seen = _page("\n".join(heard))
-                turns.append((seen, decision_of(_candidate(text, seen.elements), rest)))
+                turns.append((seen, decision_of(rest, _candidate(text, seen.elements))))
                 heard = []
             case "user":
                 begun = begun or text

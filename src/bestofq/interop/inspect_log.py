@@ -1,0 +1,47 @@
+"""inspect's logs, as `inspect log dump` writes them: an episode a sample."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bestofq.core.decision import Episode, Verdict
+from bestofq.interop.chat import Turn, heard, replied, spoken_episode
+from bestofq.interop.files import Malformed, json_files
+from bestofq.interop.nouns import UNJUDGED, decision_of, taken, text_of
+
+_SCORES = {"C": 1.0, "I": 0.0, True: 1.0, False: 0.0}  # its letters for correct and incorrect
+
+
+def read(path: Path) -> Iterator[Episode | Malformed]:
+    return json_files(path, sample, many="samples")
+
+
+def sample(record: Any, file: Path) -> Episode:
+    """A decision for each call of the model; where it gave several choices they are its candidates, the first taken."""
+    own, rest = taken(record, "events", "scores", "messages")
+    calls = [event for event in own.get("events", ()) if event.get("event") == "model"]
+    turns: list[Turn] = []
+    for number, event in enumerate(calls, 1):
+        messages = event.get("input") or []
+        since = max((n for n, one in enumerate(messages, 1) if one.get("role") == "assistant"), default=0)
+        seen = heard(messages[since:], file)
+        choices = [choice["message"] for choice in (event.get("output") or {}).get("choices") or ()]
+        if choices:
+            offered = (replied(one, seen, last=number == len(calls)) for one in choices)
+            left = {name: value for name, value in event.items() if name != "input"}
+            turns.append((seen, decision_of(left, *offered)))
+    others = [event for event in own.get("events", ()) if event.get("event") != "model"]  # the calls hold the messages
+    rest |= {"scores": own.get("scores"), "events": others}
+    said = calls[0].get("input") or [] if calls else own.get("messages", [])
+    return spoken_episode("inspect", said, turns, verdict=_verdict(own.get("scores", {})), rest=rest)
+
+
+def _verdict(scores: Mapping[str, Any]) -> Verdict:
+    """The first scorer's, by its name, where its value is correct, incorrect or a number from 0 to 1."""
+    for name, score in scores.items():
+        value, rest = (score.get("value"), score) if isinstance(score, Mapping) else (score, {})
+        number = _SCORES.get(value, value) if isinstance(value, str | bool | int | float) else None
+        if isinstance(number, int | float) and 0 <= number <= 1:
+            outcome = "success" if number == 1 else "failure"
+            return Verdict(reward=number, outcome=outcome, reason=text_of(rest.get("explanation")), judge=name)
+    return UNJUDGED
