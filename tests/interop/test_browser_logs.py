@@ -1,0 +1,267 @@
+"""Logs of web agents, small ones written by hand: browser-use, ATIF, WebVoyager, open-operator-evals, Go-Browse."""
+
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from logs import bestofq, counts, imported, written
+from PIL import Image
+
+from bestofq.core.actions import Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
+from bestofq.core.decision import Episode
+from bestofq.core.observation import Box
+from bestofq.store.store import Store
+
+
+def actions(episode: Episode) -> list[object]:
+    return [step.decision.candidate.action for step in episode.steps]
+
+
+def labels(episode: Episode) -> list[str]:
+    return [step.decision.candidate.label for step in episode.steps]
+
+
+def history(judgement: object) -> dict[str, Any]:
+    """browser-use: a search, an action of two parts that fails, and the answer."""
+    box = {"x": 1, "y": 2, "width": 30, "height": 4}
+    field = {"ax_name": "Search", "node_name": "INPUT", "bounds": box, "x_path": "html/body/input"}
+    first = {
+        "model_output": {
+            "thinking": "I look for kettles.",
+            "memory": "nothing yet",
+            "next_goal": "search",
+            "evaluation_previous_goal": "unknown",
+            "action": [{"input": {"index": 3, "text": "kettle"}}],
+        },
+        "result": [{"is_done": False, "extracted_content": "typed kettle"}],
+        "state": {
+            "url": "http://shop.example/",
+            "title": "Shop",
+            "tabs": [{"url": "http://shop.example/", "title": "Shop"}],
+            "screenshot_path": "one.png",
+            "interacted_element": [field],
+        },
+        "metadata": {"step_number": 1},
+        "state_message": "<user_request>\nbuy a kettle\n</user_request>\n[3]<input Search />",
+    }
+    second = {
+        "model_output": {"action": [{"click": {"index": 5}}, {"send_keys": {"keys": "Enter"}}]},
+        "result": [{"error": "element 5 is gone"}],
+        "state": {
+            "url": "http://shop.example/?q=kettle",
+            "title": "Shop",
+            "tabs": [],
+            "interacted_element": [None, None],
+        },
+        "metadata": None,
+        "state_message": "[5]<a Red kettle />",
+    }
+    last = {
+        "model_output": {"action": [{"done": {"text": "bought", "success": True}}]},
+        "result": [{"is_done": True, "success": True, "judgement": judgement}],
+        "state": {"url": "http://shop.example/", "title": "Shop", "tabs": [], "interacted_element": [None]},
+    }
+    return {"history": [first, second, last]}
+
+
+@pytest.mark.parametrize(
+    ("judgement", "outcome"),
+    [
+        (None, "unjudged"),
+        ({"verdict": True}, "success"),
+        ({"verdict": False, "failure_reason": "two kettles"}, "failure"),
+        ({"verdict": False, "impossible_task": True}, "impossible"),
+        ({"verdict": False, "reached_captcha": True}, "blocked"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_browser_use_is_judged_by_its_judge_alone(tmp_path: Path, judgement: object, outcome: str) -> None:
+    """The agent itself says that it succeeded, in each of them."""
+    (episode,) = imported("browser-use", written(tmp_path / "run.json", history(judgement)), tmp_path / "store")
+    assert episode.verdict.outcome == outcome
+    assert bool(episode.verdict.judge) == (judgement is not None)
+
+
+def test_browser_use_keeps_pages_thoughts_and_what_has_no_field(tmp_path: Path) -> None:
+    data = BytesIO()
+    Image.new("RGB", (8, 6)).save(data, "PNG")
+    (tmp_path / "one.png").write_bytes(data.getvalue())
+    (episode,) = imported("browser-use", written(tmp_path / "run.json", history(None)), tmp_path / "store")
+    first, second, last = episode.steps
+    both = 'click [5]; send_keys {"keys": "Enter"}'
+    assert actions(episode) == [Write(mark=3, text="kettle"), Other(text=both), Answer(text="bought")]
+    assert labels(episode) == ['write textbox Search "kettle"', both, 'answer "bought"']
+    assert (episode.task.goal, episode.task.start_url) == ("buy a kettle", "http://shop.example/")
+    assert first.observation.elements[0].box == Box(1, 2, 30, 4)
+    assert first.observation.tabs == ("Shop",)
+    assert "[3]<input Search />" in first.observation.text
+    said = first.decision.candidate
+    assert (said.thought, said.note, said.explanation) == ("I look for kettles.", "nothing yet", "search")
+    assert "evaluation_previous_goal" in (said.reply or "")
+    assert second.observation.notices == ("typed kettle",)
+    assert last.observation.error == "element 5 is gone"
+    kept = json.loads(first.decision.log or "")
+    assert kept["metadata"] == {"step_number": 1}
+    assert kept["state"]["interacted_element"][0]["x_path"] == "html/body/input"
+    shot = first.observation.screenshot
+    assert shot is not None
+    assert (shot.width, shot.height) == (8, 6)
+    with Store.open(tmp_path / "store", read_only=True) as opened:
+        assert opened.screenshots.load(shot).data == data.getvalue()
+
+
+def test_atif(tmp_path: Path) -> None:
+    web = {"axtree": "[7] button 'Add to cart'", "url": "http://shop.example/kettle", "html": "<button>"}
+    log = {
+        "schema_version": "ATIF-v1.7",
+        "steps": [
+            {"source": "system", "message": "You shop."},
+            {"source": "user", "message": "buy a kettle"},
+            {
+                "source": "agent",
+                "message": "",
+                "reasoning_content": "to the shop",
+                "tool_calls": [{"tool_call_id": "1", "function_name": "navigate", "arguments": {"url": web["url"]}}],
+                "observation": {"results": [{"source_call_id": "1", "content": "loaded", "extra": {"web": web}}]},
+                "metrics": {"prompt_tokens": 12},
+            },
+            {
+                "source": "agent",
+                "message": "add it",
+                "tool_calls": [{"tool_call_id": "2", "function_name": "click", "arguments": {"index": 7}}],
+                "observation": {"results": [{"source_call_id": "2", "content": "1 in the cart"}]},
+            },
+            {"source": "agent", "message": "It is bought."},
+        ],
+    }
+    (episode,) = imported("atif", written(tmp_path / "trajectory.json", log), tmp_path / "store")
+    assert actions(episode) == [Goto(url=web["url"]), Click(mark=7), Answer(text="It is bought.")]
+    assert labels(episode)[1] == "click button Add to cart"
+    assert (episode.task.goal, episode.verdict.outcome) == ("buy a kettle", "unjudged")
+    first, second, last = episode.steps
+    assert (second.observation.url, second.observation.text) == (web["url"], web["axtree"])
+    assert (first.decision.candidate.thought, second.decision.candidate.thought) == ("to the shop", "add it")
+    assert last.observation.text == "1 in the cart"
+    assert json.loads(first.decision.log or "")["metrics"] == {"prompt_tokens": 12}
+    assert "<button>" in (first.decision.log or "")
+    assert json.loads(episode.provenance.log or "")["schema_version"] == "ATIF-v1.7"
+
+
+def test_webvoyager(tmp_path: Path) -> None:
+    begun = (
+        "Now given a task: Find a kettle  Please interact with https://shop.example/ and get the answer. \n"
+        'Observation: …\n[0]: "Home";\t[2]: <input> "Search";\t[3]: <button> "Go";'
+    )
+    replies = (
+        "Thought: I search.\nAction: Type [2]; red kettle",
+        "Thought: Down.\nAction: Scroll [WINDOW]; down",
+        "Action: Click [0]",
+        "Action: Wait",
+        "Action: GoBack",
+        "Action: Google",
+        "Action: ANSWER; [the red one]",
+    )
+    messages = [{"role": "system", "content": "You are a robot."}]
+    for number, reply in enumerate(replies):
+        page = begun if number == 0 else f"Observation: page {number}"
+        messages += [
+            {"role": "user", "content": [{"type": "text", "text": page}]},
+            {"role": "assistant", "content": reply},
+        ]
+    written(tmp_path / "results" / "taskShop--4" / "interact_messages.json", messages)
+    (episode,) = imported("webvoyager", tmp_path / "results", tmp_path / "store")
+    assert actions(episode) == [
+        Write(mark=2, text="red kettle", enter=True),
+        Scroll(direction="down"),
+        Other(text="Click [0]"),
+        Wait(seconds=5),
+        GoBack(),
+        Goto(url="https://www.google.com/"),
+        Answer(text="the red one"),
+    ]
+    task = episode.task
+    assert (task.id, task.goal, task.start_url) == ("Shop--4", "Find a kettle", "https://shop.example/")
+    assert labels(episode)[0] == 'write textbox Search "red kettle" enter'
+    assert episode.steps[0].decision.candidate.thought == "I search."
+    assert episode.steps[1].observation.text == "Observation: page 1"
+    assert episode.verdict.outcome == "unjudged"
+
+
+def operator_run(said: object, message: object, *, number: int = 1) -> dict[str, Any]:
+    call = {
+        "messages_in": [{"role": "system", "content": "act"}, {"role": "user", "content": "a page"}],
+        "message_out": message,
+        "pretty_out": "clicks the link",
+        "tokens": 7,
+    }
+    return {
+        "success": True,
+        "eval": said,
+        "task": {"question": f"find kettle {number}", "url": "https://shop.example/"},
+        "steps": [{"url": "https://shop.example/a", "duration": 2.5, "llm_calls": [call]}],
+    }
+
+
+def test_open_operator_evals(tmp_path: Path) -> None:
+    reply = json.dumps({"current_state": {"next_goal": "look"}, "action": [{"click_element": {"index": 4}}]})
+    runs = [
+        operator_run({"eval": "success", "reason": "as asked"}, reply),
+        operator_run({"eval": "failure", "reason": "another one"}, "<action>click L4</action>"),
+        operator_run({"eval": "unknown", "reason": "no picture"}, reply),
+        operator_run(None, reply),
+        {**operator_run({"eval": "failure"}, reply), "steps": []},
+        {**operator_run({"eval": "failure"}, reply), "steps": []},
+    ]
+    log = tmp_path / "logs" / "results_no_screenshot.json"
+    written(log, runs)
+    episodes = imported("open-operator-evals", tmp_path / "logs", tmp_path / "store")
+    outcomes = sorted((one.verdict.outcome, bool(one.verdict.judge), len(one.steps)) for one in episodes)
+    assert outcomes == [
+        *(("failure", True, 0), ("failure", True, 0), ("failure", True, 1), ("success", True, 1)),
+        *(("unjudged", False, 1), ("unjudged", True, 1)),
+    ]
+    (won,) = (one for one in episodes if one.verdict.outcome == "success")
+    assert (actions(won), won.steps[0].decision.candidate.explanation) == ([Click(mark=4)], "look")
+    assert (won.verdict.reason, won.steps[0].observation.text) == ("as asked", "a page")
+    kept = json.loads(won.steps[0].decision.log or "")
+    assert (kept["duration"], kept["llm_calls"][0]["tokens"]) == (2.5, 7)
+    assert json.loads(won.provenance.log or "")["success"] is True
+    (lost,) = (one for one in episodes if one.verdict.reason == "another one")
+    assert (labels(lost), lost.steps[0].decision.candidate.reply) == (["clicks the link"], "<action>click L4</action>")
+
+
+def go_browse_step(goal: str, number: int, action: str, reward: float | None) -> dict[str, Any]:
+    page = {"axtree_txt": "[12] textbox 'Search'\n\t[a46] link 'Home'", "last_action_error": ""}
+    return {
+        "step_data": {"parsed_action": action, "thought": "go on", "obs": page, "cost": 3},
+        "traj_data": {"traj_num": number, "goal": goal, "reward": reward},
+    }
+
+
+def test_go_browse_gathers_the_steps_of_a_trajectory(tmp_path: Path) -> None:
+    lines = [
+        go_browse_step("find a kettle", 0, "fill('12', 'kettle')", 1.0),
+        go_browse_step("find a kettle", 1, "click('a46')", 0.0),
+        "{broken",
+        go_browse_step("find a kettle", 0, "noop(2000)", 1.0),
+        go_browse_step("find a kettle", 0, "click('12', button='right')", 1.0),
+        go_browse_step("find a kettle", 0, "send_msg_to_user('the red one')", 1.0),
+        go_browse_step("find a pot", 0, "go_back()", None),
+    ]
+    log = written(tmp_path / "steps.jsonl", *lines)
+    found = counts(bestofq("import", "go-browse", log, "--store", tmp_path / "store"))
+    assert (found["episodes imported"], found["malformed"], found["steps"]) == (3, 1, 6)
+    episodes = {one.verdict.outcome: one for one in imported("go-browse", log, tmp_path / "store")}
+    assert actions(episodes["success"]) == [
+        Write(mark=12, text="kettle"),
+        Wait(seconds=2),
+        Other(text="click('12', button='right')"),
+        Answer(text="the red one"),
+    ]
+    assert labels(episodes["success"])[0] == 'write textbox Search "kettle"'
+    assert actions(episodes["failure"]) == [Other(text="click('a46')")]
+    assert actions(episodes["unjudged"]) == [GoBack()]
+    kept = json.loads(episodes["success"].steps[0].decision.log or "")
+    assert kept["step_data"] == {"cost": 3}

@@ -1,0 +1,110 @@
+"""Chat logs with tool calls, and inspect's dumps."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from logs import bestofq, counts, imported, written
+
+from bestofq.cli.options import LOGS
+from bestofq.core.actions import Answer, Click, Goto, Other
+from bestofq.interop.readers import READERS
+
+_DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def called(name: str, **arguments: Any) -> dict[str, Any]:
+    """An assistant's message with a tool call, in OpenAI's form."""
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {
+        "role": "assistant",
+        "content": "I go on.",
+        "tool_calls": [{"id": "1", "type": "function", "function": function}],
+    }
+
+
+def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
+    shown = [
+        {"type": "text", "text": "[7] button 'Buy'"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_DOT}"}},
+    ]
+    messages = [
+        {"role": "system", "content": "You shop."},
+        {"role": "user", "content": "buy a kettle"},
+        called("goto", url="http://shop.example/"),
+        {"role": "tool", "tool_call_id": "1", "content": shown},
+        called("click", mark=7),
+        {"role": "tool", "tool_call_id": "2", "content": "bought"},
+        called("hover", x=3),
+        {"role": "tool", "tool_call_id": "3", "content": "nothing"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    log = written(tmp_path / "chats.jsonl", {"messages": messages, "user": "u1"}, messages, {"messages": 3})
+    assert counts(bestofq("import", "chat", log, "--store", tmp_path / "first"))["malformed"] == 1
+    episodes = imported("chat", log, tmp_path / "store")
+    assert len(episodes) == 2
+    kept = [json.loads(one.provenance.log or "") for one in episodes]
+    assert sorted(one.get("user", "") for one in kept) == ["", "u1"]
+    assert kept[0]["system"] == ["You shop."]
+    steps = episodes[0].steps
+    assert [step.decision.candidate.action for step in steps] == [
+        Goto(url="http://shop.example/"),
+        Click(mark=7),
+        Other(text='hover {"x": 3}'),
+        Answer(text="Done."),
+    ]
+    assert steps[1].decision.candidate.label == "click button Buy"
+    assert steps[1].observation.screenshot is not None
+    assert (steps[0].observation.text, steps[2].observation.text) == ("buy a kettle", "bought")
+    assert (steps[0].decision.candidate.thought, episodes[0].task.goal) == ("I go on.", "buy a kettle")
+    assert episodes[0].verdict.outcome == "unjudged"
+    assert steps[3].terminated
+
+
+def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
+    def reply(text: str, **arguments: Any) -> dict[str, Any]:
+        calls = [{"id": "1", "function": "click", "arguments": arguments, "type": "function"}] if arguments else None
+        return {"message": {"role": "assistant", "content": text, "tool_calls": calls}}
+
+    asked = [{"role": "user", "content": "buy a kettle"}]
+    later = [*asked, reply("", mark=1)["message"], {"role": "tool", "content": "a kettle"}]
+    events = [
+        {"event": "sample_init", "sample": 1},
+        {
+            "event": "model",
+            "input": asked,
+            "tools": [{"name": "click"}],
+            "output": {"choices": [reply("", mark=1), reply("", mark=2)]},
+        },
+        {"event": "model", "input": later, "tools": [], "output": {"choices": [reply("bought")]}},
+    ]
+    scores = (
+        {"match": {"value": "C", "explanation": "it is right"}},
+        {"match": {"value": "I"}},
+        {"match": {"value": 0.5}},
+        {},
+    )
+    samples = [{"id": number, "events": events, "scores": score} for number, score in enumerate(scores)]
+    log = written(tmp_path / "dump.json", {"eval": {"task": "shop"}, "samples": samples})
+    assert (
+        counts(bestofq("import", "inspect", log, "--store", tmp_path / "first"))["steps with several candidates"] == 4
+    )
+    episodes = imported("inspect", log, tmp_path / "store")
+    assert sorted((one.verdict.outcome, one.verdict.reward, one.verdict.judge) for one in episodes) == [
+        ("failure", 0.0, "match"),
+        ("failure", 0.5, "match"),
+        ("success", 1.0, "match"),
+        ("unjudged", 0.0, ""),
+    ]
+    (won,) = (one for one in episodes if one.verdict.outcome == "success")
+    first, last = won.steps
+    assert [one.action for one in first.decision.candidates] == [Click(mark=1), Click(mark=2)]
+    assert (last.observation.text, last.decision.candidate.action) == ("a kettle", Answer(text="bought"))
+    assert (won.task.goal, won.verdict.reason) == ("buy a kettle", "it is right")
+    assert json.loads(first.decision.log or "")["tools"] == [{"name": "click"}]
+    kept = json.loads(won.provenance.log or "")
+    assert kept["events"] == [{"event": "sample_init", "sample": 1}]
+
+
+def test_the_kinds_named_in_help_are_those_there_are() -> None:
+    assert {*LOGS} == {*READERS}
