@@ -13,7 +13,7 @@ from bestofq.browser.browser import Browser
 from bestofq.build.context import irreversible_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
-from bestofq.core.noun import checked
+from bestofq.core.loading import checked
 from bestofq.core.observation import Split, Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.protocols import Env, EnvFactory, Proposer, Scorer, Suite

@@ -13,7 +13,7 @@ from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.core.actions import Action, Answer, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import InputError
-from bestofq.core.noun import checked
+from bestofq.core.loading import checked
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import load_value, read_card
 
