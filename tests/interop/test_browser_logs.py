@@ -44,7 +44,8 @@ def history(judgement: object) -> dict[str, Any]:
             "interacted_element": [field],
         },
         "metadata": {"step_number": 1},
-        "state_message": "<user_request>\nbuy a kettle\n</user_request>\n[3]<input Search />",
+        "state_message": "<user_request>\nbuy a kettle\n</user_request>\n"
+        "<browser_state>\n[3]<input Search />\n</browser_state>",
     }
     second = {
         "model_output": {"action": [{"click": {"index": 5}}, {"send_keys": {"keys": "Enter"}}]},
@@ -96,13 +97,14 @@ def test_browser_use_keeps_pages_thoughts_and_what_has_no_field(tmp_path: Path) 
     assert (episode.task.goal, episode.task.start_url) == ("buy a kettle", "http://shop.example/")
     assert first.observation.elements[0].box == Box(1, 2, 30, 4)
     assert first.observation.tabs == ("Shop",)
-    assert "[3]<input Search />" in first.observation.text
+    assert [step.observation.text for step in episode.steps] == ["[3]<input Search />", "[5]<a Red kettle />", ""]
     said = first.decision.candidate
     assert (said.thought, said.note, said.explanation) == ("I look for kettles.", "nothing yet", "search")
     assert "evaluation_previous_goal" in (said.reply or "")
     assert second.observation.notices == ("typed kettle",)
     assert last.observation.error == "element 5 is gone"
     kept = json.loads(first.decision.log or "")
+    assert "<user_request>" in kept["state_message"]
     assert kept["metadata"] == {"step_number": 1}
     assert kept["state"]["interacted_element"][0]["x_path"] == "html/body/input"
     shot = first.observation.screenshot

@@ -100,7 +100,11 @@ def test_what_cannot_be_computed_is_said(tmp_path: Path) -> None:
 
 
 def test_imported_episodes_teach_and_are_reported_and_shown(tmp_path: Path) -> None:
-    log, store, q = written(tmp_path / "log.jsonl", *map(shop_episode, range(8))), tmp_path / "store", tmp_path / "q"
+    log, store, q = (
+        written(tmp_path / "log.jsonl", *(shop_episode(n, site="uk") for n in range(8))),
+        tmp_path / "store",
+        tmp_path / "q",
+    )
     bestofq("import", "jsonl", log, "--store", store, "--run", "logs")
     settings = ("iql.steps=5", "iql.batch_size=4", "iql.network.hidden=[8, 8]")
     said = bestofq("train", "--run", "logs", "--store", store, "--out", q, *(w for s in settings for w in ("--set", s)))
@@ -113,6 +117,7 @@ def test_imported_episodes_teach_and_are_reported_and_shown(tmp_path: Path) -> N
         )
     assert page.status_code == 200
     assert "Blue kettle" in page.text
+    assert "site" in page.text  # what has no field of ours
 
 
 def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:

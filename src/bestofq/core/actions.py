@@ -1,9 +1,9 @@
 """The tagged union of web actions, and the one-line text each is written as.
 
 The paper's eight web actions (Best-of-Q, Fig. 7) are click, write, scroll, go_back, answer, wait, refresh and restart;
-Agent Q adds submit, clear, goto and ask_user (3.1). Imported logs have `other` actions too. A target is a mark of the
-current observation, a point in CSS pixels, or a description in words that a localizer turns into a point (Best-of-Q,
-A.1).
+Agent Q adds submit, clear, goto and ask_user (3.1). Other tools have actions that are none of these. A target is a mark
+of the current observation, a point in CSS pixels, or a description in words that a localizer turns into a point
+(Best-of-Q, A.1).
 """
 
 from collections.abc import Sequence

@@ -12,6 +12,7 @@ from bestofq.interop.files import Malformed, json_files
 from bestofq.interop.nouns import UNJUDGED, decision_of, element_of, episode_of, picture_of, taken, task_of, text_of
 
 NAME = "browser-use"
+_STATE = re.compile(r"<browser_state>\s*(.*?)\s*</browser_state>", re.S)
 _REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
 
 
@@ -29,6 +30,7 @@ def episode(record: Any, file: Path) -> Episode:
         known, left = taken(step, "model_output", "state", "state_message")
         message = text_of(known.get("state_message"))
         goal = goal or next(iter(_REQUEST.findall(message)), "")
+        page = next(iter(_STATE.findall(message)), "")
         output = known.get("model_output", {})
         calls = calls_of(output)
         state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element")
@@ -36,13 +38,14 @@ def episode(record: Any, file: Path) -> Episode:
         seen = Observation(
             url=state.get("url", ""),
             title=state.get("title", ""),
-            text=message,
+            text=page or message,
             elements=elements,
             screenshot=picture_of(unread.get("screenshot_path"), file.parent),
             tabs=tuple(tab["title"] if isinstance(tab, Mapping) else str(tab) for tab in state.get("tabs", ())),
             error="; ".join(said for one in results if (said := text_of(one.get("error")))) or None,
             notices=tuple(said for one in results if (said := text_of(one.get("extracted_content")))),
         )
+        left["state_message"] = message.replace(page, "") if page else None
         kept = {**left, "state": {**unread, "interacted_element": state.get("interacted_element")}}
         turns.append((seen, decision_of(kept, candidate_of_output(output, calls, elements))))
         results = left.get("result") or []

@@ -1,11 +1,10 @@
 """What a program calls in one line: play a suite, search a task, tune a model, do one thing on any page."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
 from bestofq import __version__
@@ -14,6 +13,7 @@ from bestofq.browser.browser import Browser
 from bestofq.build.context import irreversible_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
+from bestofq.core.loading import checked
 from bestofq.core.observation import Split, Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.protocols import Env, EnvFactory, Proposer, Scorer, Suite
@@ -37,8 +37,6 @@ from bestofq.search.tree import MutableTree
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
-T = TypeVar("T")
-
 
 def load_suite(name: str, **settings: object) -> Suite:
     """The suite of that name, or of `my_package.my_module:make_suite`, with settings as under `suite` in a file.
@@ -47,7 +45,7 @@ def load_suite(name: str, **settings: object) -> Suite:
     """
     if unread := [one for one in ("step_limit", "concurrency", "only", "train_tasks") if one in settings]:
         raise ConfigError(f"suite.{unread[0]} is read by the commands alone: leave it out of load_suite")
-    return make_suite(_checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
+    return make_suite(checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
 
 
 @asynccontextmanager
@@ -104,7 +102,7 @@ async def search_tree(
     are `SearchConfig`'s, such as iterations and candidates. An earlier tree of the task is replaced. ConfigError where
     a setting is unknown or impossible."""
     own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
-    config = _checked(TypeAdapter(SearchConfig), own | settings)
+    config = checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
     async with suite.open() as make_env:
         envs = EnvPool(make_env, task, config, irreversible_of(suite))
@@ -126,7 +124,7 @@ def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **
     `settings` are `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this. ConfigError
     where a setting is unknown or impossible.
     """
-    config, found = _checked(TypeAdapter(DPOConfig), settings), []
+    config, found = checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))
         answers = tuple(tuple(model.encode(reply)) for reply in replies)
@@ -158,14 +156,6 @@ async def visit(
     async with Browser.launch() as browser:
         env = WebEnv(browser, screenshots=screenshots, approve=approve)
         return await run_goal.visit(env, agent, task, store=store, config=config, options=options)
-
-
-def _checked(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T:
-    try:
-        return kind.validate_python(settings)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        raise ConfigError(f"{'.'.join(map(str, wrong['loc']))}={wrong['input']!r}: {wrong['msg']}") from error
 
 
 async def _begin(store: Store, run: str, suite: Suite) -> Provenance:

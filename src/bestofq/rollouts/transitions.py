@@ -95,7 +95,9 @@ def tabulate(rows: Iterable[Record]) -> Table:
         terminal.append(record.terminal)
         others.append([number(one) for one in record.others])
     if not indices:
-        raise DataError("there is no finished episode with a step to learn from: collect some first")
+        raise DataError(
+            "there is no finished episode with a verdict and a step to learn from: collect some, or run `bestofq judge`"
+        )
     state, action, task, next_state = np.array(indices, dtype=np.int64).T.copy()
     transitions = Transitions(
         vectors=np.zeros((len(items), 0), np.float32),
