@@ -56,6 +56,7 @@ SLOW = (  # the files that take five seconds and more, the longest first
     "test_own_suite.py",
     "test_chat_proposer.py",
     "test_ranking.py",
+    "test_imported_teach.py",
 )
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn

@@ -16,7 +16,20 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
-from bestofq.core.actions import Action, Answer, AskUser, Clear, Click, GoBack, Refresh, Restart, Scroll, Submit, Write
+from bestofq.core.actions import (
+    Action,
+    Answer,
+    AskUser,
+    Clear,
+    Click,
+    GoBack,
+    Other,
+    Refresh,
+    Restart,
+    Scroll,
+    Submit,
+    Write,
+)
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env
@@ -117,11 +130,12 @@ async def test_a_reset_begins_anew_whatever_was_done(world: tuple[Env, Env, list
 async def test_what_cannot_be_done_is_told_and_ends_nothing(world: tuple[Env, Env, list[Task]]) -> None:
     env, _, tasks = world
     seen = await env.reset(tasks[0], seed=0)
-    result = await env.step(Click(mark=len(seen.elements) + 1))
-    assert result.observation.error
-    assert (result.terminated, result.truncated) == (False, False)
-    assert not result.reward
-    assert page_of(result.observation.model_copy(update={"error": None})) == page_of(seen)
+    for action in (Click(mark=len(seen.elements) + 1), Other(text="pinch the map")):
+        result = await env.step(action)
+        assert result.observation.error
+        assert (result.terminated, result.truncated) == (False, False)
+        assert not result.reward
+        assert page_of(result.observation.model_copy(update={"error": None})) == page_of(seen)
 
 
 @every_env

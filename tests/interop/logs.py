@@ -4,17 +4,20 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
+from bestofq.cli.options import console
 from bestofq.core.decision import Episode
 from bestofq.store.store import Store
 
 
 def bestofq(*words: str | Path) -> str:
-    """What the command printed. Its errors are raised."""
-    done = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False, env={"COLUMNS": "300"})
+    """What the command printed, on lines that are long enough. Its errors are raised."""
+    with patch.object(console, "_width", 300):
+        done = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output
 

@@ -1,16 +1,13 @@
-"""Our own JSON lines, from the file to a Q-function, a report and the pages."""
+"""Our own JSON lines, and what any import does."""
 
 from pathlib import Path
 
 import pytest
 from logs import bestofq, counts, imported, shop_episode, written
-from starlette.testclient import TestClient
 
 from bestofq.core.actions import Answer, Click, Other
 from bestofq.core.errors import ConfigError, DataError
-from bestofq.learning.checkpoint import CARD
 from bestofq.store.store import Store
-from bestofq.viewer.app import viewer_app
 
 
 def test_every_field_is_kept(tmp_path: Path) -> None:
@@ -97,27 +94,6 @@ def test_what_cannot_be_computed_is_said(tmp_path: Path) -> None:
     assert counts(said)["steps with several candidates"] == 1
     for lack in ("bestofq judge", "rankers", "no text of pages", "no log-probabilities"):
         assert lack not in said
-
-
-def test_imported_episodes_teach_and_are_reported_and_shown(tmp_path: Path) -> None:
-    log, store, q = (
-        written(tmp_path / "log.jsonl", *(shop_episode(n, site="uk") for n in range(8))),
-        tmp_path / "store",
-        tmp_path / "q",
-    )
-    bestofq("import", "jsonl", log, "--store", store, "--run", "logs")
-    settings = ("iql.steps=5", "iql.batch_size=4", "iql.network.hidden=[8, 8]")
-    said = bestofq("train", "--run", "logs", "--store", store, "--out", q, *(w for s in settings for w in ("--set", s)))
-    assert "16 transitions" in said
-    assert (q / CARD).exists()
-    assert "50.0" in bestofq("report", store, "--table", "agents")
-    with Store.open(store, read_only=True) as opened:
-        page = TestClient(viewer_app(opened, name="logs"), base_url="http://127.0.0.1").get(
-            f"/episode/{opened.summaries()[0].id}"
-        )
-    assert page.status_code == 200
-    assert "Blue kettle" in page.text
-    assert "site" in page.text  # what has no field of ours
 
 
 def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:

@@ -41,6 +41,31 @@ async def test_an_episode_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert episode.steps[0].decision == decision()
 
 
+async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_once(tmp_path: Path) -> None:
+    facts = {"run": "r", "agent": "other", "task": task("t1"), "provenance": PROVENANCE}
+    won = Episode(
+        id="abc", steps=(step(0, screenshot=picture()), step(1, last=True)), final=page(2), verdict=WON, **facts
+    )
+    cut = Episode(id="cut", steps=(), verdict=CUT, **facts)
+    with Store.open(tmp_path) as store:
+        with pytest.raises(DataError, match="abc"):  # no such run
+            await store.add_episode(won, 0)
+        await store.begin_run("r", {}, PROVENANCE)
+        await store.add_episode(won, 3)
+        await store.add_episode(cut, 0)
+        for again, repeat in ((won, 4), (won.model_copy(update={"id": "def"}), 3)):
+            with pytest.raises(DataError, match=again.id):
+                await store.add_episode(again, repeat)
+    with Store.open(tmp_path, read_only=True) as store:
+        (found,) = store.episodes()
+        assert found.model_dump() == won.model_dump()
+        assert store.finished("r", "other") == {EpisodeKey("shop", "t1", 3)}
+        assert [one.id for one in store.summaries(status="cut")] == ["cut"]
+        shot = found.steps[0].observation.screenshot
+        assert shot is not None
+        assert store.screenshots.load(shot).data == picture().data
+
+
 async def test_numbers_that_json_does_not_have_are_read_back(tmp_path: Path) -> None:
     """A scorer of a user's own may say -∞ of an action never to take, and a value may be NaN."""
     odd = {"scores": (-inf, inf, 0.5), "state_value": nan, "chosen": 2}
