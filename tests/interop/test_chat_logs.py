@@ -37,6 +37,7 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
         {"role": "tool", "tool_call_id": "2", "content": "bought"},
         called("hover", x=3),
         {"role": "tool", "tool_call_id": "3", "content": "nothing"},
+        called("wait"),
         {"role": "assistant", "content": "Done."},
     ]
     log = written(tmp_path / "chats.jsonl", {"messages": messages, "user": "u1"}, messages, {"messages": 3})
@@ -51,6 +52,7 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
         Goto(url="http://shop.example/"),
         Click(mark=7),
         Other(text='hover {"x": 3}'),
+        Other(text="wait"),
         Answer(text="Done."),
     ]
     assert steps[1].decision.candidate.label == "click button Buy"
@@ -58,7 +60,7 @@ def test_a_conversation_is_an_episode(tmp_path: Path) -> None:
     assert (steps[0].observation.text, steps[2].observation.text) == ("buy a kettle", "bought")
     assert (steps[0].decision.candidate.thought, episodes[0].task.goal) == ("I go on.", "buy a kettle")
     assert episodes[0].verdict.outcome == "unjudged"
-    assert steps[3].terminated
+    assert steps[4].terminated
 
 
 def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
@@ -78,6 +80,8 @@ def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
         },
         {"event": "model", "input": later, "tools": [], "output": {"choices": [reply("bought")]}},
     ]
+    graded = [{"role": "user", "content": "is it right?"}]
+    events.append({"event": "model", "input": graded, "tools": [], "output": {"choices": [reply("GRADE: C")]}})
     scores = (
         {"match": {"value": "C", "explanation": "it is right"}},
         {"match": {"value": "I"}},
@@ -103,7 +107,7 @@ def test_inspect_samples_have_candidates_and_scores(tmp_path: Path) -> None:
     assert (won.task.goal, won.verdict.reason) == ("buy a kettle", "it is right")
     assert json.loads(first.decision.log or "")["tools"] == [{"name": "click"}]
     kept = json.loads(won.provenance.log or "")
-    assert kept["events"] == [{"event": "sample_init", "sample": 1}]
+    assert kept["events"] == [events[0], events[3]]  # the grader's call is no decision
 
 
 def test_the_kinds_named_in_help_are_those_there_are() -> None:

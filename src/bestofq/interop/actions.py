@@ -50,7 +50,8 @@ class Call(NamedTuple):
         if kind == "scroll" and isinstance(down := given.pop("down", None), bool):
             given["direction"] = "down" if down else "up"
         given = {name: value for name, value in given.items() if name in names or (name, value) not in _SAY_NOTHING}
-        if not kind or any(name not in names for name in given):
+        bare = names and not given  # how long, how far?
+        if not kind or bare or any(name not in names for name in given):
             return Other(text=self.text)
         return exactly(kind, self.text, **{names[name]: value for name, value in given.items()})
 
@@ -70,9 +71,9 @@ def call_of(name: Any, arguments: Any) -> Call:
             arguments = json.loads(arguments)
         except ValueError:
             arguments = {"arguments": arguments}
-    return Call(
-        str(name), arguments if isinstance(arguments, Mapping) else {"arguments": arguments} if arguments else {}
-    )
+    if not isinstance(arguments, Mapping):
+        arguments = {"arguments": arguments} if arguments else {}
+    return Call(str(name), arguments)
 
 
 def spoken(words: str, *, last: bool) -> Action:

@@ -41,7 +41,9 @@ def episode(record: Any, file: Path) -> Episode:
             text=page or message,
             elements=elements,
             screenshot=picture_of(unread.get("screenshot_path"), file.parent),
-            tabs=tuple(tab["title"] if isinstance(tab, Mapping) else str(tab) for tab in state.get("tabs", ())),
+            tabs=tuple(
+                str(tab.get("title", "")) if isinstance(tab, Mapping) else str(tab) for tab in state.get("tabs", ())
+            ),
             error="; ".join(said for one in results if (said := text_of(one.get("error")))) or None,
             notices=tuple(said for one in results if (said := text_of(one.get("extracted_content")))),
         )

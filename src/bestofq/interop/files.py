@@ -85,7 +85,7 @@ class Naming:
         episode = read if isinstance(read, Malformed) else attempt(where, lambda: parse(read, file))
         if isinstance(episode, Malformed) or episode.id:
             return episode
-        content = hashlib.sha256(body or json.dumps(record, sort_keys=True).encode()).hexdigest()[:24]
+        content = hashlib.sha256(body or json.dumps(record, sort_keys=True, default=str).encode()).hexdigest()[:24]
         self._seen[content] += 1
         return episode.model_copy(update={"id": f"{content}-{self._seen[content]}"})
 

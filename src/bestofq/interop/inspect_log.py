@@ -17,9 +17,12 @@ def read(path: Path) -> Iterator[Episode | Malformed]:
 
 
 def sample(record: Any, file: Path) -> Episode:
-    """A decision for each call of the model; where it gave several choices they are its candidates, the first taken."""
+    """A decision for each call of the model; where it gave several choices they are its candidates, the first taken. A
+    call that begins with other words than the first one is not the agent's: a scorer's, say."""
     own, rest = taken(record, "events", "scores", "messages")
-    calls = [event for event in own.get("events", ()) if event.get("event") == "model"]
+    events = own.get("events", ())
+    begun = next(filter(None, map(_beginning, events)), None)
+    calls = [event for event in events if begun and _beginning(event) == begun]
     turns: list[Turn] = []
     for number, event in enumerate(calls, 1):
         messages = event.get("input") or []
@@ -30,10 +33,16 @@ def sample(record: Any, file: Path) -> Episode:
             offered = (replied(one, seen, last=number == len(calls)) for one in choices)
             left = {name: value for name, value in event.items() if name != "input"}
             turns.append((seen, decision_of(left, *offered)))
-    others = [event for event in own.get("events", ()) if event.get("event") != "model"]  # the calls hold the messages
+    others = [event for event in events if not begun or _beginning(event) != begun]  # the calls hold the messages
     rest |= {"scores": own.get("scores"), "events": others}
     said = calls[0].get("input") or [] if calls else own.get("messages", [])
     return spoken_episode("inspect", said, turns, verdict=_verdict(own.get("scores", {})), rest=rest)
+
+
+def _beginning(event: Mapping[str, Any]) -> tuple[Any, str] | None:
+    """Who speaks first in a call of the model, and what is said; None for any other event."""
+    first = (event.get("input") or [{}])[0] if event.get("event") == "model" else None
+    return None if first is None else (first.get("role"), text_of(first.get("content")))
 
 
 def _verdict(scores: Mapping[str, Any]) -> Verdict:
