@@ -42,8 +42,7 @@ class ModelUser:
 
 
 def _read(replies: Sequence[Reply], _: Picture | None) -> str:
-    data = json_of(replies[0])
-    said = data.get("reply") if isinstance(data, dict) else None
+    said = json_of(replies[0]).get("reply")
     if not isinstance(said, str) or not said.strip():
         raise ReplyError('"reply" must be a text')
     return " ".join(said.split())

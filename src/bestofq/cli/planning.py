@@ -55,7 +55,7 @@ def plan_episodes(models: Models, store: Path, plays: Sequence[tuple[str, Play]]
                 seconds = sum(one.seconds or 0.0 for one in some) / len(some)
                 use: Use | None = measured([opened.episode(one.id) for one in some], seconds)
             else:
-                use = assumed(settings, play.kind, limit, judged=suite.needs_judge)
+                use = assumed(settings, play.kind, limit, judged=suite.needs_judge, n=play.n)
                 guessed |= use is not None
             if use is not None:
                 uses.append((left, use))
@@ -85,22 +85,25 @@ def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split
     and take; then whether all is there that they need. SetupError where something is missing."""
     settings, config = models.settings, models.settings.agent_q.search
     suite, found = make_suite(settings.suite), _tasks(models, split, tasks * len(runs))
-    rows, wanted, stored = [], 0.0, 0
+    parts = {run: found[number * tasks : (number + 1) * tasks] for number, run in enumerate(runs)}
     with _stored(store) as opened:
-        for number, run in enumerate(runs):
-            part = found[number * tasks : (number + 1) * tasks]
-            trees = [tree for task in part if opened and (tree := opened.trees.load(run, task.suite, task.id))]
-            use = measured_trees(trees, config.iterations) or assumed_tree(settings, step_limit_of(settings))
-            left, stored = len(part) - len(trees), stored + len(trees)
-            sizes = (len(part), config.iterations, config.candidates, len(trees))
-            costs = _cost(settings, [(left, use)] if use else [])
-            rows.append((run, split, *(f"{size:,}" for size in sizes), *costs))
-            wanted += left * config.iterations * config.candidates * TREE
+        trees = {
+            run: [tree for task in part if opened and (tree := opened.trees.load(run, task.suite, task.id))]
+            for run, part in parts.items()
+        }
+    known = [tree for some in trees.values() for tree in some]
+    use = measured_trees(known, config.iterations) or assumed_tree(settings, step_limit_of(settings))
+    rows, wanted = [], 0.0
+    for run, part in parts.items():
+        left = len(part) - len(trees[run])
+        sizes = (len(part), config.iterations, config.candidates, len(trees[run]))
+        rows.append((run, split, *(f"{size:,}" for size in sizes), *_cost(settings, [(left, use)] if use else [])))
+        wanted += left * config.iterations * config.candidates * TREE
     sizes_of = ("tasks", "rollouts", "K", "stored", "M in", "M out", "USD", "hours")
     _show(models, store, ("run", "split", *sizes_of), rows)
     if settings.chat is None:
         return
-    console.print(ASSUMED_TREE if not stored else f"By the {stored:,} trees stored.", highlight=False)
+    console.print(f"By the {len(known):,} trees stored." if known else ASSUMED_TREE, highlight=False)
     checks = preflight(models, suite, found, store, stored=wanted, learns=False, embeds=False)
     looked = [*asyncio.run(checks), *asyncio.run(tunable(models, store))]
     if missing := show_findings(console, looked, "Before the first call"):

@@ -80,7 +80,7 @@ async def _endpoint(name: str, chat: ChatConfig) -> Finding:
             offered = await model.offered()
     except BestOfQError as error:
         return Finding(what=what, found=str(error), fix=f"--set {name}.base_url=…, or export {chat.key_variable}=…")
-    if offered is not None and chat.model not in offered:
+    if offered is not None and not {chat.model, f"models/{chat.model}", f"{chat.model}:latest"} & {*offered}:
         some = ", ".join(offered[:5])
         return Finding(what=what, found=f"{chat.base_url} has {some}", fix=f"--set {name}.model={offered[0]}")
     return Finding(what=what, found=f"{chat.base_url} answers; {chat.key_variable} {key}")

@@ -66,7 +66,7 @@ class GoldenMatcher:
 def _read(reply: Reply, count: int) -> tuple[int | None, str]:
     """The matched index and why. ReplyError in words that help the model fix it."""
     data = json_of(reply)
-    if not isinstance(data, dict) or not isinstance(data.get("contained"), bool):
+    if not isinstance(data.get("contained"), bool):
         raise ReplyError('"contained" must be true or false')
     rationale = " ".join(str(data.get("rationale", "")).split())
     if not data["contained"]:

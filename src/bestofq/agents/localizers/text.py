@@ -28,17 +28,16 @@ class TextLocalizer:
     async def locate(self, observation: Observation, target: str) -> Located:
         """The middle of the element, or a refusal. ModelError when the endpoint gives no reply, ContextError when not
         even one element fits."""
-        marked = {element.mark: element for element in observation.elements}
         refusal = f'No element of the page fits "{target}".'
-        if not marked:
+        if not observation.elements:
             return Located(refusal=refusal)
 
         def read(replies: Sequence[Reply], _: Picture | None) -> Element | None:
-            data = json_of(replies[0])
-            mark = data.get("element") if isinstance(data, dict) else None
-            if mark != 0 and mark not in marked:
+            mark = json_of(replies[0]).get("element")
+            found = next((element for element in observation.elements if element.mark == mark), None)
+            if found is None and mark != 0:
                 raise ReplyError(f'"element" is {mark!r}: it must be the number of an element, or 0')
-            return marked.get(mark)
+            return found
 
         try:
             found, usage = await ask(self.model, _prompts(observation, target), read, "localizer")

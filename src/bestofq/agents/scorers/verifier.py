@@ -86,8 +86,7 @@ class ChatVerifierScorer:
 
 
 def _read(replies: Sequence[Reply], _: Picture | None) -> float:
-    data = json_of(replies[0])
-    said = str(data.get("verdict", "")).strip().lower() if isinstance(data, dict) else ""
+    said = str(json_of(replies[0]).get("verdict", "")).strip().lower()
     if said not in _VALUES:
         raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(_VALUES)}')
     return _VALUES[said]
