@@ -19,8 +19,7 @@ from bestofq.core.usage import Usage, merge_usage
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """A proposer, a scorer and a selector. The settings of the paper differ in nothing but these parts; by default the
-    first candidate is taken (Prompting)."""
+    """A proposer, a scorer and a selector, in which alone the paper's settings differ; by default Prompting."""
 
     name: str
     proposer: Proposer
@@ -30,8 +29,7 @@ class Agent:
     localizer: Localizer | None = None
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
-        """Weigh the state's candidates and take one. ReplyError when none was offered, ModelError on a NaN score; each
-        has what was used before it."""
+        """Weigh the candidates and take one. ReplyError without any, ModelError on a NaN score; both keep the usage."""
         proposal, prepared = await _meanwhile(self.proposer.propose(state, self.n_candidates), self.scorer, state)
         used = [*proposal.usage, *prepared]
         with counted(used):

@@ -39,8 +39,7 @@ class Place(Noun):
 
 
 class Session:
-    """A page for one episode at a time, lent at `reset` and given back at `close`. Marks mean the elements of the last
-    snapshot."""
+    """A page for one episode at a time, from `reset` to `close`. Marks mean elements of the last snapshot."""
 
     def __init__(self, browser: Browser) -> None:
         self.config = browser.config

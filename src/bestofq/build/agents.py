@@ -86,8 +86,7 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
 
 
 def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) -> Proposer:
-    """`beams`: the likeliest replies instead of draws. `log_probs`: of candidates, where an endpoint gives them.
-    ConfigError where an endpoint would have to find beams."""
+    """`beams`: the likeliest replies, not draws; ConfigError for an endpoint. `log_probs`: of each candidate."""
     chosen = models.settings.model
     if beams and (models.endpoint is not None or models.prompted is None):
         raise ConfigError(

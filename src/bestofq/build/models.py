@@ -207,8 +207,7 @@ class Models:
 
 
 def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME") -> None:
-    """ConfigError where the endpoint's model `proposer` proposes and nobody says what embeds its texts; `name`: of the
-    model to advise."""
+    """ConfigError where nobody says what embeds for the endpoint's `proposer`; `name`: of the model to advise."""
     chosen = settings.model
     if chosen.embedder is None and chosen.embed_agreement is None and proposer.rpartition("/")[2] != chosen.path:
         raise ConfigError(

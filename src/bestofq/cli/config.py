@@ -53,8 +53,7 @@ def setting_names(cls: type[BaseModel]) -> list[str]:
 def setting_fields(
     cls: type[BaseModel], values: BaseModel | None = None, above: str = ""
 ) -> Iterator[tuple[str, FieldInfo, object]]:
-    """Every setting: its name, its field, and its value in `values`. Of tables that may be of several kinds, all kinds
-    where there are no values, else the one that stands there."""
+    """Every setting: name, field, value in `values`. Without values, tables of several kinds give all kinds."""
     for name, field in cls.model_fields.items():
         value = getattr(values, name, None)
         below = [type(value)] if isinstance(value, BaseModel) else _configs_of(field.annotation)

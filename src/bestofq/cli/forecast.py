@@ -63,8 +63,7 @@ def measured(episodes: Sequence[Episode], seconds: float) -> Use:
 def assumed(
     settings: BestOfQSettings, kind: AgentKind, limit: int, *, judged: bool, n: int | None = None
 ) -> Use | None:
-    """With `limit` steps an episode; None where a model in this process proposes, whose speed nobody knows. `n`:
-    candidates a step, None: as the settings say."""
+    """None where a model in this process proposes, whose speed nobody knows. `n` None: as the settings say."""
     chat, suite, steps = settings.chat, settings.suite, max(1, round(limit * STEPS))
     if chat is None:
         return None

@@ -147,8 +147,7 @@ def _stored(store: Path) -> AbstractContextManager[Store | None]:
 
 
 def _cost(settings: BestOfQSettings, uses: Sequence[tuple[int, Use]]) -> tuple[str, str, str, str]:
-    """Tokens read and written, USD and hours of so many episodes each; dashes where nothing is known. An unknown price
-    leaves a part out (≥)."""
+    """Millions of tokens in and out, USD (≥: a price is unknown) and hours of so many episodes each; –: not known."""
     if not uses:
         return ("–",) * 4
     read, written = (sum(left * use.tokens[way] for left, use in uses) for way in (0, 1))

@@ -27,8 +27,7 @@ WORKING = 3e9  # bytes beside an embedder's weights: a batch of pictures
 async def preflight(
     models: Models, suite: Suite, tasks: Sequence[Task], store: Path, *, stored: float, learns: bool, embeds: bool
 ) -> list[Finding]:
-    """`stored`: bytes that the run will keep. `learns`: whether what it plays is learned from. `embeds`: whether an
-    embedder is loaded."""
+    """`stored`: bytes to be kept. `learns`: whether the run is learned from. `embeds`: whether one is loaded."""
     chosen = models.settings
     used = {name: chat for name in ENDPOINTS if (chat := getattr(chosen, name)) is not None}
     away = {name: chat for name, chat in used.items() if chat.base_url != HERE}

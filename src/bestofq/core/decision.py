@@ -39,8 +39,7 @@ class Candidate(Noun):
 
 
 def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The candidates in their order, the first of each action with the votes of all: two buttons with the same words
-    are two actions."""
+    """The first candidate of each action, with the votes of all: two buttons with the same words are two actions."""
     found: dict[Action, list[Candidate]] = {}
     for candidate in candidates:
         found.setdefault(identity(candidate.action), []).append(candidate)
@@ -162,8 +161,7 @@ class Step(Noun):
 
 
 def state_at(task: Task, before: Sequence[Step], observation: Observation, *, seed: int = 0) -> State:
-    """What an agent sees after the steps `before`: in an episode, and again when one is read back. `seed` is needed
-    only where something will be drawn."""
+    """What an agent sees after the steps `before`. `seed` is needed only where something will be drawn."""
     decisions = tuple(step.decision for step in before)
     shots = tuple(shot for step in before if (shot := step.observation.screenshot))
     return State(task=task, decisions=decisions, observation=observation, screenshots=shots, seed=seed)

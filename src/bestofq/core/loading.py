@@ -29,8 +29,7 @@ def load_object(name: str) -> object:
 
 
 def call_object(name: str, *arguments: object) -> Any:
-    """What the object of that name gives for the arguments. ConfigError as `load_object`, and where it is no function
-    and no class that takes them."""
+    """What that object gives for the arguments. ConfigError as `load_object`, and where it does not take them."""
     make = load_object(name)
     try:
         inspect.signature(make).bind(*arguments)  # type: ignore[arg-type]

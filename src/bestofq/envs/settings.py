@@ -69,5 +69,4 @@ class LocalSiteSettings(SuiteSettings):
 
 
 class OwnSuiteSettings(SuiteSettings, extra="allow"):
-    """Of a suite of your own, `my_package.my_module:make_suite`; it is called with this table, fields of its own
-    included."""
+    """Of a suite of your own, `my_package.my_module:make_suite`, called with this table and your own fields."""

@@ -26,8 +26,7 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """Batch k holds rows drawn uniformly, with replacement, by a generator seeded with (seed, k): the same in every
-    process and after every resumption, with no state to save."""
+    """Batch k is drawn with replacement by a generator seeded with (seed, k): the same after every resumption."""
 
     def __init__(
         self,

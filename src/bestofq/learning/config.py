@@ -133,8 +133,7 @@ class RFTConfig(TuningConfig):
 
 
 class DPOConfig(TuningConfig):
-    """Preference optimization. Agent Q names β only (3.2.2, 5.2 and Algorithm 1) and gives no numbers: they are those
-    of Rafailov et al. 2023 (appendix B)."""
+    """Preference optimization. Agent Q names β only (3.2.2, 5.2); the numbers are Rafailov et al. 2023's (B)."""
 
     beta: float = Field(default=0.1, gt=0, description="β of Eqs. 3, 5, 6: the cost of leaving π_ref; Rafailov B")
     lr: float = Field(default=1e-6, gt=0, description="peak rate, Rafailov B; adapters want some ten times that")

@@ -23,8 +23,7 @@ def in_groups(
     length: Callable[[Item], int],
     kind: Callable[[Item], Any] = lambda _: 0,
 ) -> list[Result]:
-    """The result for each item, in their order. `work` is given up to `size` items of one kind at once, whose lengths
-    are alike, so that little is padded."""
+    """The result for each item, in order. `work` gets up to `size` items of one kind and alike lengths at once."""
     order = sorted(range(len(items)), key=lambda i: (kind(items[i]), length(items[i])))
     results: dict[int, Result] = {}
     for _, alike in groupby(order, key=lambda i: kind(items[i])):

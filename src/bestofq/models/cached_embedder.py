@@ -62,8 +62,7 @@ class CachedEmbedder(ABC):
         return vectors
 
     async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
-        """Vectors [B, D] and the tokens they took, batched with the other requests in flight. What another call has
-        asked for is not counted again."""
+        """Vectors [B, D] and the tokens they took, batched with requests in flight; each item is counted once."""
         distinct = {item.key: item for item in items}
         found = {key: self._memory[key] for key in distinct if key in self._memory}
         wanted = [key for key in distinct if key not in found]

@@ -84,8 +84,7 @@ class ChatConfig(Noun):
         return self
 
     def price(self) -> Price:
-        """What is set here, else what `prices` says, else the paper; of a model loaded here none is known. DataError
-        when that file is no price file."""
+        """What is set here, else in `prices`, else the paper's; unknown for a local model. DataError on that file."""
         if self.base_url == HERE:
             return Price(None, None)
         known = price_of(self.model, self.prices)

@@ -39,8 +39,7 @@ class MicroBatches:
     def run(
         self, work: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item], lengths: Sequence[int]
     ) -> list[Result]:
-        """The result for each item, in their order; alike `lengths` [tokens] run together. ModelError where one item
-        alone does not fit into memory."""
+        """The result for each item, in order; alike `lengths` run together. ModelError where one alone does not fit."""
         results: dict[int, Result] = {}
         todo = sorted(range(len(items)), key=lambda i: lengths[i], reverse=True)  # what hardly fits is tried first
         while todo:

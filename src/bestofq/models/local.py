@@ -67,8 +67,7 @@ class PromptTokens:
             return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: _revision(config, path))
 
     def encode(self, *prompt: str | Message) -> list[int]:
-        """Token ids of a prompt, or of the turns of a conversation: by the chat template where the model has one, else
-        as plain text after `start`."""
+        """Token ids of a prompt or a conversation: by the chat template, else as plain text after `start`."""
         turns = [Message(role="user", text=turn) if isinstance(turn, str) else turn for turn in prompt]
         if self.tokenizer.chat_template:
             try:
@@ -145,8 +144,7 @@ class LocalModel(PromptTokens):
         return replace(generation, seconds=time.perf_counter() - started)
 
     def _on_its_share(self, requests: Sequence[Request]) -> list[Generation]:
-        """Two batches at once, each on half of a CPU's cores, take less than one after the other on all of them: much
-        of a small model's step is no matrix product."""
+        """Two batches at once, each on half the cores, are faster than one after the other: small models wait a lot."""
         if self._threads == 1:
             return self.generate_batch(requests)
         torch.set_num_threads(self._threads // self._batcher.busy)  # of this Python thread's work

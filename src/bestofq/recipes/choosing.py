@@ -51,8 +51,7 @@ class Trials:
     console: Console
 
     def tried(self, name: str, models: Models) -> Trial:
-        """Q and V are learned from the other tasks' episodes, which resumes, and rank those of the held-out ones.
-        DataError as `_trial`."""
+        """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError as `_trial`."""
         every = (one for run in self.runs for one in self.store.summaries(run=run))
         apart = [one for one in every if not held_out(one.key.suite, one.key.task)]
         origin = Origin.of(models, apart)
@@ -84,8 +83,7 @@ class Trials:
 
 
 def _trial(name: str, data: Transitions, scores: Floats) -> Trial:
-    """How scores [T] of the taken actions rank siblings. DataError where no success and failure of one task differ in
-    their action on one page."""
+    """How scores [T] of taken actions rank siblings. DataError where no task has a pair of them."""
     pairs = siblings(data)
     if not len(pairs.better):
         raise DataError(

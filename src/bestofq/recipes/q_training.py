@@ -172,8 +172,7 @@ def learn(read: Callable[[], Lesson | None], config: IQLConfig, out: Path, conso
 def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, console: Console, vectors: VectorStore | None = None
 ) -> Transitions:
-    """The training set of episodes of `store`; vectors are kept in `vectors`, None: in `store` too. InputError where
-    none succeeded."""
+    """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
     table = tabulate(records(episodes, models.texts, others=models.settings.iql.others))
     if not table.rows.reward.any():
         raise InputError(

@@ -98,8 +98,7 @@ def search_config(chosen: SearchConfig, suite: OpenSuite) -> SearchConfig:
 
 
 def ranker(models: Models, values: Values | None) -> Scorer | None:
-    """Who gives a node's actions their Q̂: the model itself (5.1.1), a learned Q, or nobody. ConfigError where the
-    learned Q is asked for and none is given."""
+    """Who gives Q̂: the model itself (5.1.1), a learned Q (ConfigError without one), or nobody."""
     match models.settings.agent_q.feedback:
         case "model":
             return FeedbackScorer(make_picker(models))

@@ -76,8 +76,7 @@ def judge_error(store: Store, run: str, judge: str) -> JudgeError:
 
 
 def judged_beside(store: Store, run: str, judge: str, agent: str | None = None) -> list[tuple[EpisodeSummary, Outcome]]:
-    """The episodes of a run with a telling verdict of their environment and one of this judge, and what the latter
-    says. DataError where there is none of this judge."""
+    """Decided episodes of a run that this judge judged beside the environment, and its word. DataError: none."""
     verdicts = store.verdicts(run=run, agent=agent)
     if judge not in verdicts:
         raise DataError(

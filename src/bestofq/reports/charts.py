@@ -14,8 +14,7 @@ from bestofq.reports.values import ValuePath
 
 
 def reliability_svg(rows: Sequence[Pass]) -> Markup:
-    """pass@k of each agent with its interval; the mean of the tasks' variances, Fig. 9's error bars, stands beside each
-    bar as σ²."""
+    """pass@k of each agent with its interval; beside it σ², the mean of the tasks' variances (Fig. 9)."""
 
     def name(row: Pass) -> str:
         variance = "" if row.variance.value is None else f", σ² {row.variance.value:.3f}"

@@ -173,8 +173,7 @@ def pareto_svg(costs: Costs) -> Markup:
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Indices of the points (cost, success) that no other beats by costing no more and succeeding as often or more
-    often, from cheap to costly."""
+    """Indices of the points (cost, success), cheapest first, that nothing as cheap or cheaper beats."""
     front: list[int] = []
     for index in sorted(range(len(points)), key=lambda i: (points[i][0], -points[i][1])):
         if not front or points[index][1] > points[front[-1]][1]:

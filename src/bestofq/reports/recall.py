@@ -78,8 +78,7 @@ def sibling_steps(
 
 
 def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
-    """By task [7]: rated steps, those that hold a good action, that took one, contested ones, and of these what the
-    agent, the proposer's first and a uniform choice lost."""
+    """By task [7]: rated steps, with a good action, that took one, contested; lost there by agent, first, chance."""
     tasks: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(7))
     for step in rated:
         good, held = step.good, any(step.good)
@@ -91,8 +90,7 @@ def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
 
 
 def rated_shares(rated: Iterable[Rated]) -> dict[str, Quantity]:
-    """Of the rated steps those that hold a good action; of the contested ones those at which another (regret), and at
-    which a good one was taken."""
+    """Shares: a good action was proposed; of contested steps, another was taken (regret), a good one (right)."""
     counts = rated_counts(rated).items()
     return {
         "recall": Quantity({task: (held[1], held[0]) for task, held in counts}, UNIT),

@@ -36,8 +36,7 @@ QFunctions = Callable[[EpisodeSummary], str | None]
 
 
 def q_functions(store: Store, runs: Iterable[str]) -> QFunctions:
-    """Of the episodes of these runs: the one that an episode's first step names, else the only one of its agent in its
-    run."""
+    """Of these runs' episodes: what the first step names, else the only one of the agent in its run."""
     by_episode: dict[str, str] = {}
     by_agent: dict[tuple[str, str], set[str]] = defaultdict(set)
     for run in dict.fromkeys(runs):

@@ -53,8 +53,7 @@ class Estimate(Noun):
 
 
 class Interval(Noun):
-    """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval` where all resamples are equal. May be
-    infinite."""
+    """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval`; bounds may be infinite."""
 
     low: float
     high: float
@@ -135,8 +134,7 @@ def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
 
 
 def steps_interval(attempts: Sequence[Attempt]) -> Interval | None:
-    """The interval of `steps_for_success` over other tasks, all runs of a task together; None when at most one task
-    was solved."""
+    """The interval of `steps_for_success` over tasks; None when at most one was solved."""
     runs = {run: at for at, run in enumerate(grouped(attempts, lambda a: a.run))}
     tasks = {task: at for at, task in enumerate(by_task(attempts))}
     counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
@@ -351,8 +349,7 @@ def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:
 
 
 def percentiles(drawn: Doubles, ends: Sequence[float] = _ENDS) -> Interval:
-    """The interval between two percentiles, the outer ones at `LEVEL`; where some values are infinite, at the next ones
-    outwards."""
+    """The interval between two percentiles; among infinite values, the next ones outwards."""
     at = int(ends[0] * (len(drawn) - 1))
     low, high = np.sort(drawn)[[at, -1 - at]] if np.isinf(drawn).any() else np.quantile(drawn, ends)
     return Interval(low=float(low), high=float(high))

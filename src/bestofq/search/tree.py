@@ -23,8 +23,7 @@ class Move(NamedTuple):
 
 
 class MutableTree:
-    """Columns as in `SearchTree`. `in_flight[i]` counts rollouts under way through node i. `before` leads from the
-    start of the episode to the root."""
+    """Columns as in `SearchTree`. `in_flight[i]`: rollouts under way through i. `before`: moves up to the root."""
 
     def __init__(self, task: Task, root: Observation, *, before: Sequence[Move] = ()) -> None:
         self.task = task
@@ -109,8 +108,7 @@ class MutableTree:
         return self.value[node] * self.visits[node] / count if count else 0.0
 
     def argmax_ucb1(self, parent: int, exploration: float) -> int | None:
-        """The child of the highest UCB1; of equal ones the less visited, then the higher Q̂, then the one proposed
-        first. None where all are pruned."""
+        """The child of the highest UCB1; among equals the less visited, the higher Q̂, the first. None: all pruned."""
         scores = dict(zip(self.children[parent], self.ucb1(parent, exploration), strict=True))
         left = [node for node in self.children[parent] if self.ending[node] != "pruned"]
         return max(left, key=lambda node: (scores[node], *self._ties(node)), default=None)

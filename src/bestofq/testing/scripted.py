@@ -79,8 +79,7 @@ class ScriptedJudge:
 
 @dataclass(frozen=True)
 class ScriptedModel:
-    """A `LanguageModel` whose replies are a function of the request, the greedy one first. A reply's tokens are its
-    bytes, its likelihood falls with its length."""
+    """A `LanguageModel` by a function of the request. A reply's tokens are its bytes; longer ones are less likely."""
 
     replies: Callable[[Request], Sequence[str]]
     name: str = "scripted"

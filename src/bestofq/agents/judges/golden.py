@@ -31,8 +31,7 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenMatcher:
-    """Asks greedily. The one candidate that says the same as the golden step is found without asking; where
-    several do, the one that is also the same action."""
+    """Asks greedily. A candidate that says the same is found without asking; of several, the same action."""
 
     model: LanguageModel
 

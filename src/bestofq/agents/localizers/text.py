@@ -26,8 +26,7 @@ class TextLocalizer:
     model: LanguageModel
 
     async def locate(self, observation: Observation, target: str) -> Located:
-        """The middle of the element, or a refusal. ModelError when the endpoint gives no reply, ContextError when not
-        even one element fits."""
+        """The middle of the element, or a refusal. ModelError without a reply, ContextError when no element fits."""
         refusal = f'No element of the page fits "{target}".'
         if not observation.elements:
             return Located(refusal=refusal)

@@ -41,8 +41,7 @@ class PickerScorer:
 
 @dataclass(frozen=True)
 class ChatPickerScorer:
-    """`PickerScorer` by a model that is asked with instructions, over the same candidates (Fig. 11). It falls back to
-    the first likewise."""
+    """`PickerScorer` by a model that is asked with instructions, over the same candidates (Fig. 11)."""
 
     model: VisionModel
     screenshots: int = 1  # the last so many

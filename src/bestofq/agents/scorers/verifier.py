@@ -40,8 +40,7 @@ class VerifierScorer:
     model: LanguageModel
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N] of 0, 0.5 and 1, by N reviews at once. One candidate is worth 1 and not asked about. An error has what
-        the other reviews used."""
+        """[N] of 0, 0.5 and 1, by N reviews at once; one candidate is not asked about. Errors keep the usage."""
         return await _scores(self._review, state, candidates)
 
     async def _review(self, state: State, candidate: Candidate) -> Review:
@@ -61,8 +60,7 @@ class ChatVerifierScorer:
     history: int = 30  # past actions shown, the last ones
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """As `VerifierScorer`. ModelError when the endpoint gives no reply, ContextError when nothing is left to
-        drop."""
+        """As `VerifierScorer`. ModelError without a reply, ContextError when nothing fits."""
         return await _scores(self._review, state, candidates)
 
     async def _review(self, state: State, candidate: Candidate) -> Review:

@@ -121,8 +121,7 @@ class TextEnv(Generic[VisitT, ViewT]):
         return seen.model_copy(update={"error": place.error, "notices": place.notices})
 
     def _load(self, url: str, *, before: tuple[str, ...] | None = None) -> None:
-        """Show the page at an address, after those `before`; without them after all visited, or in the current one's
-        place where it has the same address."""
+        """Show a page after those `before`; None: after all visited, or in the place of the same address."""
         pages = self.place.pages
         url = self._server.address(url) or url
         if before is None:

@@ -24,8 +24,7 @@ class Saved(Generic[VisitT]):
 
 
 class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
-    """`Env` and `Checkpointable` over a `Site` and a `Browser`. What an agent reads is word for word what
-    `text.TextEnv` shows."""
+    """`Env` and `Checkpointable` over a `Site` and a `Browser`; an agent reads the very words of `text.TextEnv`."""
 
     def __init__(self, site: Site[VisitT, ViewT], browser: Browser, *, screenshots: bool = False) -> None:
         super().__init__(browser, screenshots=screenshots, user=self._reply)

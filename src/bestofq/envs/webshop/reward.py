@@ -55,8 +55,7 @@ _NOT_NOUNS = frozenset(_WORDS["not_nouns"].split())
 
 
 class RewardParts(NamedTuple):
-    """Each part in [0, 1]; `r_att` and `r_option` are 1 where the goal asks for none. They are shares of the goal's own
-    attributes and options, so their mean is not `total`."""
+    """Parts in [0, 1]; `r_att` and `r_option` are 1 where none is asked for. Their mean is not `total`."""
 
     r_type: float
     r_att: float

@@ -108,8 +108,7 @@ def synthetic_suite(config: SyntheticConfig | None = None, settings: WebShopSett
 
 
 def real_suite(settings: WebShopSettings) -> WebShop:
-    """WebShop's real files: the 1,000 products with 6,910 synthetic goals, or all with 12,087 that people wrote.
-    DataError when a file of `data` cannot be read."""
+    """WebShop's real files: 1,000 products and 6,910 synthetic goals, or all and 12,087 by people. DataError."""
     folder, seed = settings.data or Path(), settings.seed
     catalogue = load_catalogue(folder, seed=seed)
     if is_full(folder):

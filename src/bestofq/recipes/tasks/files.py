@@ -38,8 +38,7 @@ class Refused(Noun):
 
 
 class TaskFile:
-    """A jsonl file of generated tasks, held by one process until its `with` ends. Each task is on the disk before the
-    next is looked at."""
+    """A jsonl file of generated tasks, held by one process; each is on the disk before the next is looked at."""
 
     def __init__(self, path: Path) -> None:
         """DataError when the file cannot be opened or read, InputError when another process writes it."""
