@@ -85,11 +85,9 @@ def _ended(task: asyncio.Future[Any]) -> bool:
 
 
 async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:
-    """The decision with its chosen target in words given a point (A.1).
-
-    What the localizer used is the decision's. What it refuses stays in words with the refusal, which is the browser's
-    answer to it: the agent reads it as the error of its next observation.
-    """
+    """The decision with its chosen target in words given a point (A.1). What the localizer used is the decision's. What
+    it refuses stays in words with the refusal, which is the browser's answer to it: the agent reads it as the error of
+    its next observation."""
     action = decision.candidate.action
     if not isinstance(action, Targeted) or action.target is None:
         return decision

@@ -27,9 +27,7 @@ class Guard:
 
     def proxy(self, hosts: Sequence[str]) -> ProxySettings | None:
         """Proxy settings that let through `hosts` only (`host`, `host:port`, `*.host`); None when empty: any host.
-
-        Raises ConfigError for what is no host.
-        """
+        ConfigError for what is no host."""
         for host in hosts:
             if not _HOST.fullmatch(host):
                 raise ConfigError(f"allowed_hosts holds {host!r}; write `host`, `host:port` or `*.host`.")

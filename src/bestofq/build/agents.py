@@ -44,10 +44,8 @@ SHIPPED_FOR = {"webshop": "pocket", "miniwob": "pocket-web", "booking": "pocket-
 
 
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5).
-
-    Raises ConfigError when a learned agent is given no Q-function; warns when N is not the Q-function's.
-    """
+    """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5). ConfigError when a
+    learned agent is given no Q-function; warns when N is not the Q-function's."""
     settings = models.settings
     n = n or settings.n_candidates
     scorer: Scorer = ConstantScorer()

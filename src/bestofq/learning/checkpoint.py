@@ -56,9 +56,7 @@ def save_training(
     directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
 ) -> Path:
     """All that going on takes: Q, V, the target, both optimizers. Written atomically; returns `directory`.
-
-    Raises CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was.
-    """
+    CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was."""
     known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": iql.config.network}
     return _write(directory, iql, "training", training_tensors(iql), known)
 

@@ -84,10 +84,8 @@ class Ablation(Noun):
 
 @dataclass(frozen=True, kw_only=True)
 class ArmConfig:
-    """An arm with its settings made out. `collecting` is None where it learns from the ablation's data.
-
-    ConfigError where it acts in another suite than it learns from: that has other splits and other tasks.
-    """
+    """An arm with its settings made out. `collecting` is None where it learns from the ablation's data. ConfigError
+    where it acts in another suite than it learns from: that has other splits and other tasks."""
 
     arm: Arm
     data: Data

@@ -55,9 +55,7 @@ async def open_site(
     app: ASGIApp, evaluate: Evaluator | None = None, *, screenshots: bool = False
 ) -> AsyncIterator[tuple[str, EnvFactory]]:
     """Serve a site of your own on loopback: its address, and what makes environments on it in a real Chromium.
-
-    `evaluate` gives the reward, and whether the task has ended, after every step.
-    """
+    `evaluate` gives the reward, and whether the task has ended, after every step."""
     async with serve_app(app) as url, Browser.launch() as browser:
 
         async def make_env() -> Env:
@@ -77,10 +75,8 @@ async def play(
     run: str = "example",
     concurrency: int = 16,
 ) -> list[EpisodeSummary]:
-    """Play the first `tasks` of a split `repeats` times, and keep the episodes; the same call continues.
-
-    Errors as `rollouts.runner.run_many`.
-    """
+    """Play the first `tasks` of a split `repeats` times, and keep the episodes; the same call continues. Errors as
+    `rollouts.runner.run_many`."""
     made = await _begin(store, run, suite)
     async with suite.open() as make_env:
         options = RunOptions(step_limit=suite.step_limit, judge=suite.judge, provenance=made)
@@ -121,11 +117,9 @@ async def search_tree(
 
 
 def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
-    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights.
-
-    `settings` are `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this. ConfigError
-    where a setting is unknown or impossible.
-    """
+    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. `settings` are
+    `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this. ConfigError where a setting
+    is unknown or impossible."""
     config, found = _checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))

@@ -34,10 +34,8 @@ log = logging.getLogger(__name__)
 async def search_tasks(
     context: RunContext, run: str, tasks: Sequence[Task], values: Values | None = None
 ) -> list[SearchTree]:
-    """A tree for each task, saved after every rollout; trees that lie in the store are gone on with.
-
-    A task whose searches the machinery breaks keeps the tree it has; any other error ends all searches.
-    """
+    """A tree for each task, saved after every rollout; trees that lie in the store are gone on with. A task whose
+    searches the machinery breaks keeps the tree it has; any other error ends all searches."""
     settings, store, console = context.settings, context.store, context.console
     room = asyncio.Semaphore(settings.suite.at_once)
     with bar(console) as shown:

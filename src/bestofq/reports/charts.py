@@ -68,10 +68,8 @@ def values_svg(
 
 
 def calibration_svg(found: Calibration) -> Markup:
-    """The reliability curve: outcome against Q, with intervals; below it how many steps have such a Q.
-
-    InputError without a step.
-    """
+    """The reliability curve: outcome against Q, with intervals; below it how many steps have such a Q. InputError
+    without a step."""
     if not found.bins:
         raise InputError(f"calibration of {found.agent}: there is no step with a value")
     plot = Plot(x=(0, 1), y=(0, 1), height=400, left=52, top=14, bottom=110, right=90)

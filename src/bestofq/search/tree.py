@@ -90,11 +90,9 @@ class MutableTree:
     # ---- selection
 
     def ucb1(self, parent: int, exploration: float) -> list[float]:
-        """Eq. 7 for each child: Q(h_t, a) + c_exp · sqrt(log N(h_t) / (1 + N(h_{t+1}))).
-
-        N(h_t) is the sum of N(h_t, a) over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as
-        deterministic. Rollouts under way count as visits that brought nothing (virtual loss). log 0 is taken as 0.
-        """
+        """Eq. 7 for each child: Q(h_t, a) + c_exp · sqrt(log N(h_t) / (1 + N(h_{t+1}))). N(h_t) is the sum of N(h_t, a)
+        over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as deterministic. Rollouts under way count as
+        visits that brought nothing (virtual loss). log 0 is taken as 0."""
         children = self.children[parent]
         log = math.log(max(1, sum(map(self.passed, children))))
         return [self._expected(node) + exploration * math.sqrt(log / (1 + self.passed(node))) for node in children]

@@ -111,10 +111,8 @@ class Catalogue:
         self, wanted: EpisodeFilter, *, differing: bool = False, offset: int = 0, limit: int = 25
     ) -> list[tuple[Task, list[EpisodeSummary]]]:
         """A part of the tasks of these episodes, by suite and id, each with its episodes by run, agent and repeat.
-
         `differing` leaves out the tasks on which all of these episodes with a telling outcome succeeded, and those on
-        which none did.
-        """
+        which none did."""
         part = _by_task(wanted, differing).order_by(*_TASK).offset(offset).limit(limit).subquery()
         query = select(part, TASKS.c.body).join(TASKS, TASKS.c.key == part.c.task_key)
         order = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.repeat, EPISODES.c.started_at)

@@ -17,10 +17,8 @@ _BYTES = np.dtype("<f4")
 
 
 class VectorCache:
-    """The stored vectors of one EmbedSpec. A vector that is there is never written again.
-
-    Plain calls that wait for the database: from an event loop, use `asyncio.to_thread`.
-    """
+    """The stored vectors of one EmbedSpec. A vector that is there is never written again. Plain calls that wait for the
+    database: from an event loop, use `asyncio.to_thread`."""
 
     def __init__(self, engine: Engine, writer: Writer, spec: EmbedSpec) -> None:
         self.spec = spec

@@ -90,10 +90,8 @@ def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]
 @dataclass(frozen=True)
 class FeedbackScorer:
     """Q̂ in [0, 1] from the rank: 1 for the first, 0 for the last, evenly between (the paper leaves the mapping open).
-
     A reply that names none of the remaining candidates ends the ranking: those share the mean of the places left, a
-    tie; `Usage.unusable` counts it.
-    """
+    tie; `Usage.unusable` counts it."""
 
     picker: Picker
 

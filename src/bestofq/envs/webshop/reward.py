@@ -126,9 +126,7 @@ def title_nouns(name: str) -> tuple[str, ...]:
 
 def spacy_nouns(pipeline: str) -> Nouns:
     """The published code's rule: the tokens that the spaCy pipeline of this name or folder tags NOUN or PROPN.
-
-    SetupError where spaCy or the pipeline is not installed; ConfigError where the pipeline tags no parts of speech.
-    """
+    SetupError where spaCy or the pipeline is not installed; ConfigError where the pipeline tags no parts of speech."""
     try:
         import spacy
     except ImportError:
