@@ -69,8 +69,7 @@ class Session:
         return self._refused.union(*(tab.refused for tab in self._tabs))
 
     async def reset(self, url: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """A clean page at `url`, held to `allowed_hosts` (empty: any). ConfigError when `url` is not among them,
-        BrowserError when it cannot be loaded."""
+        """A clean page at `url`, held to `allowed_hosts` (empty: any). ConfigError outside them, BrowserError."""
         await self.close()
         self._refused = set()
         if not allows(allowed_hosts, url):

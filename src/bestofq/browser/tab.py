@@ -131,8 +131,7 @@ class Tab:
             await self.change(0.05)
 
     async def run(self, expression: str, *, ours: bool = True) -> Any:
-        """The value of `expression`, promises awaited, in our isolated world or in the page's own. Raises Moved when
-        the document is replaced."""
+        """The value of `expression` in our isolated world or the page's own. Raises Moved on another document."""
         try:
             if not ours:
                 return await self._evaluate(expression)

@@ -217,8 +217,7 @@ def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME")
 
 
 def in_pocket_prompts(settings: BestOfQSettings) -> bool:
-    """Whether the proposer is asked in the pocket model's prompts: an endpoint's by its name, a local one where the
-    settings say so, or where it has no chat template of its own."""
+    """Whether the proposer gets the pocket prompts: an endpoint by its name, a local model by settings or template."""
     if settings.chat is not None:
         return is_shipped(settings.chat)
     path, prompts = settings.model.path, settings.model.prompts

@@ -23,8 +23,7 @@ AgentKind = Literal[
 
 
 class ModelSettings(Noun):
-    """The frozen model that proposes, picks and embeds. What is `FREE` here is no part of a run's identity, or of one
-    agent's or a Q-function's own."""
+    """The frozen model that proposes, picks and embeds. What is `FREE` is part of no run's identity."""
 
     path: str = Field(default="pocket", description="directory or hub name; pocket, pocket-web and pocket-agentq ship")
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")

@@ -157,8 +157,7 @@ def _nearest(cls: type[BaseModel], name: str) -> str:
 
 
 def _named(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str]:
-    """A setting's dotted name, without the tags that pydantic puts where a table is one of several kinds; and the
-    setting that says which kind its table is."""
+    """A setting's dotted name, without pydantic's tags, and the setting that says which kind its table is."""
     names, kinds, table = list[str](), [cls], ""
     parts = iter(place)
     for part in parts:

@@ -11,8 +11,7 @@ from bestofq.core.errors import ConfigError, SetupError
 
 
 def load_object(name: str) -> object:
-    """The object of that name; modules are also looked for in the current folder. ConfigError where there is no such
-    module or object, and where the module itself cannot be imported."""
+    """The object of that name, looked for in the current folder too. ConfigError where it cannot be imported."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:

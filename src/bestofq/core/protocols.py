@@ -20,8 +20,7 @@ class SimulatedUser(Protocol):
     """Answers an agent's questions in the place of a task's user (Agent Q, 6.1)."""
 
     async def reply(self, task: Task, details: str, question: str) -> tuple[str, tuple[Usage, ...]]:
-        """The answer, and what it used; `details`: what the user knows besides the goal. The same question gets the
-        same answer. ModelError where there is none."""
+        """The same answer for the same question, and its usage. `details`: what the user knows too. ModelError."""
 
 
 @runtime_checkable

@@ -46,8 +46,7 @@ Report = Callable[[TuningProgress[Means]], None]
 def train_on_preferences(
     model: Any, pairs: Sequence[PreferencePair], config: DPOConfig, report: Report[PairMeans], *, out: Path
 ) -> Path:
-    """Minimise Eq. 5 over pairs of single turns at one node, Eq. 6 over pairs of trajectories; both may be mixed.
-    Trains and saves as `_tune` says. DataError without pairs."""
+    """Minimise Eq. 5 over pairs of turns, Eq. 6 over pairs of trajectories, as `_tune` says. DataError: no pairs."""
     if not pairs:
         raise DataError("There are 0 preference pairs to train on; search more tasks, or lower the value threshold.")
     return _tune(model, pairs, preferences(config.beta), config, report, out)
@@ -56,8 +55,7 @@ def train_on_preferences(
 def train_on_successes(
     model: Any, turns: Sequence[Turn], config: RFTConfig, report: Report[TurnMeans], *, out: Path
 ) -> Path:
-    """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over the `turns` of successful trajectories. Trains and saves as
-    `_tune` says. DataError without turns."""
+    """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over successful turns, as `_tune` says. DataError: no turns."""
     if not turns:
         raise DataError("There are 0 turns to train on: no trajectory was successful. Collect more, or search.")
     return _tune(model, turns, successes(), config, report, out)

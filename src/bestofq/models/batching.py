@@ -34,8 +34,7 @@ def in_groups(
 
 
 class MicroBatcher(Generic[Item, Result]):
-    """`await submit(item)` from any number of tasks of one event loop; `work` runs in threads, `lanes` batches at once.
-    What waits is shared among the lanes that are free."""
+    """`await submit(item)` from any task of one event loop; `work` runs in threads, `lanes` batches at once."""
 
     def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]], *, limit: int, lanes: int = 1) -> None:
         self.busy = 0  # lanes at work

@@ -133,8 +133,7 @@ class LocalModel(PromptTokens):
         raise ConfigError(f"{self.name} reads no pictures: ask it in texts alone, or a model behind --base-url")
 
     async def generate(self, request: Request) -> Generation:
-        """Replies to one request, batched with the others in flight. ConfigError where it holds pictures,
-        ContextError where there is no room for instructions and a reply."""
+        """Replies, batched with others in flight. ConfigError on pictures, ContextError where there is no room."""
         for screenshot in (one for message in request.messages for one in message.screenshots):
             await self.picture(screenshot)
         if request.schema is not None or len(request.messages) > 1:  # what is asked in short prompts fits

@@ -75,8 +75,7 @@ async def play(
     run: str = "example",
     concurrency: int = 16,
 ) -> list[EpisodeSummary]:
-    """Play the first `tasks` of a split `repeats` times, and keep the episodes; the same call continues. Errors as
-    `rollouts.runner.run_many`."""
+    """Play and keep the first `tasks` of a split `repeats` times; the same call continues. Errors as `run_many`."""
     made = await _begin(store, run, suite)
     async with suite.open() as make_env:
         options = RunOptions(step_limit=suite.step_limit, judge=suite.judge, provenance=made)

@@ -1,6 +1,5 @@
 """Which settings rank best, by logged episodes held out from training: nobody plays, and no oracle is asked."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
 from bestofq.core.transitions import Floats, Transitions
+from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.siblings import ranked_right, siblings
 from bestofq.recipes.q_training import Origin, learn, lesson, transitions_of
@@ -37,8 +37,7 @@ class Trial(NamedTuple):
 
 def held_out(suite: str, task: str) -> bool:
     """By the task's name alone, so that more episodes change nothing."""
-    digest = hashlib.sha256(f"{suite}/{task}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
+    return uniform(f"{suite}/{task}") < HELD_OUT
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
-        """Of a Q-function that is learned from those of these episodes that are decided and have a step; `config` None:
-        as the settings say."""
+        """Of the decided episodes among these that have a step. `config` None: as the settings say."""
         taught = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
         fingerprint = hashlib.sha256(json.dumps(taught).encode()).hexdigest()[:16]
         known = EpisodeSet(count=len(taught), fingerprint=fingerprint)

@@ -37,8 +37,7 @@ def own_hosts(url: str) -> tuple[str, ...]:
 
 
 def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
-    """The task of a goal on a page; `hosts` are allowed besides the page's own, None: any host. The same goal and
-    address are the same task. InputError when `url` is no web address."""
+    """The task of a goal on a page; `hosts` are allowed besides its own, None: any. InputError: no web address."""
     try:
         start = address(url)
     except Impossible as error:

@@ -116,8 +116,7 @@ def agreement_tables(found: Agreement) -> tuple[Table, Table]:
 
 
 def cohens_kappa(counts: Doubles) -> Doubles:
-    """κ = (p_o − p_e) / (1 − p_e) (Cohen 1960) of [..., 4]: true and false positives, false and true negatives. NaN
-    where chance alone agrees fully: both name one class only."""
+    """κ = (p_o − p_e) / (1 − p_e) (Cohen 1960) of [..., 4], as `confusion`; NaN where both name one class only."""
     true_yes, false_yes, false_no, true_no = np.moveaxis(counts, -1, 0)
     total = counts.sum(axis=-1)
     chance = (true_yes + false_yes) * (true_yes + false_no) + (false_no + true_no) * (false_yes + true_no)

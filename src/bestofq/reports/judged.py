@@ -18,8 +18,7 @@ from bestofq.reports.table import Origin, Row, Table, columns
 
 
 class Corrected(NamedTuple):
-    """Success as the judge said it, and as it is likely to be. `defined`: share of resamples in which the judge was
-    better than chance; the intervals are of those."""
+    """Success as judged, and corrected. `defined`: share of resamples that count, with a judge better than chance."""
 
     agent: str
     said: Measure

@@ -263,8 +263,7 @@ def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
 
 
 def success_interval(attempts: Sequence[Attempt]) -> Interval:
-    """The interval of an agent's success over other tasks, runs averaged within each. Where the tasks came out alike,
-    such as all successful always: `clopper_pearson_interval`."""
+    """The interval of success over tasks, runs averaged; `clopper_pearson_interval` where tasks are alike."""
     found = _mean([*task_rates(attempts).values()], UNIT).interval
     if found is None:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")

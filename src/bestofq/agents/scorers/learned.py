@@ -75,8 +75,7 @@ class QScorer:
 
 @dataclass(frozen=True)
 class PriorScorer:
-    """log π(a|s) + Q(s, a) / β: the optimum of maximising Q under a KL penalty of weight β to the proposer, read at
-    inference (Agent Q, Eq. 9). Small β trusts Q, large β the proposer."""
+    """log π(a|s) + Q(s, a) / β: optimal under a KL penalty of weight β to the proposer (Agent Q, Eq. 9)."""
 
     scorer: QScorer
     _: KW_ONLY

@@ -63,8 +63,7 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
         return Saved(task=task, root=self.root, place=await self.session.place(seen), visit=self.visit)
 
     async def restore(self, saved: object) -> Observation:
-        """Put the site's record back, then the page, with its error and notices: in a visit of its own, whoever saved
-        them. What the site then records by itself is the same again."""
+        """Put the site's record back, then the page, error and notices, in a visit of its own, whoever saved them."""
         assert isinstance(saved, Saved)
         if self._task is None:
             await self.reset(saved.task, seed=0)
