@@ -123,9 +123,8 @@ def schedule(step: int, steps: int, warmup_share: float) -> float:
 def _accumulate(
     accelerator: Any, policy: Any, batch: Batch[AnyNoun], objective: Objective[AnyNoun, Means], *, share: bool
 ) -> list[float]:
-    """The gradient of the mean loss over the items of all processes; returns the means. The loss is a function of a few
-    log-likelihoods, so its slopes by them are all that the passes backward need. Where an item spans several
-    micro-batches the slopes come from a pass forward without gradient, the same numbers."""
+    """The gradient of the mean loss over the items of all processes; returns the means. The slopes by the
+    log-likelihoods suffice; where an item spans several micro-batches, a pass without gradient gives them."""
     device = accelerator.device
     weight = sum(map(objective.weight, batch.items))
     sums = torch.zeros((), device=device)

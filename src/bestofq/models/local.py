@@ -307,9 +307,8 @@ class _Sampler:
 
 
 def loaded(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:
-    """A model by transformers' class `auto`, its tokenizer, the device it is to go to, and its revision. By default
-    that is the GPU where there is one, in bfloat16 where the hardware multiplies it. OSError or ValueError where it
-    cannot be read."""
+    """A model of transformers' class `auto`, its tokenizer, device and revision; by default on the GPU, in bfloat16
+    where the hardware multiplies it. OSError or ValueError where it cannot be read."""
     target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
     if precision == "auto":
         fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()

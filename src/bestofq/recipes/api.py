@@ -42,9 +42,7 @@ T = TypeVar("T")
 
 def load_suite(name: str, **settings: object) -> Suite:
     """The suite of that name, or of `my_package.my_module:make_suite`, with settings as under `suite` in a file.
-
-    ConfigError on a setting that only the commands read, where a setting is unknown or impossible, and as `make_suite`.
-    """
+    ConfigError on a setting that is unknown, impossible or the commands' alone, and as `make_suite`."""
     if unread := [one for one in ("step_limit", "concurrency", "only", "train_tasks") if one in settings]:
         raise ConfigError(f"suite.{unread[0]} is read by the commands alone: leave it out of load_suite")
     return make_suite(_checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
@@ -95,9 +93,8 @@ async def search_tree(
     run: str = "search",
     **settings: object,
 ) -> SearchTree:
-    """A task's search tree by MCTS (Agent Q, 5.1), kept in the store. `ranker` gives Q̂ (None: no feedback); `settings`
-    are `SearchConfig`'s, such as iterations and candidates. An earlier tree of the task is replaced. ConfigError where
-    a setting is unknown or impossible."""
+    """A task's search tree by MCTS (Agent Q, 5.1), kept in the store instead of an earlier one. `ranker` gives Q̂
+    (None: nobody); `settings` are `SearchConfig`'s. ConfigError on these."""
     own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
     config = _checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
@@ -117,8 +114,7 @@ async def search_tree(
 
 def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
     """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. `settings` are
-    `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this. ConfigError where a setting
-    is unknown or impossible."""
+    `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError."""
     config, found = _checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))

@@ -183,9 +183,8 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
 def tune(
     models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console, *, replayed: bool = False
 ) -> Path:
-    """DPO (Eq. 5 or 6) from the model that drew the pairs, or the last of them; the folder of the tuned one. On all
-    processes launched. Unless other models drew some (`replayed`), it warns where the weights do not give the pairs the
-    likelihoods that are stored with them."""
+    """DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes; the tuned one's folder. Unless other
+    models drew some (`replayed`), it warns where the weights do not give the stored likelihoods."""
     config = models.settings.agent_q.dpo
 
     def train(weights: Any, report: Report[PairMeans]) -> Path:

@@ -132,9 +132,8 @@ def _concerns_episodes(difference: Difference) -> bool:
 
 
 def learn(read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console) -> None:
-    """Q and V by IQL, kept in `out`; nothing where `read` gives nothing. Under torchrun all processes call this. The
-    first one alone reads, prints and writes. Every `config.checkpoint_seconds` the training is kept in `out`, from
-    where the same call continues it."""
+    """Q and V by IQL, kept in `out`; nothing where `read` gives nothing. Under torchrun all processes call this, and
+    the first reads, prints and writes. The same call continues from the last checkpoint."""
     found: list[Lesson] = []
 
     def of_first() -> Transitions | None:

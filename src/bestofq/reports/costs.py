@@ -142,9 +142,8 @@ def price_table(prices: Prices) -> Table:
 
 
 def pareto_svg(costs: Costs) -> Markup:
-    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2). The
-    cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict tells
-    there is no point."""
+    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, Fig. 2): in USD
+    where every price is known, else in tokens. Agents without a verdict have no point."""
     decided = [(row, row.success) for row in costs.rows if row.success is not None]
     priced = all(row.total.price is not None for row, _ in decided)
     points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in decided]

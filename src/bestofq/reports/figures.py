@@ -77,9 +77,8 @@ def bars_svg(
     left: int = 190,
     letters: int = 28,
 ) -> Markup:
-    """Shares as bars with their intervals `over` these as whiskers, one a row (Agent Q, Figs. 3 and 6: approaches), the
-    row of the name `baseline` in grey. `references` are lines to compare with, such as human success. Names of more
-    than `letters` are cut; bars begin at `left`. InputError without a row that is defined."""
+    """Shares as bars, one a row, with intervals `over` these as whiskers (Agent Q, Figs. 3 and 6); `baseline` is grey,
+    `references` are lines. Bars begin at `left`. InputError without a defined row."""
     shown = [(name, measure.value, measure.interval) for name, measure in rows if measure.value is not None]
     if not shown:
         raise InputError(f"{title}: there is nothing to draw, no row has a value")

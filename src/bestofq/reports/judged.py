@@ -89,9 +89,8 @@ def _difference(
     whole: float,
     rng: np.random.Generator,
 ) -> Difference | None:
-    """The difference said, by se + sp − 1: `drawn` [B], and `whole` on the whole sample. Where d is the same in all
-    tasks: each bound of `stats.clopper_pearson_interval` by the percentile of se + sp − 1 that makes the interval
-    wider."""
+    """The difference said, by se + sp − 1: `drawn` [B], `whole` on the whole sample. Where d is alike in all tasks:
+    `stats.clopper_pearson_interval`, each bound by the percentile that makes it wider."""
     d = np.array([rate - theirs[task] for task, rate in ours.items() if task in theirs])  # [T]
     usable = drawn > 0
     if not len(d) or not usable.any():

@@ -31,9 +31,8 @@ class RatedStep(NamedTuple):
 
 
 class Recall(Noun):
-    """Shares in [0, 1] over the rated steps. Contested: steps that hold good and other candidates. `regret`: share of
-    contested steps at which something else than a good candidate was taken; beside it what the proposer's first and a
-    uniform choice would have lost."""
+    """Shares in [0, 1] over the rated steps. Contested: steps with good and other candidates; `regret`: the share of
+    them at which no good one was taken, beside it what the first and a uniform choice would have lost."""
 
     agent: str
     steps: int  # rated
@@ -52,9 +51,8 @@ class Recall(Noun):
 def sibling_steps(
     episodes: Iterable[Episode], agent: str, references: Iterable[Episode], *, own: bool = False
 ) -> list[RatedStep]:
-    """The agent's steps on pages from which a successful reference went on. References are other episodes of the same
-    task, of other agents only unless `own`: an agent without chance repeats itself. Pages are the same when address and
-    text are, actions by `identity`."""
+    """The agent's steps on pages from which a successful episode of the same task went on, another agent's unless
+    `own`. Pages are alike by address and text, actions by `identity`."""
     known: dict[Hashable, dict[Action, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
     for reference in references:
         if reference.verdict.outcome == "success" and (own or reference.agent != agent):

@@ -178,8 +178,7 @@ def tallied(counted: Iterable[tuple[Hashable, float, float]]) -> Tally:
 
 def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:
     """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`. Where all resamples are
-    alike they feign certainty: with `span` the bound is `clopper_pearson_interval`'s, over the clusters that have a
-    value of their own; without, a single such cluster has no interval."""
+    alike: `clopper_pearson_interval` over clusters with a value if `span` is given, else none for one cluster."""
     if len(counts) == 0 or not np.isfinite(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
         return Measure(value=None)
     interval = clustered_interval(counts, statistic)
@@ -232,9 +231,8 @@ class Quantity(NamedTuple):
         return measure(np.array([*self.counts.values()], dtype=np.float64), self.statistic, span=self.span)
 
     def minus(self, other: "Quantity") -> Difference | None:
-        """This minus the other agent's over the tasks of both, with its interval: both keep the same drawn tasks. None
-        where they have no task in common, it is undefined, or there is no interval. A resample in which both are
-        infinite may be any difference: −∞ for the lower bound, ∞ for the upper."""
+        """This minus the other's over the tasks of both, which keep the same drawn tasks. None where it is undefined or
+        has no interval. A resample in which both are infinite counts as −∞ below, ∞ above."""
         common = [task for task in self.counts if task in other.counts]
         if not common:
             return None
@@ -271,9 +269,8 @@ def success_interval(attempts: Sequence[Attempt]) -> Interval:
 
 
 def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> Difference | None:
-    """Success of `ours` minus that of `theirs` on the tasks of both, with its interval. Per task the runs are averaged
-    and subtracted. Where the difference is the same in all tasks: `clopper_pearson_interval`. None when the agents have
-    no task in common."""
+    """Success of `ours` minus that of `theirs` on the tasks of both, runs averaged; `clopper_pearson_interval` where
+    all tasks differ alike. None when they have no task in common."""
     mine, other = task_rates(ours), task_rates(theirs)
     found = _mean(d := [rate - other[task] for task, rate in mine.items() if task in other], SIGNED)
     if found.value is None or found.interval is None:

@@ -62,10 +62,8 @@ class Store:
 
     @classmethod
     def open(cls, where: Path | str, *, files: Path | None = None, read_only: bool = False) -> Self:
-        """Open the folder `where`, made when it is not there, or a database URL with `files` for the pictures.
-
-        DataError when another process writes it, when `read_only` and it holds no store, or on another schema version.
-        """
+        """Open the folder `where`, made when missing, or a database URL with `files` for the pictures. DataError when
+        another process writes it, on another schema version, or read-only without a store."""
         with ExitStack() as opened:
             if "://" in str(where):
                 if files is None:
@@ -124,9 +122,8 @@ class Store:
         searches: Owned | None = None,
         agents: Owned | None = None,
     ) -> None:
-        """Begin or continue a run. DataError when it was begun with another configuration. `searches` are the settings
-        of searches made in it, by who searches, `agents` those that only one kind of agent depends on: the first of
-        each are kept with the run."""
+        """Begin or continue a run. DataError when it was begun with another configuration. `searches`: settings of
+        searches in it, by who searches; `agents`: those of one agent. The first of each are kept."""
 
         def begin(connection: Connection) -> None:
             row = {"name": name, "provenance": provenance.model_dump_json(), **_hashed(config)}
@@ -203,9 +200,8 @@ class Store:
         await self._writer.commit(finish)
 
     async def add_verdict(self, episode: str, verdict: Verdict, *, adopt: bool) -> None:
-        """Keep a judge's verdict on a finished episode, in the place of its earlier one. With `adopt` it becomes the
-        verdict in force too. DataError when the episode is not finished, or when a verdict of its environment would be
-        lost by that."""
+        """Keep a judge's verdict on a finished episode, instead of its earlier one; with `adopt` in force too.
+        DataError when it is not finished, or the environment's verdict would be lost."""
 
         def add(connection: Connection) -> None:
             before = connection.scalar(

@@ -19,9 +19,8 @@ _ELEMENT = object_schema({"element": {"type": "integer"}})
 
 @dataclass(frozen=True)
 class TextLocalizer:
-    """`Localizer` by any model with instructions, greedy: it reads roles, names and contents of the page's elements and
-    names one. What is too long for it is asked with the half that fits the words best. A reply that names no element
-    gets one repair turn; then it is refused."""
+    """`Localizer` by any model with instructions, greedy: it names one of the page's elements. Of too many it reads
+    those that fit the words best. An unreadable reply gets one repair turn; then it is refused."""
 
     model: LanguageModel
 

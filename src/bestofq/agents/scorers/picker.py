@@ -82,9 +82,8 @@ def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]
 
 @dataclass(frozen=True)
 class FeedbackScorer:
-    """Q̂ in [0, 1] from the rank: 1 for the first, 0 for the last, evenly between (the paper leaves the mapping open).
-    A reply that names none of the remaining candidates ends the ranking: those share the mean of the places left, a
-    tie; `Usage.unusable` counts it."""
+    """Q̂ in [0, 1] from the rank, 1 for the first, evenly down to 0 (the paper leaves it open). A reply that names none
+    of the remaining ends the ranking: they share the mean of the places left (`Usage.unusable`)."""
 
     picker: Picker
 

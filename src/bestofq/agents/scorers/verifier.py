@@ -71,9 +71,8 @@ class VerifierScorer(_Reviewing):
 
 @dataclass(frozen=True)
 class ChatVerifierScorer(_Reviewing):
-    """`VerifierScorer` by a model that is asked with instructions: 1 for `right`, 0.5 for `unclear`, 0 for `wrong`. It
-    sees the state as the proposer does, and one candidate with its thought. A reply without a verdict gets one repair
-    turn, and is `unclear` then; `Usage.unusable` counts it."""
+    """`VerifierScorer` by a model with instructions: 1 for `right`, 0.5 for `unclear`, 0 for `wrong`, of one candidate
+    with its thought. Without a verdict after one repair turn: `unclear`, counted in `Usage.unusable`."""
 
     model: VisionModel
     screenshots: int = 1  # the last so many

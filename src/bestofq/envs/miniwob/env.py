@@ -45,9 +45,8 @@ class MiniWobEnv(WebEnv):
         self._ended = False
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
-        """A fresh page with the task's instance begun. InputError when the task's start URL names no instance,
-        InfraError when the page asks for another thing than `Task.goal` says (another version of the pages),
-        BrowserError when it does not load."""
+        """A fresh page with the task's instance begun. InputError when its start URL names no instance, InfraError when
+        the page asks for another thing than `Task.goal`, BrowserError when it does not load."""
         self._instance, self.standing, self._ended = instance_of(task), Standing(), False
         visiting = task.model_copy(update={"start_url": self.root + task.start_url, "allowed_hosts": HOSTS})
         return await super().reset(visiting, seed=seed)
