@@ -150,14 +150,10 @@ def _own(models: Models) -> Scorer:
     """The user's scorer. ConfigError where none is named, or what is named makes none."""
     name = models.settings.scorer
     if name is None:
-        raise ConfigError(
-            "the agent own ranks by a scorer of yours: name it by --set scorer=my_package.my_module:make_scorer"
-        )
+        raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
     scorer = call_object(name, models)
     if not isinstance(scorer, Scorer):
-        raise ConfigError(
-            f"{name} gave {scorer!r}, which is no scorer: it must have score (bestofq.core.protocols.Scorer)"
-        )
+        raise ConfigError(f"{name} gave {scorer!r}, which has no score (bestofq.core.protocols.Scorer)")
     return scorer
 
 

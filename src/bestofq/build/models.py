@@ -104,9 +104,7 @@ class Models:
             return
         chosen, short = self.settings, in_pocket_prompts(self.settings)
         if chosen.model.dialect != "composite":
-            raise ConfigError(
-                "chat.token_ids=true is for composite actions: set model.dialect=composite, or leave it out"
-            )
+            raise ConfigError("chat.token_ids=true is for model.dialect=composite: set that, or leave it out")
         temperature = chosen.model.temperature if short else self.endpoint.config.temperature
         name = "model.temperature" if short else "chat.temperature"
         tokens = self.tokens if "path" in chosen.model.model_fields_set else None

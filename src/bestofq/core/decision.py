@@ -32,9 +32,7 @@ class Candidate(Noun):
     log_prob: float | None = Field(default=None, description="natural log of the whole reply's probability")
     reply: str | None = Field(default=None, description="the model's raw reply")
     reply_ids: tuple[int, ...] | None = Field(default=None, description="the reply's tokens as drawn, its end included")
-    prompt_hash: str | None = Field(
-        default=None, description="`ids_hash` of the tokens it was drawn after, where they are known"
-    )
+    prompt_hash: str | None = Field(default=None, description="`ids_hash` of the tokens it was drawn after, if known")
     votes: int | None = Field(default=None, description="replies of the proposer that gave this action. Default: one")
 
 

@@ -67,9 +67,7 @@ def check(data: Transitions) -> None:
     for name in ("state", "action", "task", "next_state"):
         rows = getattr(data, name)
         if rows.min() < 0 or rows.max() >= len(data.vectors):
-            raise DataError(
-                f"`{name}` names row {rows.min()} or {rows.max()} of a table of {len(data.vectors)} vectors."
-            )
+            raise DataError(f"`{name}` names row {rows.min()} or {rows.max()} of {len(data.vectors)} vectors.")
     if not np.isfinite(data.reward).all():
         raise DataError("A reward is NaN or inf; rewards lie in [0, 1].")
 

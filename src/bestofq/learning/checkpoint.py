@@ -118,9 +118,7 @@ def read_card(directory: Path) -> Card:
     """What a checkpoint says about itself. Raises CheckpointError where there is none, or not a valid one."""
     path = directory / CARD
     if not path.is_file():
-        raise CheckpointError(
-            f"There is no checkpoint in {directory}: {CARD} is missing. Make one with `bestofq train`."
-        )
+        raise CheckpointError(f"There is no checkpoint in {directory}: {CARD} is missing. Make it by `bestofq train`.")
     try:
         return Card.model_validate_json(path.read_bytes())
     except ValidationError as error:

@@ -32,9 +32,7 @@ class ValueModel:
         discount: float | None = None,
     ) -> None:
         if q.dim != embed.dim or v.dim != embed.dim:
-            raise CheckpointError(
-                f"Q reads vectors of {q.dim} numbers and V of {v.dim}, the EmbedSpec says {embed.dim}."
-            )
+            raise CheckpointError(f"Q reads {q.dim} numbers and V {v.dim}, the EmbedSpec says {embed.dim}.")
         self.q_network, self.v_network = folded(q).eval(), folded(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
         self.checkpoint, self.discount = checkpoint, discount

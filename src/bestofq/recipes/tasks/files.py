@@ -55,9 +55,7 @@ class TaskFile:
             self.entries = load_entries(path) if path.read_bytes().strip() else []
         except BlockingIOError as error:
             self._held.close()
-            raise InputError(
-                f"another process writes {path}: wait for it, or name another file with --write"
-            ) from error
+            raise InputError(f"another process writes {path}: wait, or name another file with --write") from error
         except BaseException:
             self._held.close()
             raise
