@@ -38,7 +38,9 @@ class Browser:
     async def launch(cls, config: BrowserConfig | None = None) -> AsyncIterator["Browser"]:
         """Chromium until the context ends. SetupError without one, ConfigError where the logins' file is missing."""
         if config and config.storage and not config.storage.is_file():
-            raise ConfigError(f"suite.browser.storage={config.storage} is no file: save a storage_state there")
+            raise ConfigError(
+                f"suite.browser.storage={config.storage} is no file: save Playwright's storage_state there"
+            )
         async with async_playwright() as playwright:
             browser = cls(playwright, config or BrowserConfig())
             try:

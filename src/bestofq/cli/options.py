@@ -133,7 +133,9 @@ class Reporting:
     baseline: Annotated[
         Text, Option(help="Agent or row, such as 'test, prompting', to compare with. Default: prompting, or the first.")
     ] = None
-    episode: Annotated[Texts, Option(help="Id of one whose values to draw (Fig. 12). Default: two clear ones.")] = None
+    episode: Annotated[
+        Texts, Option(help="Id of one whose values to draw (Fig. 12). Default: two that differ clearly.")
+    ] = None
     title: Annotated[str, Option(help="Of the pages.")] = "Best-of-Q"
     by: Annotated[
         Texts,

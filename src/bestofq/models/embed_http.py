@@ -70,7 +70,9 @@ class Agreement(Noun):
         try:
             return cls.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
-            raise CheckpointError(f"{path} is no agreement: make one by `bestofq doctor` ({error})") from error
+            raise CheckpointError(
+                f"{path} is no agreement: make one by `bestofq doctor --base-url` ({error})"
+            ) from error
 
 
 class PoolingEndpoint:

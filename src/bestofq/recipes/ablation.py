@@ -74,7 +74,7 @@ class AblationRunner:
             ranking = Models(config.acting.model_copy(update={"epsilon": 0.0}))  # nobody explores: steps are shared
             if ranking.embedder.spec != learning.embedder.spec:
                 raise ConfigError(
-                    f"the arm {config.arm.name!r} learns and acts with other embeddings: name one embedder"
+                    f"the arm {config.arm.name!r} learns and acts with other embeddings: name one model.embedder"
                 )
         for seed in self.ablation.seeds:
             values, key = None, str(config.arm.agent)

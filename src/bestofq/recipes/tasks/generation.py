@@ -217,7 +217,9 @@ def _check(sites: Sequence[Site], seeds: Sequence[Entry], held_out: Sequence[Ent
         if sum(site.name == other.name for other in sites) > 1:
             raise InputError(f"the domain {site.name} is given twice: its tasks' ids would be the same")
         if any(site.name == entry.web_name for entry in held_out):
-            raise InputError(f"{site.name} is a domain of the held-out tasks: give another name, with which ids begin")
+            raise InputError(
+                f"{site.name} is a domain of the held-out tasks, whose ids begin with it: name the new one otherwise"
+            )
         if elsewhere := next((entry for entry in file.of(site.name) if entry.web != site.url), None):
             raise InputError(
                 f"{file.path} has {elsewhere.key} begin at {elsewhere.web}, not at {site.url}: "
