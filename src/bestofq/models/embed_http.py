@@ -106,7 +106,7 @@ class PoolingEndpoint:
             said = " ".join(error.message.split())[:200]
             if error.status_code in (408, 409, 429) or error.status_code >= 500:
                 raise ModelError(
-                    f"{self.config.name} gave no vector in {self.config.attempts} tries: {said}"
+                    f"{self.config.name} gave no vector in {self.config.attempts} attempts: {said}"
                 ) from error
             raise ConfigError(
                 f"{self.config.name} refuses the request (HTTP {error.status_code}: {said}): check the model's name, "

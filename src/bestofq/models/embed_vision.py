@@ -99,7 +99,9 @@ class VisionEmbedder(CachedEmbedder):
         """Load a transformers directory or hub name. Where `config.pixels` is 0 it reads texts only. SetupError when it
         cannot be found, ConfigError on another context than "alone"."""
         if config.context != "alone":
-            raise ConfigError(f"{path} embeds texts alone, not in {config.context}: set embed_context=alone")
+            raise ConfigError(
+                f"{path} embeds texts alone, not in the context {config.context}: set embed_context=alone"
+            )
         try:
             auto = transformers.AutoModelForImageTextToText
             whole, tokenizer, target, revision = loaded(auto, path, device, precision)

@@ -88,7 +88,7 @@ def _read(path: Path) -> dict[str, Price]:
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         raise DataError(
-            f"the price file {path}: {where}: {problem['msg']}; a table needs usd_in and usd_out"
+            f"the price file {path}: {where}: {problem['msg']}; each model is a table with usd_in and usd_out"
         ) from error
     return {_plain(name): Price(entry.usd_in, entry.usd_out) for name, entry in entries.items()}
 

@@ -125,7 +125,8 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
     for agent in [*(agents or ()), *([] if selection.baseline is None else [selection.baseline])]:
         if not rows.of(agent):
             raise DataError(
-                f"no episode of {agent!r} is finished in {chosen}: there are {', '.join(sorted(by_agent)) or 'none'}"
+                f"agent {agent!r} has no finished episode in {chosen}: finished are "
+                f"{', '.join(sorted(by_agent)) or 'none'}"
             )
     if not by_agent:
         raise DataError(f"no episode is finished in {chosen}: run `bestofq eval` first")
