@@ -16,10 +16,10 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 def test_the_public_names() -> None:
     assert sorted(bq.__all__) == [
-        *("Action", "Agent", "Candidate", "ChatModel", "ChatPickerScorer", "ChatProposer", "Click", "Episode"),
-        *("LocalModel", "Observation", "Proposal", "QScorer", "SamplingProposer", "Scores", "State", "Store", "Suite"),
-        *("Task", "UniformSelector", "Write", "export", "gather", "load_suite", "open_site", "play", "search_tree"),
-        *("train_iql", "tune", "viewer_app", "visit"),
+        *("Action", "Agent", "Candidate", "ChatModel", "ChatPickerScorer", "ChatProposer", "Click"),
+        *("LocalModel", "Observation", "Proposal", "Ranker", "SamplingProposer", "Scores", "State", "Store", "Suite"),
+        *("Task", "UniformSelector", "Write", "act", "export", "gather", "load_suite", "observe", "open_site"),
+        *("play", "search_tree", "tune", "viewer_app", "visit"),
     ]
     assert len(bq.__all__) <= 30
     assert all(getattr(bq, name) is not None for name in bq.__all__)

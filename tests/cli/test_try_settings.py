@@ -13,6 +13,7 @@ from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.core.observation import Observation, Task
 from bestofq.learning.checkpoint import CARD, read_card
+from bestofq.recipes.collect import collected
 from bestofq.store.store import Store
 
 SETTINGS = ("iql.steps=150", "iql.lr_q=0.003", "iql.network.hidden=[16]", 'iql.network.q_without=["action"]')
@@ -98,3 +99,19 @@ def test_a_dry_run_tells_of_each_and_learns_nothing(shop: Path) -> None:
 def test_processes_of_torchrun_do_not_try(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert isinstance(train(shop, "--try", LEARNED).exception, ConfigError)
+
+
+def test_the_first_episodes_teach_pass_after_pass_and_too_few_are_refused(shop: Path) -> None:
+    assert "from 40 episodes of seed" in " ".join(train(shop, "--episodes", "40", "--dry-run").output.split())
+    done = train(shop, "--episodes", "40")
+    assert done.exit_code == 0, done.output
+    known = read_card(shop / "q").episodes
+    assert known is not None
+    assert known.count == 40
+    with Store.open(shop, read_only=True) as store:
+        first = collected(store, ["seed"], 40)
+    assert [e.key.repeat for e in first] == [0] * 30 + [1] * 10
+    assert [e.key.task for e in first[:10]] == [e.key.task for e in first[30:]]
+    refused = train(shop, "--episodes", "61").exception
+    assert isinstance(refused, DataError)
+    assert "60 decided episodes, fewer than 61" in str(refused)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
@@ -10,7 +10,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from pydantic import Field
 
 from bestofq.browser.actions import Impossible, address, perform, write
-from bestofq.browser.browser import Browser
+from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import allows, refusal
 from bestofq.browser.recycle import Room
 from bestofq.browser.snapshot import jpeg, observe
@@ -22,6 +22,19 @@ from bestofq.core.observation import Observation
 
 TRIES = 20  # documents that may replace each other during one snapshot
 PAUSE = 0.25  # seconds between looks at what only the clock changes
+
+
+class PageSource(Protocol):
+    """Where a session's page comes from: our own browser, or one that runs already."""
+
+    config: BrowserConfig
+    turns: asyncio.Semaphore  # for what is bound by the processor
+
+    async def lend(self, url: str, hosts: Sequence[str]) -> Room: ...
+
+    async def give_back(self, room: Room) -> None: ...
+
+    async def discard(self, room: Room) -> None: ...
 
 
 class Place(Noun):
@@ -41,7 +54,7 @@ class Place(Noun):
 class Session:
     """A page for one episode at a time, from `reset` to `close`. Marks mean elements of the last snapshot."""
 
-    def __init__(self, browser: Browser) -> None:
+    def __init__(self, browser: PageSource) -> None:
         self.config = browser.config
         self._patience = browser.config.navigation * 1000  # milliseconds
         self.start_url = ""
@@ -74,9 +87,8 @@ class Session:
         self._refused = set()
         if not allows(allowed_hosts, url):
             raise ConfigError(f"The task starts outside its own hosts: {refusal(url, allowed_hosts)}")
-        self.start_url, self.hosts, self.earlier = url, tuple(allowed_hosts), ()
-        self._room = room = await self._browser.lend(url, self.hosts)
-        self._tabs = [room.tab]
+        self.hosts, self.earlier = tuple(allowed_hosts), ()
+        room = await self.attach(url)
         try:
             await self._goto(url)
         except Impossible as error:
@@ -85,6 +97,13 @@ class Session:
             raise BrowserError(f"The start page did not load: {error}") from error
         await asyncio.gather(room.started(), self.settle())
         await room.tab.mark_base()
+
+    async def attach(self, url: str) -> Room:
+        """Takes the lent page as it is; the episode starts at `url`."""
+        self.start_url = url
+        self._room = room = await self._browser.lend(url, self.hosts)
+        self._tabs = [room.tab]
+        return room
 
     async def act(self, action: Action) -> str | None:
         """Carries out an action and waits until the page has settled. Returns why it could not be done, one sentence,

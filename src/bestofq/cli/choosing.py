@@ -10,6 +10,7 @@ from bestofq.cli.options import Given, console
 from bestofq.cli.settings import existing, models_of
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.choosing import Trials
+from bestofq.recipes.collect import collected
 from bestofq.reports.stats import Quantity, tallied
 from bestofq.reports.table import Row, Table, columns
 
@@ -20,13 +21,15 @@ def alternatives(given: Given, tries: Sequence[str]) -> dict[str, Models]:
     return {"as given": models_of(given), **changed}
 
 
-def chosen(given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str], out: Path) -> Models:
+def chosen(
+    given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str], episodes: int | None, out: Path
+) -> Models:
     """Those of the settings that rank best; of equals the first, as given before others. ConfigError under torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("--try compares settings in one process: leave torchrun out, or set what it chose")
     named = alternatives(given, tries)
     with existing(folder) as store:
-        on = Trials(store, runs, out / "trials", console)
+        on = Trials(store, collected(store, runs, episodes), out / "trials", console)
         trials = [on.tried(name, models) for name, models in named.items()]
         proposer = on.proposer(named["as given"])
     best = max(trials, key=lambda trial: trial.share)

@@ -25,7 +25,7 @@ from bestofq.learning.checkpoint import export_value, load_networks, load_value,
 from bestofq.learning.iql import train_iql
 from bestofq.recipes.agent_q import SEARCH_RUN, search_training
 from bestofq.recipes.best_of_q import transitions
-from bestofq.recipes.collect import AGENTS, Play, collect, compare
+from bestofq.recipes.collect import AGENTS, Play, collect, collected, compare
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
@@ -77,7 +77,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
             console.print(cost_table(agent_costs(store, compared)))
             console.print(Rule("2. The loop at small scale: explore training tasks, learn Q and V from the episodes"))
             await collect(context, COLLECTED, Play("explore"))
-            data = transitions(models, store, [COLLECTED], console)
+            data = transitions(models, store, collected(store, [COLLECTED]), console)
             start = load_networks(POCKET_Q, embed=models.embedder.spec)
             trained = train_iql(data, learning, start=start)
             export_value(out / "q", trained, embed=models.embedder.spec, train_n=shipped.train_n)

@@ -17,7 +17,7 @@ from bestofq.cli.preflight import preflight, tunable
 from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
-from bestofq.recipes.collect import Play
+from bestofq.recipes.collect import Play, collected
 from bestofq.store.store import Store
 
 SOME = 50  # stored episodes that tell what the others will use
@@ -100,11 +100,10 @@ def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split
         raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
 
 
-def plan_training(models: Models, store: Path, runs: Sequence[str], out: Path) -> None:
-    """How many episodes teach, and for how many steps. DataError where there is no store."""
+def plan_training(models: Models, store: Path, runs: Sequence[str], episodes: int | None, out: Path) -> None:
+    """How many episodes teach, and for how many steps. DataError where there is no store, or too few in it."""
     with Store.open(store, read_only=True) as opened:
-        stored = [one for run in runs for one in opened.summaries(run=run, status="finished")]
-        found = [one for one in stored if one.decided and one.steps]
+        found = [one for one in collected(opened, runs, episodes) if one.decided and one.steps]
     iql = models.settings.iql
     won, steps = sum(one.success for one in found), sum(one.steps for one in found)
     console.print(

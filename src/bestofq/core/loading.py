@@ -1,13 +1,18 @@
-"""What is imported by name: what a user gives as `my_package.my_module:my_object`, and packages that only some commands
-need, imported here and nowhere else."""
+"""What is given by name: a user's object as `my_package.my_module:my_object`, the settings of a call, and packages that
+only some commands need, imported here and nowhere else."""
 
 import importlib
 import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from bestofq.core.errors import ConfigError, SetupError
+
+T = TypeVar("T")
 
 
 def load_object(name: str) -> object:
@@ -50,3 +55,12 @@ def extra(module: str) -> Any:
         raise SetupError(
             f"The package {package} is not installed; install it with `pip install 'bestofq[{EXTRAS[package]}]'`."
         ) from error
+
+
+def checked(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T:
+    """The settings as their own kind. ConfigError where one is unknown or impossible."""
+    try:
+        return kind.validate_python(settings)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise ConfigError(f"{'.'.join(map(str, wrong['loc']))}={wrong['input']!r}: {wrong['msg']}") from error

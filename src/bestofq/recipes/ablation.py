@@ -22,7 +22,7 @@ from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation_config import Ablation, ArmConfig, Sources, choose
 from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import Origin, learn, lesson, transitions_of
+from bestofq.recipes.q_training import Origin, episodes_of, learn, lesson, transitions_of
 from bestofq.recipes.run_config import run_config, search_config_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -117,10 +117,8 @@ class AblationRunner:
         def read() -> Transitions:
             data = key_of({"episodes": origin.identity["episodes"], "embed": spec.hash, "others": config.others})
             if self._last is None or self._last[0] != data:
-                wanted = {episode.id for episode in learned}
-                runs = dict.fromkeys(episode.run for episode in learned)
-                episodes = (e for run in runs for e in source.episodes(run=run) if e.id in wanted)
-                self._last = data, transitions_of(models, episodes, source, self.console, self.sources.vectors(spec))
+                episodes, vectors = episodes_of(source, learned), self.sources.vectors(spec)
+                self._last = data, transitions_of(models, episodes, source, self.console, vectors)
             return self._last[1]
 
         learn(lambda: lesson(origin, read, out, self.console), config, out, self.console)

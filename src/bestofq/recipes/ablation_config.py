@@ -4,9 +4,9 @@ An arm's settings have three layers, each on top of the one before: what its epi
 learned with, what acts.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from pydantic import Field, JsonValue, model_validator
@@ -159,12 +159,7 @@ class _Layered:
 def choose(passes: Iterable[Iterable[EpisodeSummary]], config: ArmConfig) -> list[EpisodeSummary]:
     """The episodes that an arm learns from. DataError where there are too few, or one is of no training task."""
     data, name = config.data, config.arm.name
-
-    def order(episode: EpisodeSummary) -> tuple[int, bytes]:
-        """Pass after pass, within one in an order that makes the first ones a fair sample."""
-        return episode.key.repeat, hashlib.sha256(episode.key.task.encode()).digest()
-
-    ordered = (episode for some in passes for episode in sorted(some, key=order))
+    ordered = (episode for some in passes for episode in sorted(some, key=attrgetter("fair_order")))
     found = [episode for episode in ordered if episode.decided and matches(data.tasks, episode.key.task)]
     if len(found) < (data.episodes or 1):
         raise DataError(

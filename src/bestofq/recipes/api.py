@@ -1,11 +1,10 @@
 """What a program calls in one line: play a suite, search a task, tune a model, do one thing on any page."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
 from bestofq import __version__
@@ -14,6 +13,7 @@ from bestofq.browser.browser import Browser
 from bestofq.build.context import irreversible_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
+from bestofq.core.loading import checked
 from bestofq.core.observation import Split, Task
 from bestofq.core.preferences import PreferencePair, Turn
 from bestofq.core.protocols import Env, EnvFactory, Proposer, Scorer, Suite
@@ -37,15 +37,13 @@ from bestofq.search.tree import MutableTree
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
-T = TypeVar("T")
-
 
 def load_suite(name: str, **settings: object) -> Suite:
     """The suite of that name, or of `my_package.my_module:make_suite`, with settings as under `suite` in a file.
     ConfigError on a setting that is unknown, impossible or the commands' alone, and as `make_suite`."""
     if unread := [one for one in ("step_limit", "concurrency", "only", "train_tasks") if one in settings]:
         raise ConfigError(f"suite.{unread[0]} is read by the commands alone: leave it out of load_suite")
-    return make_suite(_checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
+    return make_suite(checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
 
 
 @asynccontextmanager
@@ -96,7 +94,7 @@ async def search_tree(
     """A task's search tree by MCTS (Agent Q, 5.1), kept in the store instead of an earlier one. `ranker` gives Q̂
     (None: nobody); `settings` are `SearchConfig`'s. ConfigError on these."""
     own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
-    config = _checked(TypeAdapter(SearchConfig), own | settings)
+    config = checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
     async with suite.open() as make_env:
         envs = EnvPool(make_env, task, config, irreversible_of(suite))
@@ -114,8 +112,8 @@ async def search_tree(
 
 def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
     """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. `settings` are
-    `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError."""
-    config, found = _checked(TypeAdapter(DPOConfig), settings), []
+    `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError on them."""
+    config, found = checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))
         answers = tuple(tuple(model.encode(reply)) for reply in replies)
@@ -147,14 +145,6 @@ async def visit(
     async with Browser.launch() as browser:
         env = WebEnv(browser, screenshots=screenshots, approve=approve)
         return await run_goal.visit(env, agent, task, store=store, config=config, options=options)
-
-
-def _checked(kind: TypeAdapter[T], settings: Mapping[str, object]) -> T:
-    try:
-        return kind.validate_python(settings)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        raise ConfigError(f"{'.'.join(map(str, wrong['loc']))}={wrong['input']!r}: {wrong['msg']}") from error
 
 
 async def _begin(store: Store, run: str, suite: Suite) -> Provenance:

@@ -13,8 +13,8 @@ from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.collect import Play, collect
-from bestofq.recipes.q_training import Lesson, Origin, described, learn, lesson, transitions_of
+from bestofq.recipes.collect import Play, collect, collected
+from bestofq.recipes.q_training import Lesson, Origin, described, episodes_of, learn, lesson, transitions_of
 from bestofq.recipes.run_config import endpoint_of
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeSummary
@@ -60,7 +60,7 @@ def train_cycle(context: RunContext, cycle: int, out: Path) -> ValueModel:
     """The Q-function of a cycle, from all episodes so far; another is replaced unless it played the next cycle."""
     models, store, console = context.models, context.store, context.console
     runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
-    found = Origin.of(models, summaries(store, runs)).differences(folder)
+    found = Origin.of(models, collected(store, runs)).differences(folder)
     stays = bool(found) and _has_played(store, folder, cycle)
     if found:
         played = f"it stays, as {cycle_run(cycle + 1)} was played with it"
@@ -92,22 +92,25 @@ def train(
 
 
 def training_set(
-    models: Models, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
+    models: Models,
+    store: Store,
+    runs: Sequence[str],
+    out: Path,
+    console: Console,
+    *,
+    again: bool = False,
+    episodes: int | None = None,
 ) -> Lesson | None:
-    """What Q and V of `out` learn from; None where they have. DataError as in `train`."""
-    origin = Origin.of(models, summaries(store, runs))
-    return lesson(origin, lambda: transitions(models, store, runs, console), out, console, again=again)
+    """What Q and V of `out` learn from; None where they have. DataError as in `train` and `collected`."""
+    learned = collected(store, runs, episodes)
+    origin = Origin.of(models, learned)
+    return lesson(origin, lambda: transitions(models, store, learned, console), out, console, again=again)
 
 
-def summaries(store: Store, runs: Sequence[str]) -> list[EpisodeSummary]:
-    """The finished episodes of `runs`, in the order of `transitions`."""
-    return [summary for run in runs for summary in store.summaries(run=run)]
-
-
-def transitions(models: Models, store: Store, runs: Sequence[str], console: Console) -> Transitions:
-    """The training set of `runs`. ConfigError where an endpoint proposed and no model is named that embeds."""
+def transitions(models: Models, store: Store, learned: Sequence[EpisodeSummary], console: Console) -> Transitions:
+    """The training set of these episodes. ConfigError where an endpoint proposed and no model is named that embeds."""
+    runs = {episode.run for episode in learned}
     for record in store.runs():
         if record.name in runs and (proposer := endpoint_of(record.config)):
             check_embedder(models.settings, proposer)
-    episodes = (episode for run in runs for episode in store.episodes(run=run))
-    return transitions_of(models, episodes, store, console)
+    return transitions_of(models, episodes_of(store, learned), store, console)

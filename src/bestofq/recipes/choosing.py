@@ -16,7 +16,8 @@ from bestofq.core.transitions import Floats, Transitions
 from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.siblings import ranked_right, siblings
-from bestofq.recipes.q_training import Origin, learn, lesson, transitions_of
+from bestofq.recipes.q_training import Origin, episodes_of, learn, lesson, transitions_of
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 HELD_OUT = 0.2
@@ -42,18 +43,16 @@ def held_out(suite: str, task: str) -> bool:
 
 @dataclass(frozen=True)
 class Trials:
-    """What settings are tried on: the episodes of some runs. Q-functions are kept in `out`."""
+    """What settings are tried on: these episodes of `store`. Q-functions are kept in `out`."""
 
     store: Store
-    runs: Sequence[str]
+    learned: Sequence[EpisodeSummary]
     out: Path
     console: Console
 
     def tried(self, name: str, models: Models) -> Trial:
         """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError as `_trial`."""
-        every = (one for run in self.runs for one in self.store.summaries(run=run))
-        apart = [one for one in every if not held_out(one.key.suite, one.key.task)]
-        origin = Origin.of(models, apart)
+        origin = Origin.of(models, self._summaries(of_held_out=False))
         folder = self.out / key_of(origin.identity)
 
         def others() -> Transitions:
@@ -77,8 +76,10 @@ class Trials:
         return transitions_of(models, self._episodes(of_held_out=of_held_out), self.store, self.console)
 
     def _episodes(self, *, of_held_out: bool) -> Iterator[Episode]:
-        stored = (one for run in self.runs for one in self.store.episodes(run=run))
-        return (one for one in stored if held_out(one.task.suite, one.task.id) == of_held_out)
+        return episodes_of(self.store, self._summaries(of_held_out=of_held_out))
+
+    def _summaries(self, *, of_held_out: bool) -> list[EpisodeSummary]:
+        return [one for one in self.learned if held_out(one.key.suite, one.key.task) == of_held_out]
 
 
 def _trial(name: str, data: Transitions, scores: Floats) -> Trial:

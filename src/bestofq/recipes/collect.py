@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from pydantic import JsonValue
 
@@ -11,7 +12,7 @@ from bestofq.build.agents import SHIPPED_FOR, keeping_vectors, make_agent
 from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
-from bestofq.core.errors import InfraError
+from bestofq.core.errors import DataError, InfraError
 from bestofq.core.observation import Split
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Searcher, agent_config, run_config, search_config_of
@@ -20,6 +21,7 @@ from bestofq.rollouts.progress import LiveProgress
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.configuration import DISCOUNT, Q
 from bestofq.store.records import EpisodeSummary
+from bestofq.store.store import Store
 
 EXAMPLE = 120  # characters of a reply that is shown as an example
 
@@ -138,3 +140,17 @@ async def compare(
     for kind in agents:
         ranked_by = values if context.settings.reads_q(kind) else None
         await collect(context, run, Play(kind, runs, ranked_by, split=split, limit=tasks, n=n))
+
+
+def collected(store: Store, runs: Sequence[str], episodes: int | None = None) -> list[EpisodeSummary]:
+    """The finished episodes of `runs`, or the first `episodes` of those that teach, pass after pass. DataError where
+    there are fewer."""
+    every = [store.summaries(run=run) for run in runs]
+    if episodes is None:
+        return [one for some in every for one in some]
+    found = [e for some in every for e in sorted(some, key=attrgetter("fair_order")) if e.decided and e.steps]
+    if len(found) < episodes:
+        raise DataError(
+            f"{', '.join(runs)}: {len(found)} decided episodes, fewer than {episodes}: ask for fewer, or collect more"
+        )
+    return found[:episodes]

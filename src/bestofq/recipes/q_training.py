@@ -165,6 +165,13 @@ def learn(read: Callable[[], Lesson | None], config: IQLConfig, out: Path, conso
     console.print(f"Q and V learned from {len(data):,} transitions: {out}")
 
 
+def episodes_of(store: Store, learned: Sequence[EpisodeSummary]) -> Iterator[Episode]:
+    """These episodes with their steps, in the store's order."""
+    wanted = {episode.id for episode in learned}
+    stored = (one for run in dict.fromkeys(episode.run for episode in learned) for one in store.episodes(run=run))
+    return (one for one in stored if one.id in wanted)
+
+
 def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, console: Console, vectors: VectorStore | None = None
 ) -> Transitions:

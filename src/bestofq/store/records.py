@@ -1,5 +1,6 @@
 """Rows that are no core nouns: a run, and an episode without its steps."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,6 +60,11 @@ class EpisodeSummary:
     @property
     def success(self) -> bool:
         return self.outcome == "success"
+
+    @property
+    def fair_order(self) -> tuple[int, bytes]:
+        """Sorts a run by passes, and a pass so that its first episodes are a fair sample of the tasks."""
+        return self.key.repeat, hashlib.sha256(self.key.task.encode()).digest()
 
     @property
     def decided(self) -> bool:

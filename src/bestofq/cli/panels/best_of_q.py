@@ -39,6 +39,9 @@ def train(
     given: Given,
     out: Annotated[Path, Option(help="Folder for the Q-function.")],
     run: Annotated[Texts, Option(help="Run to learn from. Repeatable. Default: seed.")] = None,
+    episodes: Annotated[
+        int | None, Option(help="How many to learn from, pass after pass. Default: all.", min=1)
+    ] = None,
     again: Annotated[bool, Option("--again", help="Replace another Q-function in --out.")] = False,
     tries: Annotated[
         Texts, Option("--try", help="Settings to try too: 'iql.discount=0.95 iql.network.scaling=whiten'. Repeatable.")
@@ -63,14 +66,14 @@ def train(
     folder = store_of(given, models)
     if given.dry_run:
         for one in alternatives(given, tries or ()).values():
-            plan_training(one, folder, runs, out)
+            plan_training(one, folder, runs, episodes, out)
         return
     if tries:
-        models = chosen(given, tries, folder, runs, out)
+        models = chosen(given, tries, folder, runs, episodes, out)
 
     def read() -> Lesson | None:
         with existing(folder) as opened:
-            return recipe.training_set(models, opened, runs, out, console, again=again)
+            return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)
 
     learn(read, models.settings.iql, out, console)
 

@@ -1,0 +1,67 @@
+"""A page of anybody's Playwright browser, seen and acted on as ours are."""
+
+import asyncio
+from collections.abc import Sequence
+
+from playwright.async_api import Page
+
+from bestofq.browser.config import BrowserConfig
+from bestofq.browser.recycle import Room
+from bestofq.browser.session import Session
+from bestofq.browser.tab import Tab
+from bestofq.core.actions import Action
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.observation import Observation
+
+_sessions: dict[Page, Session] = {}
+"""Of the pages that are open."""
+
+
+class AttachedPage:
+    """`PageSource` of one page, which stays where it is and is never closed."""
+
+    def __init__(self, page: Page) -> None:
+        self.config = BrowserConfig()
+        self.turns = asyncio.Semaphore(1)
+        self._page = page
+
+    async def lend(self, url: str, hosts: Sequence[str]) -> Room:
+        """ConfigError where hosts are to be refused: this browser is not ours to hold to them."""
+        if hosts:
+            raise ConfigError(f"a page of another browser cannot be held to {', '.join(hosts)}: leave the hosts out")
+        return Room(context=self._page.context, tab=await Tab.open(self._page, self.config), hosts=(), once=True)
+
+    async def give_back(self, room: Room) -> None: ...
+
+    async def discard(self, room: Room) -> None: ...
+
+
+async def observe(page: Page, *, screenshot: bool = False) -> Observation:
+    """The page of a Playwright browser (async API) when it has settled, with a mark for each element that can be acted
+    on. InputError where it is no such page, BrowserError where it is closed."""
+    session = await _session(page)
+    await session.settle()
+    return await session.snapshot(screenshot=screenshot)
+
+
+async def act(page: Page, action: Action) -> str | None:
+    """Carries out an action and waits until the page has settled; why it could not be done, or None.
+
+    Marks mean the elements of the last `observe`. A tab that the action opens is where the next `observe` looks. Errors
+    as `observe`.
+    """
+    return await (await _session(page)).act(action)
+
+
+async def _session(page: Page) -> Session:
+    if not isinstance(page, Page):
+        raise InputError(f"{type(page).__module__}.{type(page).__name__} is no page of playwright.async_api: give one")
+    if page not in _sessions:
+        _sessions[page] = session = Session(AttachedPage(page))
+        await session.attach(page.url)
+        page.once("close", _forget)
+    return _sessions[page]
+
+
+def _forget(page: Page) -> None:
+    _sessions.pop(page, None)

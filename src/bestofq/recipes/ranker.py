@@ -1,0 +1,79 @@
+"""A Q-function behind any agent: it ranks actions that something else proposes, on pages that something else shows."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from bestofq.agents.scorers.learned import QScorer
+from bestofq.build.agents import make_q_scorer, shipped_q
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings, ModelSettings
+from bestofq.core.actions import Action, Answer, action_text
+from bestofq.core.decision import Candidate, Decision, State
+from bestofq.core.errors import InputError
+from bestofq.core.loading import checked
+from bestofq.core.observation import Observation, Task
+from bestofq.learning.checkpoint import load_value, read_card
+
+Said = str | Action | Candidate
+"""An action in words, as one of ours, or with its thought."""
+
+
+class Ranker:
+    """Q(s, a) for whoever proposes (Best-of-Q, 3.3). Each text is embedded once."""
+
+    def __init__(self, scorer: QScorer) -> None:
+        self._scorer = scorer
+
+    @classmethod
+    def load(cls, folder: Path | str | None = None, **model: object) -> "Ranker":
+        """The Q-function in a folder, as `bestofq train --out` leaves it; None: the one that ships for the shop.
+
+        `model` are settings of `model`, such as `embedder`: what it learned with. CheckpointError where the folder
+        holds none, or one that reads other embeddings; ConfigError where a setting is unknown or impossible.
+        """
+        settings = BestOfQSettings(model=checked(TypeAdapter(ModelSettings), model))
+        found = Path(folder) if folder else shipped_q(settings)
+        if found is None:
+            raise InputError(f"no Q-function ships for the model {settings.model.path}: give the folder of one")
+        models = Models(settings).reading(read_card(found).embed)
+        return cls(make_q_scorer(models, load_value(found, embed=models.embedder.spec)))
+
+    def rank(
+        self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]
+    ) -> tuple[int, tuple[float, ...]]:
+        """Which candidate to take, and the Q-value of each [N]; of equals the first.
+
+        `page` is what the agent sees, as text or as `observe` gives it, with a screenshot where Q reads pictures;
+        `history`: what was done before, oldest first. InputError where there is no candidate, and in a running event
+        loop.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.rank_async(goal, page, history, candidates))
+        raise InputError("rank blocks the event loop that is running: await rank_async")
+
+    async def rank_async(
+        self, goal: str, page: str | Observation, history: Sequence[Said], candidates: Sequence[Said]
+    ) -> tuple[int, tuple[float, ...]]:
+        """As `rank`."""
+        if not candidates:
+            raise InputError("there are 0 candidates, at least 1 is needed: propose an action first")
+        seen = Observation(url="", title="", text=page, elements=()) if isinstance(page, str) else page
+        task = Task(id="", suite="", goal=goal, start_url=seen.url)
+        done = tuple(Decision(candidates=(_candidate(one, None),), scores=(0.0,), chosen=0) for one in history)
+        state = State(task=task, observation=seen, decisions=done)
+        scores = (await self._scorer.score(state, [_candidate(one, seen) for one in candidates])).values
+        return max(range(len(scores)), key=scores.__getitem__), scores
+
+
+def _candidate(said: Said, seen: Observation | None) -> Candidate:
+    """Only its label and its thought are read; `seen`: the page whose marks it names."""
+    if isinstance(said, Candidate):
+        return said
+    if isinstance(said, str):
+        return Candidate(action=Answer(text=said), label=said)
+    return Candidate(action=said, label=action_text(said, seen.elements if seen else None))
