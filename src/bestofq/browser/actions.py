@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bestofq.browser.tab import Tab, within
-from bestofq.core.actions import Action, Clear, Click, Scroll, Submit, Targeted, Wait, Write
+from bestofq.core.actions import Action, Clear, Click, Other, Scroll, Submit, Targeted, Wait, Write
 from bestofq.core.errors import BrowserError
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -36,6 +36,8 @@ async def perform(tab: Tab, action: Action) -> None:
             await _ask(tab, "scroll", across * action.pages, down * action.pages)
         case Wait():
             await tab.call("change", action.seconds * 1000)
+        case Other():
+            raise Impossible(f"{action.text} is an action of another tool.")
         case _:
             raise BrowserError(f"`{action.kind}` is not an action of the browser; the environment carries it out.")
 

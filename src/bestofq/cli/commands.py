@@ -7,7 +7,7 @@ import typer
 
 from bestofq import __version__
 from bestofq.cli.options import console
-from bestofq.cli.panels import agent_q, best_of_q, look, maintain, start
+from bestofq.cli.panels import agent_q, best_of_q, look, maintain, other_agents, start
 
 _BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
 _ENDPOINT = "--model gpt-4.1 --base-url https://api.openai.com/v1"
@@ -30,6 +30,7 @@ PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
         ("pairs", agent_q.pairs, f"bestofq pairs {_BOOKING} --out pairs.parquet"),
         ("tune", agent_q.tune, f"bestofq tune {_BOOKING} --pairs pairs.parquet --out policy-1"),
     ),
+    "Any agent": (("serve", other_agents.serve, "bestofq serve --upstream https://api.openai.com/v1"),),
     "Look": (
         ("view", look.view, "bestofq view runs/demo --open"),
         ("report", look.report, "bestofq report runs/webshop --table agents"),

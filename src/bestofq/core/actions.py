@@ -1,8 +1,9 @@
 """The tagged union of web actions, and the one-line text each is written as.
 
 The paper's eight web actions (Best-of-Q, Fig. 7) are click, write, scroll, go_back, answer, wait, refresh and restart;
-Agent Q adds submit, clear, goto and ask_user (3.1). A target is a mark of the current observation, a point in CSS
-pixels, or a description in words that a localizer turns into a point (Best-of-Q, A.1).
+Agent Q adds submit, clear, goto and ask_user (3.1). Other tools have actions that are none of these. A target is a mark
+of the current observation, a point in CSS pixels, or a description in words that a localizer turns into a point
+(Best-of-Q, A.1).
 """
 
 from collections.abc import Sequence
@@ -96,8 +97,15 @@ class AskUser(Noun):
     question: str
 
 
+class Other(Noun):
+    """An action of another tool that is none of these, as its log has it. No environment here carries it out."""
+
+    kind: Literal["other"] = "other"
+    text: str
+
+
 Action = Annotated[
-    Click | Write | Submit | Clear | Scroll | Goto | GoBack | Refresh | Restart | Wait | Answer | AskUser,
+    Click | Write | Submit | Clear | Scroll | Goto | GoBack | Refresh | Restart | Wait | Answer | AskUser | Other,
     Field(discriminator="kind"),
 ]
 ACTION: TypeAdapter[Action] = TypeAdapter(Action)
@@ -132,6 +140,8 @@ def action_text(action: Action, elements: Sequence[Element] | None = None) -> st
             return f'answer "{action.text}"'
         case AskUser():
             return f'ask "{action.question}"'
+        case Other():
+            return action.text
 
 
 def _target(action: Targeted, elements: Sequence[Element] | None) -> str:

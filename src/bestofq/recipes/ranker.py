@@ -10,7 +10,7 @@ from bestofq.agents.scorers.learned import QScorer
 from bestofq.build.agents import make_q_scorer, shipped_q
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings, ModelSettings
-from bestofq.core.actions import Action, Answer, action_text
+from bestofq.core.actions import Action, Other, action_text
 from bestofq.core.decision import Candidate, Decision, State
 from bestofq.core.errors import InputError
 from bestofq.core.loading import checked
@@ -25,7 +25,7 @@ class Ranker:
     """Q(s, a) for whoever proposes (Best-of-Q, 3.3). Each text is embedded once."""
 
     def __init__(self, scorer: QScorer) -> None:
-        self._scorer = scorer
+        self.scorer = scorer
 
     @classmethod
     def load(cls, folder: Path | str | None = None, **model: object) -> "Ranker":
@@ -66,7 +66,7 @@ class Ranker:
         task = Task(id="", suite="", goal=goal, start_url=seen.url)
         done = tuple(Decision(candidates=(_candidate(one, None),), scores=(0.0,), chosen=0) for one in history)
         state = State(task=task, observation=seen, decisions=done)
-        scores = (await self._scorer.score(state, [_candidate(one, seen) for one in candidates])).values
+        scores = (await self.scorer.score(state, [_candidate(one, seen) for one in candidates])).values
         return max(range(len(scores)), key=scores.__getitem__), scores
 
 
@@ -75,5 +75,5 @@ def _candidate(said: Said, seen: Observation | None) -> Candidate:
     if isinstance(said, Candidate):
         return said
     if isinstance(said, str):
-        return Candidate(action=Answer(text=said), label=said)
+        return Candidate(action=Other(text=said), label=said)
     return Candidate(action=said, label=action_text(said, seen.elements if seen else None))

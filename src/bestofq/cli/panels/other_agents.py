@@ -1,0 +1,35 @@
+"""In front of agents that are not ours."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from bestofq.cli.options import Place, Text, console
+
+
+def serve(
+    upstream: Annotated[str, Option(help="The endpoint that the agent used so far, with its /v1.")],
+    shadow: Annotated[Place, Option(metavar="Q", help="Keep what this Q-function would have chosen.")] = None,
+    rank: Annotated[Place, Option(metavar="Q", help="Answer with what this Q-function chooses.")] = None,
+    ab: Annotated[bool, Option("--ab", help="With --rank: half of the sessions without it, as the baseline.")] = False,
+    embedder: Annotated[Text, Option(help="The model that Q was trained with (model.embedder).")] = None,
+    n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow and --rank.")] = 3,
+    temperature: Annotated[float, Option(min=0, help="Of the further candidates, at least.")] = 1.0,
+    deadline: Annotated[float, Option(min=1, help="Seconds after which what has come is ranked.")] = 45.0,
+    run: Annotated[str, Option(help="Name of the run.")] = "serve",
+    store: Annotated[Path, Option("--store", help="Folder of the episodes.")] = Path("runs/serve"),
+    port: Annotated[int, Option(min=0, max=65535, help="Of the loopback interface; 0: any free one.")] = 8770,
+) -> None:
+    """Stand between any agent and its OpenAI-compatible endpoint: record its episodes, or choose its actions.
+
+    Give the agent http://127.0.0.1:8770/v1 for its base URL, or http://127.0.0.1:8770/sessions/NAME/v1 to name its
+    episode. POST {"success": true} to /sessions/NAME/outcome says how one ended; browser-use's own judge is understood.
+    Keys pass through and are never stored. Then:
+    bestofq train --store runs/serve --run serve --set model.embedder=NAME --out q
+    """
+    from bestofq.cli.serving import serve_before
+
+    mode = "rank" if rank else "shadow" if shadow else "record"
+    asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline}
+    serve_before(upstream, rank or shadow, embedder, asked, arms=ab, run=run, folder=store, port=port, console=console)

@@ -1,0 +1,69 @@
+"""`bestofq serve`: the store, the Q-function and the server."""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn
+from pydantic import JsonValue, TypeAdapter
+from rich.console import Console
+
+from bestofq import __version__
+from bestofq.core.decision import Provenance
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.loading import checked
+from bestofq.recipes.provenance import this_command
+from bestofq.serve.app import ServeConfig, proxy_app
+from bestofq.serve.sessions import Sessions
+from bestofq.store.store import Store
+
+
+def serve_before(
+    upstream: str,
+    q: Path | None,
+    embedder: str | None,
+    asked: Mapping[str, object],
+    *,
+    arms: bool,
+    run: str,
+    folder: Path,
+    port: int,
+    console: Console,
+) -> None:
+    """Serve until interrupted. InputError where the upstream is no address or the port is taken, ConfigError where
+    there is nothing to compare."""
+    config = checked(TypeAdapter(ServeConfig), asked)
+    if not upstream.startswith(("http://", "https://")):
+        raise InputError(f"--upstream {upstream} is no address: give one such as https://api.openai.com/v1")
+    if arms and config.mode != "rank":
+        raise ConfigError("--ab compares answers by a Q-function with those without: give --rank Q, too")
+    scorer = None
+    if q is not None:
+        from bestofq.recipes.ranker import Ranker  # with PyTorch, which recording does not need
+
+        scorer = Ranker.load(q, embedder=embedder).scorer
+    agents = ("prompting", "best-of-q") if arms else ("best-of-q",) if config.mode == "rank" else ("prompting",)
+    made = Provenance(version=__version__, command=this_command())
+    with socket.socket() as listener, Store.open(folder) as store:
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+        except OSError as error:
+            raise InputError(f"port {port} cannot be had ({error.strerror}): give another by --port") from error
+        checkpoint = scorer.checkpoint if scorer else None
+        settings: dict[str, JsonValue] = {
+            "chat": {"model": f"the model behind {upstream}"},  # so that training asks what embeds its texts
+            "serve": config.model_dump(mode="json"),
+            "q": checkpoint,
+        }
+        asyncio.run(store.begin_run(run, settings, made))
+        for agent in agents:
+            asyncio.run(store.interrupt(run, agent))
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        console.print(f"{address} stands before {upstream}: {config.mode} (stop it with Ctrl-C)", soft_wrap=True)
+        app = proxy_app(config, upstream, Sessions(store, run, made, agents), scorer)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[listener])

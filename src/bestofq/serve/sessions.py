@@ -1,0 +1,114 @@
+"""Which episode a request belongs to, and its record: each session of an agent is an episode in the store."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bestofq.core.decision import Candidate, Decision, Provenance, State, Step, Verdict
+from bestofq.core.errors import DataError
+from bestofq.core.identity import key_of
+from bestofq.core.observation import Observation, Task
+from bestofq.serve.wire import Asked, Json, calls_of
+from bestofq.store.store import Store
+
+SUITE = "serve"
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One episode of an agent, as far as it has come."""
+
+    id: str
+    agent: str
+    task: Task
+    episode: str | None = None  # in the store, from its first step on
+    decisions: list[Decision] = field(default_factory=list)
+    quoted: tuple[str, ...] = ()  # of the last reply, what the agent's next request repeats
+    ended: bool = False
+    busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
+
+    def state(self, asked: Asked) -> State:
+        """What Q reads."""
+        seen = Observation(url="", title="", text=asked.page, elements=())
+        return State(task=self.task, decisions=tuple(self.decisions), observation=seen)
+
+
+@dataclass
+class Sessions:
+    """All episodes of one run. `arms` names the agents that sessions are dealt to, by a hash of their ids."""
+
+    store: Store
+    run: str
+    made: Provenance
+    arms: tuple[str, ...]
+    _all: dict[str, Session] = field(default_factory=dict)
+    _of_call: dict[str, Session] = field(default_factory=dict)  # by the id of a tool call of theirs
+    _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        for one in self.store.summaries(run=self.run, status=None):
+            at = (one.agent, one.key.task)
+            self._repeats[at] = max(self._repeats[at], one.key.repeat + 1)
+
+    def of(self, asked: Asked, given: str | None) -> Session:
+        """The session that the client named; else the one whose replies the request repeats; else a new one."""
+        found = self._all.get(given) if given else self._repeated(asked)
+        return found or self._new(asked, given or secrets.token_hex(8))
+
+    def _repeated(self, asked: Asked) -> Session | None:
+        """By ids of tool calls, else by words of the last reply under the same goal, of several the longest history."""
+        said = [one for one in asked.messages if one.get("role") == "assistant"]
+        for call in (call for message in reversed(said) for call in calls_of(message)):
+            if found := self._of_call.get(call["id"]):
+                return found
+        goal = [one for one in self._all.values() if one.task.goal == asked.goal and not one.ended]
+        counted = [one for one in goal if asked.step in (None, len(one.decisions))]
+        quoted = [one for one in counted if one.quoted and all(words in asked.text for words in one.quoted)]
+        return max(quoted, key=lambda one: len(one.decisions), default=None)
+
+    def _new(self, asked: Asked, name: str) -> Session:
+        arm = self.arms[int(key_of({"session": name}), 16) % len(self.arms)]
+        task = Task(id=key_of({"goal": asked.goal}), suite=SUITE, goal=asked.goal, start_url="", split="train")
+        return self._all.setdefault(name, Session(id=name, agent=arm, task=task))
+
+    async def step(self, session: Session, state: State, decision: Decision, reply: Json) -> None:
+        """Keeps a step, with the reply that the agent got."""
+        if session.episode is None:
+            at = (session.agent, session.task.id)
+            repeat, self._repeats[at] = self._repeats[at], self._repeats[at] + 1
+            session.episode = await self.store.begin_episode(self.run, session.agent, session.task, repeat, self.made)
+        step = Step(index=len(session.decisions), observation=state.observation, decision=decision)
+        session.decisions.append(decision)
+        chosen = decision.candidate
+        session.quoted = tuple(_quoted(chosen))
+        for call in calls_of(reply["choices"][0]["message"]):
+            self._of_call[call["id"]] = session
+        await self.store.append_step(session.episode, step)
+
+    async def outcome(self, name: str, verdict: Verdict) -> None:
+        """How a session ended. DataError where there is none of that name with a step, or it has ended."""
+        if (session := self._all.get(name)) is None or session.ended or session.episode is None:
+            raise DataError(f"there is no open session {name!r} in the run {self.run}")
+        session.ended = True
+        await self.store.finish_episode(session.episode, verdict, None)
+
+    async def judged(self, asked: Asked, verdict: Verdict) -> None:
+        """By the agent's own judge: it speaks of the last session whose goal it names, or of none."""
+        names = [
+            one.id for one in self._all.values() if one.decisions and one.task.goal in asked.text and not one.ended
+        ]
+        if names:
+            await self.outcome(names[-1], verdict)
+
+    async def close(self) -> None:
+        """What was never judged is kept, unjudged: it teaches nothing until `bestofq judge` says how it ended."""
+        for session in self._all.values():
+            if session.episode and not session.ended:
+                await self.outcome(session.id, Verdict(reward=0.0, outcome="unjudged"))
+
+
+def _quoted(chosen: Candidate) -> Iterable[str]:
+    """What agents write of a reply into their next request; a tool call is known by its id."""
+    return filter(None, (chosen.note, chosen.thought))

@@ -1,0 +1,84 @@
+"""`bestofq serve` as a process of its own: record, learn from that, choose; and what it refuses."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from bestofq.cli.commands import app
+from bestofq.cli.options import console
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.store.store import Store
+from bestofq.testing import FaultServer
+
+SCHEMA = {"name": "agent_output", "schema": {"type": "object", "properties": {"action": {"type": "array"}}}}
+PAGE = "<browser_state>[1]<a>red shoes</a>\n[2]<a>blue hat</a></browser_state>"
+
+
+@contextmanager
+def served(*words: str) -> Iterator[str]:
+    """The root of a `bestofq serve` of its own, which is stopped as a user stops it."""
+    command = [sys.executable, "-m", "bestofq.cli.main", "serve", "--port", "0", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[0].removesuffix("/v1")
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+
+
+async def act(client: httpx.AsyncClient, root: str, name: str, goal: str) -> int:
+    """The element that the agent is told to click."""
+    content = f"<user_request>{goal}</user_request>{PAGE}"
+    asks = {"model": "m", "messages": [{"role": "user", "content": content}], "temperature": 0.0}
+    asks["response_format"] = {"type": "json_schema", "json_schema": SCHEMA}
+    got = await client.post(f"{root}/sessions/{name}/v1/chat/completions", json=asks)
+    return int(json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"])
+
+
+async def test_it_records_learns_and_then_chooses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The upstream clicks the hat when it is greedy, and the shoes that are wanted at a raised temperature."""
+    monkeypatch.setattr(console, "_width", 200)
+    store, q, asked = str(tmp_path / "store"), tmp_path / "q", 0
+
+    def reply(request: Mapping[str, Any]) -> str:
+        nonlocal asked
+        asked += 1
+        shoes = request["temperature"] >= 1 or asked % 2
+        return json.dumps({"action": [{"click": {"index": 1 if shoes else 2}}]})
+
+    async with FaultServer(reply) as server, httpx.AsyncClient(timeout=60) as client:
+        upstream = ("--upstream", server.base_url, "--store", store)
+        with served(*upstream) as root:
+            for number in range(12):
+                won = await act(client, root, f"s{number}", f"buy shoes {number}") == 1
+                done = await client.post(f"{root}/sessions/s{number}/outcome", json={"success": won})
+                assert done.status_code == 200
+        settings = ("iql.steps=200", "iql.batch_size=16", "iql.network.hidden=[16]", "iql.lr_q=0.003")
+        learning = ["train", "--store", store, "--run", "serve", "--out", str(q)]
+        learning += [word for one in settings for word in ("--set", one)]
+        assert isinstance(CliRunner().invoke(app, learning).exception, ConfigError)  # nobody says what embeds
+        learned = CliRunner().invoke(app, [*learning, "--set", "model.embedder=pocket"])
+        assert learned.exit_code == 0, learned.output
+        asked = 1  # the greedy reply is the hat, always
+        with served(*upstream, "--rank", str(q), "--embedder", "pocket", "--run", "ranked", "--n", "2") as root:
+            assert await act(client, root, "a", "buy shoes 3") == 1
+    with Store.open(store, read_only=True) as opened:
+        [step] = next(iter(opened.episodes(run="ranked"))).steps
+    assert step.decision.checkpoint
+    assert len({one.label for one in step.decision.candidates}) == len(step.decision.candidates)
+
+
+def test_what_it_refuses(tmp_path: Path) -> None:
+    words = ["serve", "--store", str(tmp_path / "s"), "--upstream"]
+    assert isinstance(CliRunner().invoke(app, [*words, "api.openai.com"]).exception, InputError)
+    assert isinstance(CliRunner().invoke(app, [*words, "http://127.0.0.1:9/v1", "--ab"]).exception, ConfigError)

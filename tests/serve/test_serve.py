@@ -1,0 +1,315 @@
+"""Agents behind `serve`: real clients and a real upstream over HTTP; they ask as browser-use and users of tools do."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openai import AsyncOpenAI
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bestofq.core.decision import Candidate, Episode, Provenance, State
+from bestofq.serve.app import ServeConfig, proxy_app
+from bestofq.serve.sessions import Sessions
+from bestofq.store.store import Store
+from bestofq.testing import ScriptedScorer, serve_app
+
+Body = Mapping[str, Any]
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "agent_output", "schema": {"properties": {"action": {}}}}}
+JUDGE = {"type": "json_schema", "json_schema": {"name": "agent_output", "schema": {"properties": {"verdict": {}}}}}
+TOOLS = [{"type": "function", "function": {"name": "click", "parameters": {"type": "object"}}}]
+PAGE = "[1]<a>red shoes</a>\n[2]<button>Buy now</button>\n[3]<a>blue shoes</a>"
+
+
+class Upstream:
+    """An endpoint that replies by a function of the request and of how often it was asked."""
+
+    def __init__(self, reply: Callable[[Body, int], Any]) -> None:
+        self.reply, self.asked, self.headers = reply, list[Body](), list[Mapping[str, str]]()
+
+    async def chat(self, request: Request) -> Response:
+        body = await request.json()
+        self.asked.append(body)
+        self.headers.append(dict(request.headers))
+        said = self.reply(body, len(self.asked))
+        if asyncio.iscoroutine(said):
+            said = await said
+        if isinstance(said, int):
+            return JSONResponse({"error": {"message": "busy"}}, said)
+        message = said if isinstance(said, dict) else {"role": "assistant", "content": said}
+        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        text = json.dumps({"id": f"r{len(self.asked)}", "object": "chat.completion", "created": 1, "model": "m",
+                           "choices": [choice], "usage": usage}, indent=3)  # fmt: skip
+        return Response(text, media_type="application/json")
+
+    async def models(self, request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [{"id": "m", "object": "model"}]})
+
+    @property
+    def app(self) -> Starlette:
+        chat = Route("/v1/chat/completions", self.chat, methods=["POST"])
+        return Starlette(routes=[chat, Route("/v1/models", self.models)])
+
+
+@asynccontextmanager
+async def serving(
+    upstream: Upstream, folder: Path, score: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = None,
+    arms: tuple[str, ...] = ("prompting",), **config: Any,
+) -> AsyncIterator[str]:  # fmt: skip
+    """The root that agents are given, without /v1."""
+    with Store.open(folder) as store:
+        await store.begin_run("serve", {}, Provenance(version="test"))
+        sessions = Sessions(store, "serve", Provenance(version="test"), arms)
+        async with serve_app(upstream.app) as url:
+            app = proxy_app(ServeConfig(**config), f"{url}/v1", sessions, ScriptedScorer(score) if score else None)
+            async with serve_app(app) as root, app.router.lifespan_context(app):
+                yield root
+
+
+def openai_client(root: str) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{root}/v1", api_key="k", max_retries=4)
+
+
+def episodes(folder: Path) -> list[Episode]:
+    with Store.open(folder, read_only=True) as store:
+        return list(store.episodes(run="serve"))
+
+
+def browser_use(goal: str, step: int, memory: str = "") -> dict[str, Any]:
+    """A request as browser-use rebuilds it each step: no ids, its own memory quoted."""
+    now = f"<user_request>{goal}</user_request><step_info>Step{step} maximum:9</step_info>"
+    text = f"<agent_history>{memory}</agent_history>{now}<browser_state>{PAGE}</browser_state>"
+    parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
+    messages = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": parts}]
+    return {"model": "m", "messages": messages, "response_format": SCHEMA, "temperature": 0.2}
+
+
+def click(index: int, memory: str = "", goal: str = "") -> str:
+    return json.dumps({"memory": memory, "next_goal": goal, "action": [{"click": {"index": index}}]})
+
+
+def by_label(wanted: str) -> Callable[[State, Sequence[Candidate]], list[float]]:
+    return lambda state, candidates: [float(wanted in one.label) for one in candidates]
+
+
+async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: click(1, "saw shoes", "open them"))
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        asks = browser_use("buy red shoes", 1)
+        headers = {"authorization": "Bearer sk-secret"}
+        got = await client.post(f"{root}/sessions/one/v1/chat/completions", json=asks, headers=headers)
+        assert upstream.asked == [asks]
+        assert upstream.headers[0]["authorization"] == "Bearer sk-secret"
+        assert got.content.startswith(b'{\n   "id": "r1"')
+        done = await client.post(f"{root}/sessions/one/outcome", json={"success": True, "reward": 0.75})
+        assert done.json() == {"session": "one", "outcome": "success"}
+        again = await client.post(f"{root}/sessions/one/outcome", json={"success": True})
+        assert again.status_code == 404
+        assert (await client.post(f"{root}/sessions/one/outcome", json={})).status_code == 422
+    [episode] = episodes(tmp_path)
+    assert (episode.task.goal, episode.verdict.outcome, episode.verdict.reward) == ("buy red shoes", "success", 0.75)
+    [step] = episode.steps
+    assert step.observation.text == PAGE
+    assert step.decision.candidate.label == "click a red shoes"
+    assert (step.decision.usage[0].tokens_in, step.decision.usage[0].calls) == (10, 1)
+    assert not any(b"sk-secret" in file.read_bytes() for file in tmp_path.glob("*.sqlite*"))  # noqa: ASYNC240
+
+
+async def test_what_is_no_decision_passes_through(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: "a summary")
+    async with serving(upstream, tmp_path) as root, openai_client(root) as client:
+        assert [one.id async for one in client.models.list()] == ["m"]
+        said = await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "sum up"}])
+        assert said.choices[0].message.content == "a summary"
+    assert episodes(tmp_path) == []
+
+
+async def test_ranking_answers_with_one_of_the_replies_and_all_that_was_spent(tmp_path: Path) -> None:
+    def reply(body: Body, count: int) -> dict[str, Any]:
+        where = "first" if body.get("temperature") is None else "second"
+        function = {"name": "click", "arguments": json.dumps({"on": where})}
+        call = {"id": f"call_{count}", "type": "function", "function": function}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    upstream = Upstream(reply)
+    async with (
+        serving(upstream, tmp_path, by_label("second"), ("best-of-q",), mode="rank", n=3) as root,
+        openai_client(root) as client,
+    ):
+        messages: list[Any] = [{"role": "user", "content": "buy shoes"}]
+        for page in ("page one", "page two"):
+            said = await client.chat.completions.create(model="m", messages=messages, tools=TOOLS)  # type: ignore[call-overload]
+            [call] = said.choices[0].message.tool_calls
+            assert json.loads(call.function.arguments) == {"on": "second"}
+            assert (said.usage.prompt_tokens, said.usage.total_tokens) == (30, 36)
+            messages += [said.choices[0].message.model_dump(exclude_none=True)]
+            messages += [{"role": "tool", "tool_call_id": call.id, "content": page}]
+    assert [body.get("temperature") for body in upstream.asked].count(1.0) == 4
+    [episode] = episodes(tmp_path)
+    assert [step.observation.text for step in episode.steps] == ["buy shoes", "page one"]
+    for step in episode.steps:
+        assert [one.label for one in step.decision.candidates] == ["click first", "click second"]
+        assert (step.decision.chosen, step.decision.scores, step.decision.candidate.votes) == (1, (0.0, 1.0), 2)
+    assert episode.agent == "best-of-q"
+    assert episode.verdict.outcome == "unjudged"
+
+
+async def test_a_shadow_changes_nothing_and_keeps_what_q_finds(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: click(1 if body["temperature"] == 0.2 else 3))
+    async with serving(upstream, tmp_path, by_label("blue"), mode="shadow") as root, httpx.AsyncClient() as client:
+        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("buy shoes", 1))
+        assert json.loads(got.json()["choices"][0]["message"]["content"])["action"] == [{"click": {"index": 1}}]
+        assert got.json()["usage"]["total_tokens"] == 12
+    [step] = episodes(tmp_path)[0].steps
+    assert (step.decision.chosen, step.decision.scores) == (0, (0.0, 1.0))
+
+
+async def test_an_irreversible_alternative_needs_an_irreversible_greedy_one(tmp_path: Path) -> None:
+    greedy = 1
+
+    def reply(body: Body, count: int) -> str:
+        return click(greedy if body["temperature"] == 0.2 else 2)
+
+    async def taken(root: str, client: httpx.AsyncClient, name: str) -> Any:
+        got = await client.post(f"{root}/sessions/{name}/v1/chat/completions", json=browser_use("shoes", 1))
+        return json.loads(got.json()["choices"][0]["message"]["content"])["action"][0]["click"]["index"]
+
+    score, arms = by_label("Buy now"), ("best-of-q",)
+    async with serving(Upstream(reply), tmp_path, score, arms, mode="rank") as root, httpx.AsyncClient() as client:
+        assert await taken(root, client, "a") == 1
+        greedy = 2
+        assert await taken(root, client, "b") == 2
+
+
+async def test_invalid_replies_are_left_out(tmp_path: Path) -> None:
+    def reply(body: Body, count: int) -> str:
+        return "I would click" if body["temperature"] == 0.2 else click(3)
+
+    score, arms = by_label("red"), ("best-of-q",)
+    async with serving(Upstream(reply), tmp_path, score, arms, mode="rank") as root, httpx.AsyncClient() as client:
+        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
+        assert "action" in got.json()["choices"][0]["message"]["content"]
+
+
+async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path) -> None:
+    """Two goals, two agents each, ten steps: each remembers what it was told last."""
+
+    def reply(body: Body, count: int) -> str:
+        return click(1, f"memory {count}", f"goal {count}")
+
+    async def agent(client: httpx.AsyncClient, root: str, goal: str) -> list[str]:
+        memory, told = "", []
+        for step in range(10):
+            got = await client.post(f"{root}/v1/chat/completions", json=browser_use(goal, step + 1, memory))
+            said = json.loads(got.json()["choices"][0]["message"]["content"])
+            memory += f"<step>{said['memory']}\n{said['next_goal']}</step>"
+            told.append(said["next_goal"])
+        return told
+
+    async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
+        told = await asyncio.gather(*(agent(client, root, f"buy {goal}") for goal in "aabb"))
+    found = [[step.decision.candidate.thought for step in episode.steps] for episode in episodes(tmp_path)]
+    assert sorted(found) == sorted(told)
+
+
+async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: click(count))
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for retry in ("0", "1", "2"):
+            headers = {"x-stainless-retry-count": retry}
+            got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1), headers=headers)
+            assert '"index": 1}' in got.json()["choices"][0]["message"]["content"]
+        await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))  # another agent
+    assert len(upstream.asked) == 2
+    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ({"verdict": True}, "success"),
+        ({"verdict": False, "reached_captcha": True}, "blocked"),
+        ({"verdict": False, "impossible_task": True}, "impossible"),
+        ({"verdict": False, "failure_reason": "wrong size"}, "failure"),
+        ({"answer": "I am done"}, "unjudged"),
+    ],
+)
+async def test_the_agent_s_own_judge_is_believed_and_the_agent_is_not(
+    tmp_path: Path, said: dict[str, Any], outcome: str
+) -> None:
+    def reply(body: Body, count: int) -> str:
+        done = json.dumps({"action": [{"done": {"text": "bought", "success": True}}]})
+        return json.dumps(said) if body["response_format"] == JUDGE else done
+
+    async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
+        await client.post(f"{root}/v1/chat/completions", json=browser_use("buy shoes", 1))
+        judging = {**browser_use("", 1), "response_format": JUDGE}
+        judging["messages"] = [{"role": "user", "content": "<task>buy shoes</task> Was it done?"}]
+        await client.post(f"{root}/v1/chat/completions", json=judging)
+    [episode] = episodes(tmp_path)
+    assert episode.verdict.outcome == outcome
+    assert episode.verdict.judge == ("" if outcome == "unjudged" else "browser-use")
+
+
+async def test_a_third_of_the_upstream_s_answers_are_errors_and_the_agent_never_knows(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: (429, 500, 503)[count % 3] if count % 3 == 1 else click(1, f"m{count}"))
+    score, arms = by_label("red"), ("best-of-q",)
+    async with serving(upstream, tmp_path, score, arms, mode="rank", n=1) as root, openai_client(root) as client:
+        memory = ""
+        for step in range(6):
+            said = await client.chat.completions.create(**browser_use("shoes", step + 1, memory))
+            memory += json.loads(said.choices[0].message.content or "")["memory"]
+    [episode] = episodes(tmp_path)
+    assert len(episode.steps) == 6
+
+
+async def test_what_has_come_by_the_deadline_is_ranked_and_an_upstream_that_is_gone_is_a_502(tmp_path: Path) -> None:
+    async def reply(body: Body, count: int) -> str:
+        await asyncio.sleep(30 if body["temperature"] == 0.2 else 0)
+        return click(3)
+
+    def waits(body: Body, count: int) -> Any:
+        return reply(body, count)
+
+    score, arms = by_label("red"), ("best-of-q",)
+    upstream, client = Upstream(waits), httpx.AsyncClient()
+    async with serving(upstream, tmp_path, score, arms, mode="rank", deadline=0.5) as root, client:
+        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
+        assert "index" in got.json()["choices"][0]["message"]["content"]
+    with Store.open(tmp_path / "gone") as store:
+        app = proxy_app(
+            ServeConfig(), "http://127.0.0.1:9/v1", Sessions(store, "r", Provenance(version="test"), ("a",))
+        )
+        await store.begin_run("r", {}, Provenance(version="test"))
+        client = httpx.AsyncClient()
+        async with serve_app(app) as root, app.router.lifespan_context(app), client:
+            got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
+            assert got.status_code == (await client.get(f"{root}/v1/models")).status_code == 502
+
+
+async def test_a_client_that_streams_gets_events_and_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bestofq.serve.app.KEPT_ALIVE", 0.05)
+
+    async def slow() -> dict[str, Any]:
+        await asyncio.sleep(0.2)
+        call = {"id": "c1", "type": "function", "function": {"name": "click", "arguments": "{}"}}
+        return {"role": "assistant", "content": "so", "tool_calls": [call]}
+
+    async with serving(Upstream(lambda body, count: slow()), tmp_path) as root, openai_client(root) as client:
+        asks: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "shoes"}], "tools": TOOLS}
+        chunks = [one async for one in await client.chat.completions.create(**asks, stream=True)]
+        assert chunks[0].choices[0].delta.tool_calls[0].function.name == "click"
+        assert chunks[-1].usage.total_tokens == 12
+        async with httpx.AsyncClient() as raw:
+            got = await raw.post(f"{root}/v1/chat/completions", json={**asks, "stream": True})
+            assert got.text.startswith(": waiting\n\n")
+            assert got.text.endswith("data: [DONE]\n\n")
+    assert [len(episode.steps) for episode in episodes(tmp_path)] == [1, 1]
