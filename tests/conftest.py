@@ -2,11 +2,12 @@
 
 import gc
 import os
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from importlib import import_module
 
 import pytest
 import pytest_asyncio
+from forked import forking
 from playwright.async_api import Browser, async_playwright
 
 from bestofq.browser.chromium import find_chromium, switches
@@ -86,6 +87,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name in SLOW:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forks() -> Iterator[None]:
+    with forking():
+        yield
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

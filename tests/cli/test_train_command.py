@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from forked import Forked
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -33,7 +34,7 @@ SETTINGS = (
     "iql.precision=fp32",
 )
 COMMANDS = Path(__file__).with_name("launched_commands.py")
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(COMMANDS))
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(COMMANDS))
 SIZES = ("suite.train_tasks=2", "suite.step_limit=4", "seed_runs=1", "cycles=1", "runs_per_cycle=1", "iql.steps=20")
 Arguments = Callable[..., list[str]]
 
@@ -65,30 +66,19 @@ def alone(words: list[str]) -> str:
     return done.output
 
 
-def started(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *words],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 @pytest.fixture
 def killed(folder: Path, arguments: Arguments) -> Path:
     """A training killed after some steps; beside it lies `through`, one that never stopped."""
     out = folder / "killed"
     if not out.exists():
         alone(arguments("through"))
-        process = started("-m", "bestofq.cli.main", *arguments("killed", "iql.checkpoint_seconds=0"))
+        process = Forked(folder / "log", app, arguments("killed", "iql.checkpoint_seconds=0"))
         try:
             while not ((out / TRAINING / CARD).exists() and read_card(out / TRAINING).step >= 20):
-                assert process.poll() is None, process.communicate()[0]
+                assert process.runs, process.said
                 time.sleep(0.002)
         finally:
             process.kill()
-            process.communicate()
         assert not (out / CARD).exists()
     return out
 
@@ -131,9 +121,10 @@ def launched(folder: Path, killed: Path, arguments: Arguments, recipe: list[str]
     if not said.exists():
         shutil.copytree(killed, folder / "two")
         commands = (*arguments("two"), "then", "improve", "--out", str(folder / "both"), *recipe)
-        process = started(*TORCHRUN, *commands)
-        said.write_text(process.communicate(timeout=300)[0], "utf-8")
-        assert process.returncode == 0, said.read_text("utf-8")
+        with said.open("w") as out:
+            environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"}
+            done = subprocess.run([*TORCHRUN, *commands], env=environment, stdout=out, stderr=out, timeout=300)
+        assert done.returncode == 0, said.read_text("utf-8")
     return said.read_text("utf-8")
 
 

@@ -5,7 +5,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from forked import Forked
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -141,12 +141,9 @@ async def test_all_passes_all_tables_and_the_same_after_a_kill(
     assert endpoint.reply.calls == calls
 
     again = [*given, f"--out={killed}", f"--results={killed}/results"]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "experiments", *again), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+    process = Forked(tmp_path / "log", app, again)
     endpoint.reply.calls, endpoint.reply.kill = 0, (calls // 2, process.pid)
-    said, _ = await process.communicate()
-    assert process.returncode == -signal.SIGKILL, said.decode()
+    assert await asyncio.to_thread(process.wait) == -signal.SIGKILL, process.said
     before = finished(killed)
     assert 0 < len(before) < EPISODES
     endpoint.reply.kill = None
