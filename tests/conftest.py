@@ -8,8 +8,9 @@ from importlib import import_module
 import pytest
 import pytest_asyncio
 from forked import forking
-from playwright.async_api import Browser, async_playwright
+from playwright import async_api
 
+from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 
@@ -96,11 +97,18 @@ def forks() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
+async def chromium() -> AsyncIterator[async_api.Browser]:
+    async with async_api.async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
         yield browser
         await browser.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The same, as environments use it."""
+    async with Browser.launch() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@ imported and no thread, no loop and no browser has begun."""
 
 import os
 import pickle
+import runpy
 import select
 import signal
 import socket
@@ -47,6 +48,24 @@ class Forked:
     @property
     def said(self) -> str:
         return self._log.read_text("utf-8")
+
+
+def launch_forks(launch: Callable[[list[str]], object], words: list[str]) -> None:
+    """What a launcher of PyTorch's does with these words, but that its processes are forks of this one."""
+    import torch.distributed.run as torchrun
+
+    elastic_launch = torchrun.elastic_launch
+
+    def script(name: str, *arguments: str) -> None:
+        sys.argv = [name, *arguments]
+        runpy.run_path(name, run_name="__main__")
+
+    def forking(config: Any, _: str) -> Callable[..., object]:
+        config.start_method = "fork"
+        return lambda *command: elastic_launch(config, script)(*command[1:])  # without Python's -u
+
+    torchrun.elastic_launch = forking
+    launch(words)
 
 
 @contextmanager

@@ -1,21 +1,17 @@
 """`accelerate launch … bestofq.cli.main tune`, by its files: even killed, two processes learn what one does."""
 
 import os
-import runpy
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 import torch
-import torch.distributed.run
-from accelerate.commands import launch
-from forked import Forked
+from accelerate.commands.launch import launch_command, launch_command_parser
+from forked import Forked, launch_forks
 from safetensors.torch import load_file
 from tiny_llama import save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
@@ -75,25 +71,12 @@ def arguments(work: Path, out: str, *more: str) -> list[str]:
     return ["tune", *files, *(word for setting in settings for word in ("--set", setting))]
 
 
+def accelerate_launch(words: list[str]) -> None:
+    launch_command(launch_command_parser().parse_args(words))
+
+
 def launching(file: str, *command: str) -> list[str]:
     return ["--config_file", str(FILES / file), "--main_process_port", "0", *command]
-
-
-def launch_forks(words: list[str]) -> None:
-    """`accelerate launch`, whose processes are forks of this one, with all imported."""
-    elastic_launch = torch.distributed.run.elastic_launch
-
-    def forking(config: Any, entrypoint: str) -> Callable[..., object]:
-        config.start_method = "fork"
-        return lambda *arguments: elastic_launch(config, run_script)(*arguments[1:])  # without Python's -u
-
-    torch.distributed.run.elastic_launch = forking
-    launch.launch_command(launch.launch_command_parser().parse_args(words))
-
-
-def run_script(*words: str) -> None:
-    sys.argv = [*words]
-    runpy.run_path(words[0], run_name="__main__")
 
 
 def kill_after(process: Forked, out: Path, step: int) -> None:
@@ -123,7 +106,7 @@ def check_same(work: Path, out: str) -> None:
 def killed(work: Path) -> Path:
     """A run of two processes, killed in the middle. Before it they learned adapters, to the end."""
     commands = (*arguments(work, "ddp", ADAPTERS), "then", *arguments(work, "killed"))
-    launched = Forked(work / "log", launch_forks, launching("ddp.yaml", str(COMMANDS), *commands))
+    launched = Forked(work / "log", launch_forks, accelerate_launch, launching("ddp.yaml", str(COMMANDS), *commands))
     kill_after(launched, work / "killed", step=10)
     assert not (work / "killed" / "model").exists()
     return work / "killed"
@@ -135,7 +118,7 @@ def sharded(work: Path, killed: Path) -> str:
     shutil.copytree(killed, work / "sharded")
     commands = (*arguments(work, "sharded"), "then", *arguments(work, "fsdp", ADAPTERS))
     words = launching("fsdp.yaml", str(COMMANDS), "sharded", *commands)
-    launched = Forked(work / "said", launch_forks, words, COLUMNS="200")
+    launched = Forked(work / "said", launch_forks, accelerate_launch, words, COLUMNS="200")
     assert launched.wait() == 0, launched.said
     return launched.said
 
