@@ -60,7 +60,7 @@ def launch_forks(launch: Callable[[list[str]], object], words: list[str]) -> Non
         sys.argv = [name, *arguments]
         runpy.run_path(name, run_name="__main__")
 
-    def forking(config: Any, _: str) -> Callable[..., object]:
+    def forking(config: Any, entrypoint: str) -> Callable[..., object]:
         config.start_method = "fork"
         return lambda *command: elastic_launch(config, script)(*command[1:])  # without Python's -u
 
