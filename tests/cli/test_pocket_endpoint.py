@@ -28,7 +28,7 @@ from bestofq.recipes.collect import compare
 from bestofq.store.store import Store
 
 MODEL = ModelSettings(precision="float32", device="cpu")
-TASKS, STEPS = 2, 3
+TASKS = 1
 
 
 @asynccontextmanager
@@ -48,7 +48,7 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
             stderr=log,
         )
     try:
-        async with httpx.AsyncClient() as client, asyncio.timeout(60):
+        async with httpx.AsyncClient() as client, asyncio.timeout(180):
             while True:
                 assert process.returncode is None, (folder / "log").read_text()
                 try:
@@ -64,7 +64,7 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
 
 async def decisions(folder: Path, agents: list[AgentKind], chat: ChatConfig | None = None) -> list[list[Decision]]:
     """Of each episode of each agent, on the same tasks and seeds."""
-    models = Models(BestOfQSettings(model=MODEL, chat=chat, suite=WebShopSettings(step_limit=STEPS)))
+    models = Models(BestOfQSettings(model=MODEL, chat=chat, suite=WebShopSettings(step_limit=4)))
     models = models.reading(read_card(POCKET_Q).embed)
     values = load_value(POCKET_Q, embed=models.embedder.spec) if "best-of-q" in agents else None
     async with open_suite(models) as suite:

@@ -35,7 +35,7 @@ SETTINGS = (
     "iql.precision=fp32",
 )
 COMMANDS = Path(__file__).with_name("launched_commands.py")
-TWO = ("--standalone", "--nproc-per-node=2", str(COMMANDS))
+TWO = ("--standalone", "--nproc-per-node=2")
 SIZES = ("suite.train_tasks=2", "suite.step_limit=4", "seed_runs=1", "cycles=1", "runs_per_cycle=1", "iql.steps=20")
 Arguments = Callable[..., list[str]]
 
@@ -119,7 +119,7 @@ def test_two_processes_of_torchrun_continue_it_and_learn_what_one_does(
     folder: Path, killed: Path, arguments: Arguments
 ) -> None:
     shutil.copytree(killed, folder / "two")
-    command = [sys.executable, "-m", "torch.distributed.run", *TWO, *arguments("two")]
+    command = [sys.executable, "-m", "torch.distributed.run", *TWO, "-m", "bestofq.cli.main", *arguments("two")]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -129,7 +129,7 @@ def test_two_processes_of_torchrun_continue_it_and_learn_what_one_does(
 
 def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(folder: Path, recipe: list[str]) -> None:
     """Each Q-function is what one process learns from the same episodes."""
-    words = [*TWO, "improve", "--out", str(folder / "both"), *recipe]
+    words = [*TWO, str(COMMANDS), "improve", "--out", str(folder / "both"), *recipe]
     launched = Forked(folder / "said", launch_forks, torchrun, words, COLUMNS="500")
     assert launched.wait() == 0, launched.said
     assert launched.said.count("Q and V learned from") == 2  # once a Q-function
