@@ -2,60 +2,72 @@
 
 import gc
 import os
-from collections.abc import AsyncIterator, Generator
+import sys
+from collections.abc import AsyncIterator, Generator, Iterator
 from importlib import import_module
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from forked import forking
+from playwright import async_api
 
+from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium, switches
 from bestofq.browser.config import BrowserConfig
 
 SLOW = (  # the files that take five seconds and more, the longest first
-    "test_tune_launched.py",
-    "test_webvoyager_paper.py",
     "test_train_command.py",
-    "test_miniwob.py",
-    "test_suite.py",
-    "test_endpoint.py",
     "test_pocket_endpoint.py",
-    "test_demo_agent_q.py",
+    "test_endpoint.py",
     "test_best_of_q.py",
+    "test_tune_launched.py",
     "test_ablation.py",
-    "test_running.py",
-    "test_agent_q.py",
     "test_pocket.py",
+    "test_agent_q.py",
+    "test_q_training.py",
     "test_best_of_q_comparison.py",
-    "test_miniwob_demonstrations.py",
-    "test_search_command.py",
-    "test_env.py",
-    "test_clicking.py",
-    "test_chat.py",
-    "test_agent_q_comparison.py",
     "test_viewer_pages.py",
+    "test_demo_agent_q.py",
+    "test_checkpoint.py",
+    "test_miniwob.py",
+    "test_webvoyager_paper.py",
+    "test_dev_ranking.py",
+    "test_env.py",
+    "test_agent_q_comparison.py",
     "test_preferences.py",
-    "test_miniwob_oracle.py",
-    "test_search_on_open_sites.py",
+    "test_chat.py",
+    "test_suite.py",
+    "test_instructed.py",
+    "test_tabular.py",
+    "test_search_command.py",
+    "test_try_settings.py",
+    "test_learners.py",
+    "test_booking_oracle.py",
+    "test_chat_proposer.py",
+    "test_clicking.py",
+    "test_report_command.py",
+    "test_viewer_answers.py",
+    "test_iql.py",
+    "test_rft.py",
+    "test_miniwob_demonstrations.py",
+    "test_running.py",
     "test_recycling.py",
-    "test_distributed.py",
-    "test_webvoyager_sites.py",
-    "test_webvoyager_real.py",
+    "test_kill.py",
+    "test_own_suite.py",
+    "test_same_as_chromium.py",
+    "test_opening.py",
+    "test_ranking.py",
+    "test_export.py",
     "test_judge_booking.py",
+    "test_miniwob_oracle.py",
+    "test_webvoyager_sites.py",
+    "test_search_on_open_sites.py",
+    "test_webvoyager_real.py",
+    "test_real_data.py",
     "test_judge_command.py",
     "test_contract.py",
-    "test_same_as_chromium.py",
-    "test_export.py",
-    "test_real_data.py",
-    "test_rft.py",
     "test_embedder_contract.py",
-    "test_kill.py",
-    "test_booking_oracle.py",
-    "test_dev_ranking.py",
-    "test_q_training.py",
-    "test_own_suite.py",
-    "test_chat_proposer.py",
-    "test_ranking.py",
+    "test_distributed.py",
     "test_imported_teach.py",
 )
 
@@ -89,12 +101,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Random weights are the same whichever tests ran before."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forks() -> Iterator[None]:
+    with forking():
+        yield
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
+async def chromium() -> AsyncIterator[async_api.Browser]:
+    async with async_api.async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(BrowserConfig()))
         yield browser
         await browser.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The same, as environments use it."""
+    async with Browser.launch() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

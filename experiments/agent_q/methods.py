@@ -14,7 +14,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.usage import Role
 from bestofq.reports import stats
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
-from bestofq.reports.svg import Plot, axis, rate_ticks, svg, text
+from bestofq.reports.svg import TEMPLATES, Plot, axis, figure, rate_ticks
 from bestofq.reports.table import Row, Table, columns
 from bestofq.store.store import Store
 from experiments.agent_q import over_models
@@ -243,19 +243,21 @@ def calls_svg(table: Methods) -> Markup:
     ruled = axis([row.interval.high for row in table.rows])
     calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]
     plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=ruled[:2], height=340, top=14)
-    parts = plot.rows(rate_ticks(ruled))
     counts = [n * 10**power for power in range(4) for n in (1, 2, 5)]
-    ticks = [(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]]
-    parts += plot.columns(ticks, "model calls per episode")
     taken: list[tuple[float, float]] = []
+    rows = []
     for row, count in sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean):
-        at = plot.at_x(log10(count))
-        style, title = "s0" if row.agent == table.baseline else "s1", f"{row.agent}: {count:.0f} calls"
-        parts.append(plot.whisker(log10(count), row.interval.low, row.interval.high))
-        parts.append(plot.dot(log10(count), row.success.mean, style, title))
-        label = float(plot.at_y(row.success.mean) + 4)
+        at, label = plot.at_x(log10(count)), float(plot.at_y(row.success.mean) + 4)
         while any(abs(label - other) < 14 and abs(at - there) < 170 for there, other in taken):
             label += 3
         taken.append((at, label))
-        parts.append(text(at + 9, label, f"{row.agent} {100 * row.success.mean:.0f} %", "name"))
-    return svg(parts, plot.height, "Success against model calls")
+        rows.append((row, count, log10(count), label))
+    return figure(
+        TEMPLATES.from_string(Path(__file__).with_name("calls.jinja").read_text("utf-8")),
+        "Success against model calls",
+        plot=plot,
+        rates=rate_ticks(ruled),
+        ticks=[(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]],
+        rows=rows,
+        baseline=table.baseline,
+    )

@@ -81,6 +81,8 @@ async def test_an_element_without_a_place_cannot_be_pointed_at() -> None:
         ([0], "No element of the page fits", 1),
         ([99, 4], Point(10, 35), 2),
         ([99, "mug"], "was not found", 2),
+        ([[4], 4], Point(10, 35), 2),
+        ([{"number": 4}, [4]], "was not found", 2),
     ],
 )
 async def test_a_model_that_reads_names_the_element(replies: list[object], found: object, calls: int) -> None:

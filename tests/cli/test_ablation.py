@@ -40,7 +40,7 @@ BASE = '[[arm]]\nname = "0.7"\n'
 HIGH = '[[arm]]\nname = "0.9"\nlearn = { iql.expectile = 0.9 }\n'
 OWN = """[[arm]]
 name = "own episodes, fewer candidates"
-collect = { epsilon = 0.25, seed_runs = 1, suite.train_tasks = 7 }
+collect = { epsilon = 0.25, seed_runs = 1, suite.train_tasks = 4 }
 act = { n_candidates = 2 }
 """
 PROMPTING = '[[arm]]\nname = "prompting"\nagent = "prompting"\n'
@@ -48,11 +48,11 @@ PROMPTING = '[[arm]]\nname = "prompting"\nagent = "prompting"\n'
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a pass over 8 training tasks, and one over a test task."""
+    """A store with a pass over 5 training tasks, and one over a test task."""
     folder = tmp_path_factory.mktemp("collected")
 
     async def fill() -> None:
-        models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=8, step_limit=4)))
+        models = Models(BestOfQSettings(suite=WebShopSettings(train_tasks=5, step_limit=4)))
         async with open_suite(models) as suite:
             with Store.open(folder) as store:
                 context = RunContext(models, suite, store, Console(quiet=True))
@@ -100,10 +100,10 @@ def test_an_ablation_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path
     assert kept(tmp_path / "out") == (episodes, values)
 
     base, high, own, prompting = result["arms"]
-    assert (base["episodes"], base["successes"]) == (8, sum(e.success for e in seen))
+    assert (base["episodes"], base["successes"]) == (5, sum(e.success for e in seen))
     assert base["transitions"] == sum(e.steps for e in seen)
     assert len(set(base["values"]) | set(high["values"]) | set(own["values"])) == 6
-    assert (own["episodes"], prompting["episodes"]) == (7, None)
+    assert (own["episodes"], prompting["episodes"]) == (4, None)
     assert base["difference"] is None
     assert high["difference"]["tasks"] == 2
     assert [arm["tasks"] * arm["passes"] for arm in result["arms"]] == [4] * 4
@@ -117,7 +117,7 @@ def test_an_ablation_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path
         assert {e.split for run in own["runs"] for e in store.summaries(run=run)} == {"test"}
     assert max(candidates) == 2
     table = (tmp_path / "all" / "table.md").read_text("utf-8")
-    assert "own episodes, fewer candidates | 7 |" in table
+    assert "own episodes, fewer candidates | 4 |" in table
     assert (tmp_path / "all" / "success.svg").read_text("utf-8").count("<rect") == 8
     assert result["study"]["question"] == "How high?"
     assert result["settings"]["iql"]["steps"] == 5
@@ -126,11 +126,11 @@ def test_an_ablation_measures_its_arms_shares_what_is_equal_and_goes_on(tmp_path
 def test_an_arm_learns_from_the_tasks_and_as_many_episodes_as_it_says(tmp_path: Path, stored: Path) -> None:
     with Store.open(stored, read_only=True) as store:
         won = next(e.key.task for e in store.summaries(run="seed") if e.success)
-    most, one = "data = { episodes = 7 }", f'data = {{ tasks = "{won}, none*" }}'
+    most, one = "data = { episodes = 4 }", f'data = {{ tasks = "{won}, none*" }}'
     arms = f'[[arm]]\nname = "most"\n{most}\n[[arm]]\nname = "one"\n{one}\n'
     head = HEAD.replace("test_tasks = 2", "test_tasks = 0")
     found = run(write(tmp_path, stored, arms, head=head), tmp_path / "out")["arms"]
-    assert [arm["episodes"] for arm in found] == [7, 1]
+    assert [arm["episodes"] for arm in found] == [4, 1]
     assert found[1]["successes"] == 1
     assert found[0]["right"] is found[0]["success"] is None
 
@@ -157,7 +157,7 @@ def test_what_another_setting_or_other_weights_would_play_is_not_taken_for_done(
         ('[[arm]]\nname = "a"\nlearn = { iql.expectil = 0.9 }\n', ConfigError, "'a'.*iql.expectil.*iql.expectile"),
         ('[[arm]]\nname = "a"\nlern = { }\n', ConfigError, "no setting arm.0.lern"),
         (BASE + BASE, ConfigError, "two arms are called '0.7'"),
-        ('[[arm]]\nname = "a"\ndata = { episodes = 9 }\n', DataError, "learn from 9 episodes .* there are 8"),
+        ('[[arm]]\nname = "a"\ndata = { episodes = 6 }\n', DataError, "learn from 6 episodes .* there are 5"),
         ('[[arm]]\nname = "a"\ndata = { runs = ["sed"] }\n', DataError, "no run 'sed'.*seed"),
         ('[[arm]]\nname = "a"\ndata = { store = "nowhere" }\n', DataError, "`make experiment` makes them"),
         ('[[arm]]\nname = "a"\ndata = { store = "none" }\n', DataError, "nothing to learn from"),

@@ -1,5 +1,6 @@
 """What `--dry-run` says that episodes will use, and what it looks at before the first call."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,16 +10,24 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from typer.testing import CliRunner
 
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.commands import app
 from bestofq.cli.doctor import Finding
-from bestofq.cli.forecast import assumed
+from bestofq.cli.forecast import assumed, assumed_tree
+from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight
+from bestofq.core.decision import Provenance
+from bestofq.core.observation import Observation
+from bestofq.core.usage import Usage
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import make_suite
 from bestofq.models.chat import ChatConfig
 from bestofq.models.memory import room_for
+from bestofq.search.tree import MutableTree
+from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
 
@@ -57,6 +66,40 @@ def test_each_review_reads_the_page_and_a_judge_in_this_process_has_no_price() -
     read = {one.role: (one.tokens_in, one.calls, one.usd) for one in use.usage}
     assert read["critic"][:2] == (60 * (800 + 5000 + 1288 * 728 // 784 + 100), 60)
     assert read["judge"] == (800, 1, None)
+
+
+def test_a_localizer_that_reads_texts_costs_a_page_a_step_and_a_picker_in_this_process_sees_nothing() -> None:
+    local = ChatConfig(model="my-3B", base_url="local")
+    chosen = settings(suite={"name": "webvoyager"}, by="words", localizer="page+text", picker_chat=local)
+    use = assumed(chosen, "picker", 30, judged=True)
+    assert use is not None
+    assert {one.role: (one.tokens_in, one.tokens_out, one.calls) for one in use.usage if one.role != "proposer"} == {
+        "localizer": (20 * (800 + 5000), 20 * 20, 20),
+        "critic": (20 * (800 + 5000 + 300), 20 * 100, 20),
+    }
+
+
+def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> None:
+    composite = settings(model={"dialect": "composite"})
+    for chosen, kind, n, reads in (
+        (composite, "random", None, 2),
+        (settings(), "prior", 8, 2),
+        (composite, "vote", 1, 1),
+    ):
+        use = assumed(chosen, kind, 30, judged=False, n=n)
+        assert use is not None
+        proposed = use.usage[0]
+        assert (proposed.tokens_in, proposed.tokens_out) == (20 * reads * (800 + 1000), 20 * (n or 3) * 100)
+
+
+def test_a_search_before_each_step_costs_a_tree_a_step() -> None:
+    searched = {"iterations": 4, "candidates": 2}
+    chosen = settings(model={"dialect": "composite"}, agent_q={"inference": searched, "search": searched})
+    tree, played = assumed_tree(chosen, 30), assumed(chosen, "mcts", 30, judged=False)
+    assert tree is not None
+    assert played is not None
+    assert played.tokens == pytest.approx([20 * amount for amount in tree.tokens])
+    assert (played.usd, played.seconds, played.steps) == pytest.approx((20 * tree.usd, 20 * tree.seconds, 20))
 
 
 def test_nothing_is_assumed_of_a_model_in_this_process() -> None:
@@ -101,6 +144,14 @@ async def test_a_model_that_is_not_listed_is_named_with_one_that_is(tmp_path: Pa
     assert not server.requests
 
 
+@pytest.mark.parametrize("listed", ["models/gemini-2.5-pro", "gemini-2.5-pro:latest"])
+async def test_a_model_may_be_listed_by_a_longer_name(listed: str, tmp_path: Path) -> None:
+    """As Gemini's endpoint lists its models, and Ollama."""
+    async with FaultServer(lambda _: "", models=("a", listed)) as server:
+        (found,) = await looked(BestOfQSettings(chat=at(server.base_url, "gemini-2.5-pro")), tmp_path)
+    assert found.ok
+
+
 async def test_a_model_of_a_role_that_is_loaded_here_is_weighed_not_called(tmp_path: Path) -> None:
     judge = ChatConfig(model="pocket", base_url="local")
     (found,) = await looked(BestOfQSettings(judge=judge), tmp_path)
@@ -130,3 +181,23 @@ def test_weights_are_sized_by_their_files_or_else_by_the_name(tmp_path: Path) ->
     assert room_for(str(tmp_path), "cpu").needed == 2000
     assert room_for("Qwen/Qwen2.5-VL-3B-Instruct", "cpu").needed == pytest.approx(15e9, rel=0.1)
     assert room_for("nameless", "cpu").needed is None
+
+
+async def test_trees_of_one_round_tell_what_those_of_the_others_will_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "width", 160)
+    chosen = BestOfQSettings.model_validate({"suite": {"name": "booking"}})
+    task = (await make_suite(chosen.suite).tasks("train"))[0]
+    tree = MutableTree(task, Observation(url="/", title="", text="", elements=()))
+    tree.backup([0], 0.0)
+    provenance = Provenance(version="1")
+    with Store.open(tmp_path) as store:
+        await store.begin_run("search-1", {}, provenance)
+        used = Usage(role="proposer", tokens_in=1_000_000, tokens_out=500_000, calls=1, seconds=3600.0)
+        await store.trees.save("search-1", tree.to_tree([used]))
+    words = ["agent-q", "booking", "--rounds", "2", "--tasks", "1", "--set", "agent_q.search.iterations=1"]
+    call = [*words, "--store", str(tmp_path), "--dry-run"]
+    said = (await asyncio.to_thread(CliRunner().invoke, app, call, catch_exceptions=False)).output
+    later = next(line.replace("│", " ").split() for line in said.splitlines() if "search-2" in line)
+    assert {"1.0", "0.5"} <= {*later}

@@ -28,7 +28,7 @@ from bestofq.recipes.collect import compare
 from bestofq.store.store import Store
 
 MODEL = ModelSettings(precision="float32", device="cpu")
-TASKS = 2
+TASKS = 1
 
 
 @asynccontextmanager
@@ -48,7 +48,7 @@ async def transformers_serve(folder: Path) -> AsyncIterator[str]:
             stderr=log,
         )
     try:
-        async with httpx.AsyncClient() as client, asyncio.timeout(60):
+        async with httpx.AsyncClient() as client, asyncio.timeout(180):
             while True:
                 assert process.returncode is None, (folder / "log").read_text()
                 try:

@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import os
 import re
 import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forked import Forked
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -73,16 +72,11 @@ def stored(folder: Path) -> list[SearchTree]:
 async def killed(folder: Path, server: FaultServer, requests: int) -> None:
     """The command in a process of its own, ended by kill -9 after so many requests to its model."""
     until = len(server.requests) + requests
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bestofq.cli.main", *arguments(folder, server)),
-        env={**os.environ, "OPENAI_API_KEY": "none"},
-        stdout=asyncio.subprocess.DEVNULL,
-    )
+    process = Forked(folder.with_name("log"), app, arguments(folder, server), OPENAI_API_KEY="none")
     while len(server.requests) < until:
-        assert process.returncode is None
+        assert process.runs, process.said
         await asyncio.sleep(0.001)
-    process.kill()
-    assert await process.wait() == -signal.SIGKILL
+    assert process.kill() == -signal.SIGKILL
 
 
 def calls(trees: list[SearchTree]) -> int:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from forked import Forked, launch_forks
 from rich.console import Console
+from torch.distributed.run import main as torchrun
 from typer.testing import CliRunner
 
 from bestofq.build.context import RunContext, open_suite
@@ -33,7 +35,7 @@ SETTINGS = (
     "iql.precision=fp32",
 )
 COMMANDS = Path(__file__).with_name("launched_commands.py")
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(COMMANDS))
+TWO = ("--standalone", "--nproc-per-node=2")
 SIZES = ("suite.train_tasks=2", "suite.step_limit=4", "seed_runs=1", "cycles=1", "runs_per_cycle=1", "iql.steps=20")
 Arguments = Callable[..., list[str]]
 
@@ -65,30 +67,19 @@ def alone(words: list[str]) -> str:
     return done.output
 
 
-def started(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *words],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 @pytest.fixture
 def killed(folder: Path, arguments: Arguments) -> Path:
     """A training killed after some steps; beside it lies `through`, one that never stopped."""
     out = folder / "killed"
     if not out.exists():
         alone(arguments("through"))
-        process = started("-m", "bestofq.cli.main", *arguments("killed", "iql.checkpoint_seconds=0"))
+        process = Forked(folder / "log", app, arguments("killed", "iql.checkpoint_seconds=0"))
         try:
             while not ((out / TRAINING / CARD).exists() and read_card(out / TRAINING).step >= 20):
-                assert process.poll() is None, process.communicate()[0]
+                assert process.runs, process.said
                 time.sleep(0.002)
         finally:
             process.kill()
-            process.communicate()
         assert not (out / CARD).exists()
     return out
 
@@ -124,28 +115,24 @@ def recipe(folder: Path) -> list[str]:
     return ["--store", str(folder / "recipe"), *settings]
 
 
-@pytest.fixture
-def launched(folder: Path, killed: Path, arguments: Arguments, recipe: list[str]) -> str:
-    """What two processes say that go on with a copy of the killed training, then play and learn the recipe."""
-    said = folder / "said.txt"
-    if not said.exists():
-        shutil.copytree(killed, folder / "two")
-        commands = (*arguments("two"), "then", "improve", "--out", str(folder / "both"), *recipe)
-        process = started(*TORCHRUN, *commands)
-        said.write_text(process.communicate(timeout=300)[0], "utf-8")
-        assert process.returncode == 0, said.read_text("utf-8")
-    return said.read_text("utf-8")
-
-
-def test_two_processes_continue_it_and_learn_what_one_does(folder: Path, launched: str) -> None:
-    assert launched.count("Q and V learned from") == 3  # once a Q-function: the second process is silent
+def test_two_processes_of_torchrun_continue_it_and_learn_what_one_does(
+    folder: Path, killed: Path, arguments: Arguments
+) -> None:
+    shutil.copytree(killed, folder / "two")
+    command = [sys.executable, "-m", "torch.distributed.run", *TWO, "-m", "bestofq.cli.main", *arguments("two")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Q and V learned from") == 1  # the second process is silent
     check_same(folder / "through", folder / "two")
 
 
-def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(
-    folder: Path, launched: str, recipe: list[str]
-) -> None:
+def test_a_recipe_under_torchrun_is_played_by_one_process_and_learned_by_two(folder: Path, recipe: list[str]) -> None:
     """Each Q-function is what one process learns from the same episodes."""
+    words = [*TWO, str(COMMANDS), "improve", "--out", str(folder / "both"), *recipe]
+    launched = Forked(folder / "said", launch_forks, torchrun, words, COLUMNS="500")
+    assert launched.wait() == 0, launched.said
+    assert launched.said.count("Q and V learned from") == 2  # once a Q-function
     for name, runs, episodes in (("q0", ["seed"], 2), ("q1", ["seed", "cycle-1"], 4)):
         again = [word for run in runs for word in ("--run", run)]
         alone(["train", "--out", str(folder / f"one-{name}"), *again, *recipe])

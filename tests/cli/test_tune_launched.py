@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from accelerate.commands.launch import launch_command, launch_command_parser
+from forked import Forked, launch_forks
 from safetensors.torch import load_file
 from tiny_llama import save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
@@ -69,36 +71,25 @@ def arguments(work: Path, out: str, *more: str) -> list[str]:
     return ["tune", *files, *(word for setting in settings for word in ("--set", setting))]
 
 
-def launched(file: str, *command: str) -> subprocess.Popen[str]:
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(FILES / file)]
-    return subprocess.Popen(
-        [*launch, "--main_process_port", "0", *command],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def accelerate_launch(words: list[str]) -> None:
+    launch_command(launch_command_parser().parse_args(words))
 
 
-def ended(process: subprocess.Popen[str]) -> str:
-    """What it said, once it has ended well."""
-    said, _ = process.communicate(timeout=900)
-    assert process.returncode == 0, said
-    return said
+def launching(file: str, *command: str) -> list[str]:
+    return ["--config_file", str(FILES / file), "--main_process_port", "0", *command]
 
 
-def kill_after(process: subprocess.Popen[str], out: Path, step: int) -> None:
+def kill_after(process: Forked, out: Path, step: int) -> None:
     """All its processes, once a checkpoint after `step` is there."""
     try:
         while not [at for at in out.glob(".training/step-*") if int(at.name.removeprefix("step-")) >= step]:
-            assert process.poll() is None, process.communicate()[0]
+            assert process.runs, process.said
             time.sleep(0.002)
     finally:
-        if process.poll() is None:
-            begun = psutil.Process(process.pid).children(recursive=True)  # a killed launcher leaves them behind
-            for one in (*begun, process):
+        if process.runs:
+            for one in psutil.Process(process.pid).children(recursive=True):  # a killed launcher leaves them behind
                 one.kill()
-            process.communicate()
+        process.kill()
 
 
 def check_same(work: Path, out: str) -> None:
@@ -115,7 +106,8 @@ def check_same(work: Path, out: str) -> None:
 def killed(work: Path) -> Path:
     """A run of two processes, killed in the middle. Before it they learned adapters, to the end."""
     commands = (*arguments(work, "ddp", ADAPTERS), "then", *arguments(work, "killed"))
-    kill_after(launched("ddp.yaml", str(COMMANDS), *commands), work / "killed", step=10)
+    launched = Forked(work / "log", launch_forks, accelerate_launch, launching("ddp.yaml", str(COMMANDS), *commands))
+    kill_after(launched, work / "killed", step=10)
     assert not (work / "killed" / "model").exists()
     return work / "killed"
 
@@ -125,12 +117,20 @@ def sharded(work: Path, killed: Path) -> str:
     """What is said where shards of the model go on with a copy of the killed run, then learn adapters."""
     shutil.copytree(killed, work / "sharded")
     commands = (*arguments(work, "sharded"), "then", *arguments(work, "fsdp", ADAPTERS))
-    return ended(launched("fsdp.yaml", str(COMMANDS), "sharded", *commands))
+    words = launching("fsdp.yaml", str(COMMANDS), "sharded", *commands)
+    launched = Forked(work / "said", launch_forks, accelerate_launch, words, COLUMNS="200")
+    assert launched.wait() == 0, launched.said
+    return launched.said
 
 
 def test_two_processes_go_on_and_learn_what_one_does(work: Path, killed: Path) -> None:
     shutil.copytree(killed, work / "two")
-    said = ended(launched("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, "two")))
+    words = launching("ddp.yaml", "-m", "bestofq.cli.main", *arguments(work, "two"))
+    command = [sys.executable, "-m", "accelerate.commands.launch", *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
     assert said.count("the tuned model: ") == 1  # the second process is silent
     assert f"{NODES // BATCH}/{NODES // BATCH}" in said
     check_same(work, "two")

@@ -25,15 +25,15 @@ async def test_the_comparison_trains_each_seed_apart_and_plays_all_methods_on_th
     update = {name: getattr(settings, name).model_copy(update=change) for name, change in changes.items()}
     models = Scripted(settings.model_copy(update={**update, "seed_runs": 1}))
     with Store.open(tmp_path / "store") as store:
-        passes = await compare_methods(models, store, tmp_path, QUIET, tasks=5, seeds=range(2))
+        passes = await compare_methods(models, store, tmp_path, QUIET, tasks=3, seeds=range(2))
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
-        again = await compare_methods(models, store, tmp_path, QUIET, tasks=5, seeds=range(2))
+        again = await compare_methods(models, store, tmp_path, QUIET, tasks=3, seeds=range(2))
         assert episodes == sum(len(store.summaries(run=run.name)) for run in store.runs())
         table = method_results(method_episodes(store, passes), baseline=ZERO, at_once=128, resamples=100)
         tasks = [{tree.task.id for tree in store.trees.all(run)} for run in ("search 0", "search rft 0", "search 1")]
     assert passes == again
     assert [len(passes[method]) for method in (ZERO, AGENT_Q, MCTS)] == [1, 2, 1]
-    assert {row.tasks for row in table.rows} == {5}
+    assert {row.tasks for row in table.rows} == {3}
     assert not tasks[0] & tasks[1]
     assert not (tasks[0] | tasks[1]) & tasks[2]
     rows = {row.agent: row for row in table.rows}

@@ -15,7 +15,7 @@ from bestofq.store.store import Store
 from experiments.best_of_q import COMPARED, collected, run_best_of_q
 
 SMALL = BestOfQSettings(
-    suite=WebShopSettings(train_tasks=4, step_limit=4),
+    suite=WebShopSettings(train_tasks=3, step_limit=4),
     iql=IQLConfig(steps=10, network=NetworkConfig(hidden=(32,), project=None), batch_size=8, precision="fp32"),
     seed_runs=1,
     cycles=1,
@@ -25,14 +25,14 @@ SMALL = BestOfQSettings(
 
 async def test_the_files_hold_the_recipe_s_curve_and_all_agents(tmp_path: Path) -> None:
     out, results = tmp_path / "out", tmp_path / "results"
-    await run_best_of_q(Models(SMALL), Console(quiet=True), out=out, results=results, tasks=2, runs=1, dev_tasks=2)
+    await run_best_of_q(Models(SMALL), Console(quiet=True), out=out, results=results, tasks=1, runs=1, dev_tasks=1)
     with Store.open(out, read_only=True) as store:
         episodes = sum(len(store.summaries(run=run.name)) for run in store.runs())
     found = json.loads((results / "result.json").read_text("utf-8"))
-    assert episodes == 2 * 4 + 3 * 2 + len(COMPARED) * 2  # seed and cycle; dev passes of q0, q1 and prompting; test
+    assert episodes == 2 * 3 + 3 + len(COMPARED)  # seed and cycle; dev passes of q0, q1 and prompting; test
     assert set(found) >= {"command", "commit", "settings", "collected", "dev_curve", "dev_prompting", "test"}
     assert list(found["collected"]) == ["seed", "cycle-1"]
-    assert [point["episodes"] for point in found["dev_curve"]] == [4, 8]
+    assert [point["episodes"] for point in found["dev_curve"]] == [3, 6]
     assert [row["agent"] for row in found["test"]["rows"]] == [*COMPARED]
     ranked = found["ranking_on_test"]
     assert set(ranked) == {*COMPARED} - {"prompting"}

@@ -1,5 +1,6 @@
 """MiniWoB++ as the pocket model is taught it: played in a real Chromium, kept in a file, mixed with WebShop's."""
 
+import asyncio
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,9 +31,18 @@ def proposals(examples: list[Example]) -> dict[str, str]:
     return {turns[0].prompt: turns[0].reply for turns in examples if turns[0].prompt.endswith("\nnext:")}
 
 
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Example], Path]:
+    """What one page plays, and where that is kept."""
+    folder = tmp_path_factory.mktemp("one")
+    return asyncio.run(demonstrate_miniwob(CONFIG, 0, folder, at_once=1)), folder
+
+
 @installed
-async def test_examples_are_the_same_however_many_pages_play_and_are_kept(tmp_path: Path) -> None:
-    one = await demonstrate_miniwob(CONFIG, 0, tmp_path / "one", at_once=1)
+async def test_examples_are_the_same_however_many_pages_play_and_are_kept(
+    noisy: tuple[list[Example], Path], tmp_path: Path
+) -> None:
+    one, folder = noisy
     three = await demonstrate_miniwob(CONFIG, 0, tmp_path / "three", at_once=3)
     assert one == three
     assert {turns[0].prompt.rpartition("\n")[2] for turns in one} == {"next:", "best:", "so:"}
@@ -44,11 +54,11 @@ async def test_examples_are_the_same_however_many_pages_play_and_are_kept(tmp_pa
         assert thought
         assert action_text(parse_action(command)) == command
 
-    (kept,) = (tmp_path / "one").iterdir()
+    (kept,) = folder.iterdir()
     rows = kept.read_text("utf-8").splitlines(keepends=True)
     assert len(rows) == len(NAMES) * CONFIG.instances
     kept.write_text("".join(rows[:-1]) + rows[-1][:50], "utf-8")  # interrupted in the last episode
-    assert await demonstrate_miniwob(CONFIG, 0, tmp_path / "one", at_once=1) == one
+    assert await demonstrate_miniwob(CONFIG, 0, folder, at_once=1) == one
     assert kept.read_text("utf-8") == "".join(rows)
 
 
@@ -65,13 +75,13 @@ async def test_what_is_kept_needs_no_browser(tmp_path: Path, monkeypatch: pytest
 
 
 @installed
-async def test_noise_changes_the_states_and_never_the_advice(tmp_path: Path) -> None:
+async def test_noise_changes_the_states_and_never_the_advice(noisy: tuple[list[Example], Path], tmp_path: Path) -> None:
     """What is taught in a state of a noisy walk is what the oracle says there; a plain walk has other states."""
-    noisy = proposals(await demonstrate_miniwob(CONFIG, 1, tmp_path))
+    walked = proposals(noisy[0])
     plain = CONFIG.model_copy(update={"noise": 0.0})
-    calm = proposals(await demonstrate_miniwob(plain, 1, tmp_path))
-    assert set(noisy) - set(calm)
-    assert all(noisy[prompt] == calm[prompt] for prompt in set(noisy) & set(calm))
+    calm = proposals(await demonstrate_miniwob(plain, 0, tmp_path))
+    assert set(walked) - set(calm)
+    assert all(walked[prompt] == calm[prompt] for prompt in set(walked) & set(calm))
     suite = MiniWob(MiniWobSettings(only="click-checkboxes", per_task=1))
     async with suite.open() as make_env:
         env = await make_env()

@@ -77,8 +77,8 @@ async def test_the_oracle_leaves_a_product_that_cannot_win(suite: WebShop) -> No
 
 
 async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) -> None:
-    examples = await demonstrate(DEMONSTRATIONS, 300, 0, tmp_path)
-    again = await demonstrate(DEMONSTRATIONS, 300, 0, tmp_path)
+    examples = await demonstrate(DEMONSTRATIONS, 150, 0, tmp_path)
+    again = await demonstrate(DEMONSTRATIONS, 150, 0, tmp_path)
     assert examples == again
     kinds: Counter[str] = Counter()
     for example in examples:
@@ -183,7 +183,7 @@ def test_a_step_without_any_reply_is_learned_from_all_the_same() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) -> None:
     config = PocketConfig(
-        examples=300,
+        examples=120,
         vocabulary=500,
         width=32,
         layers=1,
@@ -196,7 +196,7 @@ def test_a_tiny_pocket_model_from_nothing_loads_and_generates(tmp_path: Path) ->
     log = json.loads((tmp_path / LOG).read_text())
     assert log["rows"][-1]["step"] == 3
     assert log["command"] == (
-        "python -m experiments pocket --out FOLDER --set examples=300 --set vocabulary=500 --set width=32 "
+        "python -m experiments pocket --out FOLDER --set examples=120 --set vocabulary=500 --set width=32 "
         "--set layers=1 --set heads=2 --set feed_forward=64 --set demonstrations.catalogue_seeds=[1] "
         "--set training.steps=3 --set training.batch_tokens=1024 --set training.compile=False"
     )

@@ -5,7 +5,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from forked import Forked
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -35,6 +35,7 @@ WORDS = {"Allrecipes": "Which soup is best?", "ArXiv": "How many papers are new?
 SEEDS, CYCLES, RUNS = 2, 1, 1
 EPISODES = len(SITES) * (SEEDS + CYCLES + len(AT_ENDPOINT) * RUNS)
 PASSES = {"seed_runs": SEEDS, "cycles": CYCLES, "runs_per_cycle": 1, "suite.concurrency": 3}
+VIEW = {"suite.browser.width": 640, "suite.browser.height": 400}
 STEPS = {"iql.steps": 20, "iql.batch_size": 16, "iql.network.project": 16, "iql.network.hidden": [32, 16]}
 LINKS = {"News": 100, "Archive": 300}  # by their distance from the top of a page
 
@@ -107,7 +108,7 @@ async def given(tmp_path: Path, endpoint: FaultServer) -> AsyncIterator[list[str
         rules = f"{mapped}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
         urls = {f"{name}.base_url": endpoint.base_url for name in ("chat", "localizer_chat", "judge")}
         where = {"suite.browser.host_resolver_rules": rules, "model.embedder": save_tiny_vision(tmp_path / "tiny")}
-        settings = [f"--set={name}={value}" for name, value in {**urls, **where, **PASSES, **STEPS}.items()]
+        settings = [f"--set={name}={value}" for name, value in {**urls, **where, **PASSES, **VIEW, **STEPS}.items()]
         yield ["best-of-q", f"--config={CONFIG}", f"--data={tasks}", "--dev-tasks=0", f"--runs={RUNS}", *settings]
 
 
@@ -141,12 +142,9 @@ async def test_all_passes_all_tables_and_the_same_after_a_kill(
     assert endpoint.reply.calls == calls
 
     again = [*given, f"--out={killed}", f"--results={killed}/results"]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "experiments", *again), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+    process = Forked(tmp_path / "log", app, again)
     endpoint.reply.calls, endpoint.reply.kill = 0, (calls // 2, process.pid)
-    said, _ = await process.communicate()
-    assert process.returncode == -signal.SIGKILL, said.decode()
+    assert await asyncio.to_thread(process.wait) == -signal.SIGKILL, process.said
     before = finished(killed)
     assert 0 < len(before) < EPISODES
     endpoint.reply.kill = None

@@ -1,4 +1,4 @@
-"""A tiny model and pairs for it; as a program, one training run of them in a folder, to be killed or launched."""
+"""A tiny model and pairs for it, and a training run of them that is killed."""
 
 import os
 import signal
@@ -65,7 +65,7 @@ def trajectory_pairs(count: int = 3) -> list[PreferencePair]:
     return found
 
 
-def main(out: Path, die_after: int) -> None:
+def train_and_die(out: Path, die_after: int) -> None:
     def report(progress: TuningProgress[PairMeans]) -> None:
         sys.stdout.write(f"{progress.step} {progress.means.loss}\n")
         sys.stdout.flush()
@@ -73,7 +73,3 @@ def main(out: Path, die_after: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     train_on_preferences(tiny_model(), step_pairs(), CONFIG, report, out=out)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,14 +1,12 @@
 import math
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from preference_run import CONFIG, step_pairs, tiny_model, trajectory_pairs
+from forked import Forked
+from preference_run import CONFIG, step_pairs, tiny_model, train_and_die, trajectory_pairs
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
@@ -21,7 +19,6 @@ from bestofq.learning.tuning import TuningProgress, schedule, train_on_preferenc
 from bestofq.learning.tuning_batches import Batches, nodes_of, units
 
 TURNS = preferences(CONFIG.beta).turns
-SCRIPT = Path(__file__).with_name("preference_run.py")
 
 
 def trained(
@@ -153,11 +150,9 @@ def test_matrix_products_in_bfloat16_learn_as_well(tmp_path: Path) -> None:
 
 def test_killed_in_the_middle_it_ends_with_the_same_weights(tmp_path: Path) -> None:
     expected, through = trained(tmp_path / "through", step_pairs())
-    command = [sys.executable, str(SCRIPT), str(tmp_path / "killed"), "3"]
-    environment = os.environ | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    killed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert [line.split()[0] for line in killed.stdout.splitlines()] == ["1", "2", "3"]
+    killed = Forked(tmp_path / "log", train_and_die, tmp_path / "killed", 3)
+    assert killed.wait() == -signal.SIGKILL, killed.said
+    assert [line.split()[0] for line in killed.said.splitlines()] == ["1", "2", "3"]
     assert [path.name for path in (tmp_path / "killed" / ".training").iterdir()] == ["step-2"]
     assert not (tmp_path / "killed" / "model").exists()
     found, again = trained(tmp_path / "killed", step_pairs())

@@ -63,7 +63,7 @@ def test_q_ranks_as_the_optimum_and_stitches_a_path_no_episode_took() -> None:
         weight_decay=0.0,
         batch_size=64,
         target_update_every=20,
-        steps=1500,
+        steps=1000,
         network=NetworkConfig(project=16, hidden=(64, 32), dropout=0.0),
         device="cpu",
         precision="fp32",

@@ -281,8 +281,8 @@ async def test_a_dead_endpoint_is_probed_and_the_run_goes_on_when_it_is_back(cap
     ]
 
 
-async def test_a_thousand_replies_through_every_fault() -> None:
-    """30 % 429, 20 % 5xx and all else: a thousand replies come, and each is read as what it is."""
+async def test_hundreds_of_replies_through_every_fault() -> None:
+    """30 % 429, 20 % 5xx and all else: 400 replies come, and each is read as what it is."""
     shares: dict[Fault, float] = {"429": 0.3, "500": 0.1, "503": 0.1, "reset": 0.03, "garbage": 0.03, "silence": 0.005}
     shares |= {"page": 0.02, "half": 0.02, "empty": 0.02, "truncated": 0.02, "refusal": 0.01, "drip": 0.002}
     shares |= dict.fromkeys(("cut", "shape", "deep", "overflow", "nonsense", "braces", "vast"), 0.005)
@@ -299,7 +299,7 @@ async def test_a_thousand_replies_through_every_fault() -> None:
 
     async def client() -> list[str]:
         async with model(server, attempts=60, deadline=60.0, attempt=0.5, trip_after=200) as asked:
-            return await asyncio.gather(*(read(asked) for _ in range(125)))
+            return await asyncio.gather(*(read(asked) for _ in range(50)))
 
     async with FaultServer(good, shares, script=list(shares), seed=1) as server:
         replies = [reply for some in await asyncio.gather(*(client() for _ in range(8))) for reply in some]
@@ -314,7 +314,7 @@ async def test_a_thousand_replies_through_every_fault() -> None:
             "unreadable": server.seen["vast"],
         }
     )
-    assert len(replies) == 1000
+    assert len(replies) == 400
     assert Counter(replies) <= given  # one or another may have come too late, and was asked for again
     assert min(server.seen[fault] for fault in shares) > 0
 

@@ -133,7 +133,7 @@ def test_a_point_goes_there_and_back_within_half_a_sent_pixel(
 def test_points_outside_are_refused_in_words_and_the_far_edge_is_the_last_pixel() -> None:
     picture = resize(bare(1288, 728), QWEN)
     for x, y in ((-1, 5), (1289, 5), (5, 729), (float("nan"), 5), (float("inf"), 5)):
-        with pytest.raises(ReplyError, match=r"outside the picture, whose corner is at \(1288, 728\)"):
+        with pytest.raises(ReplyError, match=r"outside the picture, which ends at \(1288, 728\)"):
             picture.to_css(x, y)
     assert picture.to_css(1288, 728) == Point(1287.5, 727.5)
     tall = resize(shot(2560, 1440, 2.0), FAMILIES["gemini"].within(500_000))

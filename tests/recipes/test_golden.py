@@ -97,7 +97,7 @@ async def test_whose_success_is_golden_can_be_said(store: Store) -> None:
         found = await golden_findings(
             store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=Golden(agent="slow")
         )
-        with pytest.raises(InputError, match="none of the 2 episodes has a task that was solved by weak"):
+        with pytest.raises(InputError, match="none of the 2 episodes has a task solved by weak"):
             await golden_findings(
                 store, GoldenMatcher(model=chat), run="eval", agent="weak", golden=Golden(agent="weak")
             )

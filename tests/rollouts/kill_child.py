@@ -1,14 +1,7 @@
-"""Collects episodes in the line world; writes what was acknowledged to a log, so that a killer can compare.
-
-usage: python kill_child.py STORE LOG EPISODES
-
-Each line on stdin asks for one more process, which is forked from this one before it opens anything, so that what they
-all import is imported once. Its id is said on stdout, and its exit status (negative: the signal) once it has ended.
-"""
+"""Collects episodes in the line world; writes what was acknowledged to a log, so that a killer can compare."""
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 
 from line_world import LineEnv, line_agent, line_task
@@ -38,7 +31,7 @@ class LoggingStore(Store):
         os.write(self.log, f"finish {episode} {verdict.outcome}\n".encode())
 
 
-async def main(folder: Path, log: Path, episodes: int) -> None:
+async def _collect(folder: Path, log: Path, episodes: int) -> None:
     LoggingStore.log = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
     async def make_env() -> LineEnv:
@@ -59,12 +52,5 @@ async def main(folder: Path, log: Path, episodes: int) -> None:
         )
 
 
-store, log, episodes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-for _ in sys.stdin:
-    if (child := os.fork()) == 0:
-        asyncio.run(main(store, log, episodes))
-        os._exit(0)
-    sys.stdout.write(f"{child}\n")
-    sys.stdout.flush()
-    sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
-    sys.stdout.flush()
+def collect(folder: Path, log: Path, episodes: int) -> None:
+    asyncio.run(_collect(folder, log, episodes))

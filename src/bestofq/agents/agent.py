@@ -19,8 +19,7 @@ from bestofq.core.usage import Usage, merge_usage
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """A proposer, a scorer and a selector. The settings of the paper differ in nothing but these parts; by default the
-    first candidate is taken (Prompting)."""
+    """A proposer, a scorer and a selector, in which alone the paper's settings differ; by default Prompting."""
 
     name: str
     proposer: Proposer
@@ -30,8 +29,7 @@ class Agent:
     localizer: Localizer | None = None
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
-        """Weigh the state's candidates and take one. ReplyError when none was offered, ModelError on a NaN score; each
-        has what was used before it."""
+        """Weigh the candidates and take one. ReplyError without any, ModelError on a NaN score; both keep the usage."""
         proposal, prepared = await _meanwhile(self.proposer.propose(state, self.n_candidates), self.scorer, state)
         used = [*proposal.usage, *prepared]
         with counted(used):
@@ -61,9 +59,8 @@ class Agent:
 async def _meanwhile(
     proposing: Coroutine[Any, Any, Proposal], scorer: Scorer, state: State
 ) -> tuple[Proposal, tuple[Usage, ...]]:
-    """The proposal, and what the scorer used while it waited for it: the embedding of a state hides behind the model's
-    latency. Where one of the two fails, the other is stopped, and the step fails with that error; but where there is no
-    valid action the scorer ends what it began. An error has what the one that ended used."""
+    """The proposal, and what the scorer used beside it: embedding the state hides behind the model's latency. Where one
+    fails the other is stopped, but for ReplyError: then the scorer ends first. Errors keep the usage."""
     if not isinstance(scorer, Prefetching):
         return await proposing, ()
     thinking, preparing = asyncio.ensure_future(proposing), asyncio.ensure_future(scorer.prepare(state))
@@ -87,11 +84,8 @@ def _ended(task: asyncio.Future[Any]) -> bool:
 
 
 async def _localized(decision: Decision, state: State, localizer: Localizer) -> Decision:
-    """The decision with its chosen target in words given a point (A.1).
-
-    What the localizer used is the decision's. What it refuses stays in words with the refusal, which is the browser's
-    answer to it: the agent reads it as the error of its next observation.
-    """
+    """The decision with its chosen target in words given a point (A.1). A refusal stays beside the words: the agent
+    reads it as the error of its next observation."""
     action = decision.candidate.action
     if not isinstance(action, Targeted) or action.target is None:
         return decision

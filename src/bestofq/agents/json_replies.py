@@ -14,8 +14,8 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def json_of(reply: Reply) -> Any:
-    """The JSON in a reply. ReplyError, which says what is wrong in words the model can use."""
+def json_of(reply: Reply) -> dict[str, Any]:
+    """The JSON object in a reply. ReplyError, which says what is wrong in words the model can use."""
     if reply.finish in ("refused", "empty"):
         raise ReplyError("the reply was refused" if reply.finish == "refused" else "the reply was empty")
     try:
@@ -26,13 +26,13 @@ def json_of(reply: Reply) -> Any:
         raise
 
 
-def tolerant_json(text: str) -> Any:
+def tolerant_json(text: str) -> dict[str, Any]:
     """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none."""
     decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
     problem = "the reply holds no JSON object"
     for start in (brace.start() for brace in re.finditer(r"\{", text)):
         try:
-            found = decoder.raw_decode(text, start)[0]
+            found: dict[str, Any] = decoder.raw_decode(text, start)[0]
             json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, not written
             return found
         except json.JSONDecodeError as error:

@@ -83,8 +83,7 @@ def pick_prompt(state: State, candidates: Sequence[Candidate]) -> str:
 
 
 def review_prompt(state: State, candidate: Candidate, *, first: bool = True) -> str:
-    """Asks what of the goal one candidate meets. The page is left out: a candidate's label says what it would do; and
-    so is the history where it is not the `first` review of the state."""
+    """Asks what of the goal a candidate meets, without the page; history only in the `first` review of a state."""
     return render("review", history=history_lines(state) if first else (), goal=state.task.goal, label=candidate.label)
 
 

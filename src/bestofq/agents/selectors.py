@@ -28,10 +28,8 @@ class UniformSelector:
 
 @dataclass(frozen=True)
 class EpsilonGreedySelector:
-    """The first candidate with probability 1 − ε, else one of the others, each as likely (A.2, Fig. 5).
-
-    With one candidate there are no others and it is taken. Scores are not looked at: the order is the proposer's.
-    """
+    """The first candidate with probability 1 − ε, else one of the others, each as likely (A.2, Fig. 5). With one
+    candidate there are no others and it is taken. Scores are not looked at: the order is the proposer's."""
 
     epsilon: float = 0.5  # Best-of-Q, A.2: 0.5 for the seed data; Fig. 5: between 0.3 and 0.5
 

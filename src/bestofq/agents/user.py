@@ -19,9 +19,8 @@ _SCHEMA = object_schema({"reply": {"type": "string"}})
 
 @dataclass(frozen=True)
 class ModelUser:
-    """`SimulatedUser`, greedy: it knows the goal and the details, and answers what it is asked. What was answered once
-    is not asked again, so that all agents get the same answers and a replay costs nothing. A reply that cannot be read
-    gets one repair turn, and is `SILENT` then."""
+    """`SimulatedUser`, greedy. What was answered once is not asked again: all agents get the same answers. A reply that
+    cannot be read gets one repair turn, and is `SILENT` then."""
 
     model: LanguageModel
     _said: dict[tuple[str, str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -42,8 +41,7 @@ class ModelUser:
 
 
 def _read(replies: Sequence[Reply], _: Picture | None) -> str:
-    data = json_of(replies[0])
-    said = data.get("reply") if isinstance(data, dict) else None
+    said = json_of(replies[0]).get("reply")
     if not isinstance(said, str) or not said.strip():
         raise ReplyError('"reply" must be a text')
     return " ".join(said.split())

@@ -36,11 +36,10 @@ class Browser:
     @classmethod
     @asynccontextmanager
     async def launch(cls, config: BrowserConfig | None = None) -> AsyncIterator["Browser"]:
-        """Starts Chromium and closes it at the end; one that ran before is left running. SetupError when there is none,
-        ConfigError where the logins' file is not there."""
+        """Chromium until the context ends. SetupError without one, ConfigError where the logins' file is missing."""
         if config and config.storage and not config.storage.is_file():
             raise ConfigError(
-                f"suite.browser.storage={config.storage} is no file: save one by Playwright's storage_state"
+                f"suite.browser.storage={config.storage} is no file: save Playwright's storage_state there"
             )
         async with async_playwright() as playwright:
             browser = cls(playwright, config or BrowserConfig())

@@ -16,10 +16,7 @@ _STARTED_WITH = tomllib.loads(files(__package__).joinpath("chromium.toml").read_
 
 
 def find_chromium(executable: Path | None = None, *, headless: bool = True) -> Path | None:
-    """The Chromium to start: the one given, else `$BESTOFQ_CHROMIUM`, else one on PATH; None means Playwright's own.
-
-    Raises SetupError when a path that was given is no program.
-    """
+    """The given one, else `$BESTOFQ_CHROMIUM`, else on PATH; None: Playwright's own. SetupError: no program."""
     given = executable or (Path(found) if (found := os.environ.get(ENVIRONMENT)) else None)
     if given is not None:
         if not os.access(given, os.X_OK) or given.is_dir():

@@ -38,9 +38,7 @@ class BrowserConfig(Noun):
     proxy: Annotated[str | None, FREE] = Field(
         default=None, description="server that all is fetched through; only where every host is allowed"
     )
-    deadline: Annotated[float, FREE] = Field(
-        default=15.0, gt=0, description="seconds any one call to the browser may take"
-    )
+    deadline: Annotated[float, FREE] = Field(default=15.0, gt=0, description="seconds a call to the browser may take")
     navigation: float = Field(default=12.0, gt=0, description="seconds a page may take until its DOM is there")
     quiet: float = Field(default=0.025, gt=0, description="seconds without a mutation after which a page is settled")
     settle: float = Field(default=1.0, gt=0, description="seconds to wait at most for a restless page")
@@ -49,15 +47,9 @@ class BrowserConfig(Noun):
     sandbox: Annotated[bool | None, FREE] = Field(
         default=None, description="Chromium's own. Default: on, except for root, who cannot have it"
     )
-    host_resolver_rules: Annotated[str, FREE] = Field(
-        default="", description="Chromium's, such as `MAP shop.test 127.0.0.1`"
-    )
-    arguments: Annotated[tuple[str, ...], FREE] = Field(
-        default=(), description="more command line switches for Chromium"
-    )
-    spare: Annotated[int, FREE] = Field(
-        default=16, ge=0, description="pages kept for the next episode; more are closed"
-    )
+    host_resolver_rules: Annotated[str, FREE] = Field(default="", description="such as `MAP shop.test 127.0.0.1`")
+    arguments: Annotated[tuple[str, ...], FREE] = Field(default=(), description="more switches for Chromium")
+    spare: Annotated[int, FREE] = Field(default=16, ge=0, description="pages kept for next episodes; more are closed")
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

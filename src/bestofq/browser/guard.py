@@ -26,10 +26,7 @@ class Guard:
         self._port = self._socket.getsockname()[1]
 
     def proxy(self, hosts: Sequence[str]) -> ProxySettings | None:
-        """Proxy settings that let through `hosts` only (`host`, `host:port`, `*.host`); None when empty: any host.
-
-        Raises ConfigError for what is no host.
-        """
+        """Settings that let through `hosts` only (`host`, `host:port`, `*.host`); None: any. ConfigError: no host."""
         for host in hosts:
             if not _HOST.fullmatch(host):
                 raise ConfigError(f"allowed_hosts holds {host!r}; write `host`, `host:port` or `*.host`.")

@@ -52,8 +52,7 @@ class Place(Noun):
 
 
 class Session:
-    """A page for one episode at a time, lent at `reset` and given back at `close`. Marks mean the elements of the last
-    snapshot."""
+    """A page for one episode at a time, from `reset` to `close`. Marks mean elements of the last snapshot."""
 
     def __init__(self, browser: PageSource) -> None:
         self.config = browser.config
@@ -83,10 +82,7 @@ class Session:
         return self._refused.union(*(tab.refused for tab in self._tabs))
 
     async def reset(self, url: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """A clean page at `url`, held to `allowed_hosts` (empty: any).
-
-        Raises ConfigError when `url` is not among them, BrowserError when it cannot be loaded.
-        """
+        """A clean page at `url`, held to `allowed_hosts` (empty: any). ConfigError outside them, BrowserError."""
         await self.close()
         self._refused = set()
         if not allows(allowed_hosts, url):
@@ -110,11 +106,8 @@ class Session:
         return room
 
     async def act(self, action: Action) -> str | None:
-        """Carries out an action and waits until the page has settled.
-
-        Returns why it could not be done, one sentence, or None. `answer`, `ask_user` and targets in words are not the
-        browser's to carry out.
-        """
+        """Carries out an action and waits until the page has settled. Returns why it could not be done, one sentence,
+        or None. `answer`, `ask_user` and targets in words are not the browser's to carry out."""
         for tab in self._open_tabs():
             tab.forget()
         tab = self.tab
@@ -231,9 +224,7 @@ class Session:
 
     async def evaluate(self, expression: str) -> Any:
         """The JSON value of a script in the current page's own world: for suites whose pages keep their own score.
-
-        Raises BrowserError when the script fails or the page is replaced meanwhile.
-        """
+        BrowserError when the script fails or the page is replaced meanwhile."""
         try:
             return await self.tab.run(expression, ours=False)
         except Moved as error:
@@ -241,9 +232,7 @@ class Session:
 
     async def settle(self) -> bool:
         """Waits until navigation has finished and mutations are quiet; False when a page was still loading at the end.
-
-        Bounded by `config.navigation` seconds for documents and `config.settle` seconds for a page's own unrest.
-        """
+        Bounded by `config.navigation` seconds for documents and `config.settle` seconds for a page's own unrest."""
         clock = asyncio.get_running_loop().time
         end = clock() + self.config.navigation
         calm_by: float | None = None  # set when the document is there

@@ -33,10 +33,8 @@ class Moved(Exception):
 
 
 async def within(seconds: float, call: str, awaitable: Awaitable[T]) -> T:
-    """The awaitable's result. Raises BrowserError naming the call, when it takes longer or the browser has gone.
-
-    Every call to the browser goes through here: Playwright has no limit on `evaluate` and on raw protocol calls.
-    """
+    """The awaitable's result. BrowserError naming the call, when it takes longer or the browser has gone. Every call to
+    the browser goes through here: Playwright has no limit on `evaluate` and on raw protocol calls."""
     try:
         async with asyncio.timeout(seconds):
             return await awaitable
@@ -133,10 +131,7 @@ class Tab:
             await self.change(0.05)
 
     async def run(self, expression: str, *, ours: bool = True) -> Any:
-        """The value of `expression`, promises awaited, in our isolated world or in the page's own.
-
-        Raises Moved when the document is replaced.
-        """
+        """The value of `expression` in our isolated world or the page's own. Raises Moved on another document."""
         try:
             if not ours:
                 return await self._evaluate(expression)
@@ -171,9 +166,7 @@ class Tab:
 
     async def rest(self, quiet: float, limit: float) -> bool:
         """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
-
-        Raises Moved as soon as a navigation begins: until it commits, Chromium may hold back the old document's timers.
-        """
+        Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
         still = asyncio.ensure_future(self.call("settle", quiet * 1000, limit * 1000))
         try:
             while not (still.done() or self.navigating):

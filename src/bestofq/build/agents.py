@@ -44,10 +44,8 @@ SHIPPED_FOR = {"webshop": "pocket", "miniwob": "pocket-web", "booking": "pocket-
 
 
 def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *, n: int | None = None) -> Agent:
-    """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5).
-
-    Raises ConfigError when a learned agent is given no Q-function; warns when N is not the Q-function's.
-    """
+    """The settings of the paper: who scores, who selects (house table; Best-of-Q, 4.1 and Fig. 5). ConfigError when a
+    learned agent is given no Q-function; warns when N is not the Q-function's."""
     settings = models.settings
     n = n or settings.n_candidates
     scorer: Scorer = ConstantScorer()
@@ -86,8 +84,7 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
 
 
 def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) -> Proposer:
-    """`beams`: the likeliest replies instead of draws. `log_probs`: of candidates, where an endpoint gives them.
-    ConfigError where an endpoint would have to find beams."""
+    """`beams`: the likeliest replies, not draws; ConfigError for an endpoint. `log_probs`: of each candidate."""
     chosen = models.settings.model
     if beams and (models.endpoint is not None or models.prompted is None):
         raise ConfigError(
@@ -153,14 +150,10 @@ def _own(models: Models) -> Scorer:
     """The user's scorer. ConfigError where none is named, or what is named makes none."""
     name = models.settings.scorer
     if name is None:
-        raise ConfigError(
-            "the agent own ranks by a scorer of yours: name it by --set scorer=my_package.my_module:make_scorer"
-        )
+        raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
     scorer = call_object(name, models)
     if not isinstance(scorer, Scorer):
-        raise ConfigError(
-            f"{name} gave {scorer!r}, which is no scorer: it must have score (bestofq.core.protocols.Scorer)"
-        )
+        raise ConfigError(f"{name} gave {scorer!r}, which has no score (bestofq.core.protocols.Scorer)")
     return scorer
 
 

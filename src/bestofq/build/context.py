@@ -93,7 +93,7 @@ def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:
         env = await make_env()
         if not isinstance(env, TakesUser):
             raise ConfigError(
-                f"{type(env).__name__} takes no simulated user (bestofq.core.protocols.TakesUser): leave user out"
+                f"{type(env).__name__} takes no simulated user (core.protocols.TakesUser): leave user out"
             )
         env.simulated_user = user
         return env

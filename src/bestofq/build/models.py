@@ -104,9 +104,7 @@ class Models:
             return
         chosen, short = self.settings, in_pocket_prompts(self.settings)
         if chosen.model.dialect != "composite":
-            raise ConfigError(
-                "chat.token_ids=true is for composite actions: set model.dialect=composite, or leave it out"
-            )
+            raise ConfigError("chat.token_ids=true is for model.dialect=composite: set that, or leave it out")
         temperature = chosen.model.temperature if short else self.endpoint.config.temperature
         name = "model.temperature" if short else "chat.temperature"
         tokens = self.tokens if "path" in chosen.model.model_fields_set else None
@@ -207,8 +205,7 @@ class Models:
 
 
 def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME") -> None:
-    """ConfigError where the endpoint's model `proposer` proposes and nobody says what embeds its texts; `name`: of the
-    model to advise."""
+    """ConfigError where nobody says what embeds for the endpoint's `proposer`; `name`: of the model to advise."""
     chosen = settings.model
     if chosen.embedder is None and chosen.embed_agreement is None and proposer.rpartition("/")[2] != chosen.path:
         raise ConfigError(
@@ -218,8 +215,7 @@ def check_embedder(settings: BestOfQSettings, proposer: str, name: str = "NAME")
 
 
 def in_pocket_prompts(settings: BestOfQSettings) -> bool:
-    """Whether the proposer is asked in the pocket model's prompts: an endpoint's by its name, a local one where the
-    settings say so, or where it has no chat template of its own."""
+    """Whether the proposer gets the pocket prompts: an endpoint by its name, a local model by settings or template."""
     if settings.chat is not None:
         return is_shipped(settings.chat)
     path, prompts = settings.model.path, settings.model.prompts

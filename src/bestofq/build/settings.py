@@ -23,17 +23,14 @@ AgentKind = Literal[
 
 
 class ModelSettings(Noun):
-    """The frozen model that proposes, picks and embeds. What is `FREE` here is no part of a run's identity, or of one
-    agent's or a Q-function's own."""
+    """The frozen model that proposes, picks and embeds. What is `FREE` is part of no run's identity."""
 
     path: str = Field(default="pocket", description="directory or hub name; pocket, pocket-web and pocket-agentq ship")
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = Field(default="auto", description="of weights")
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")
     samples_per_candidate: int = Field(default=3, ge=1, description="draws per wanted candidate, repeats dropped")
-    beams: Annotated[int, FREE] = Field(
-        default=4, ge=2, description="width of the agent beam's search over one action (Agent Q, 4.1)"
-    )
+    beams: Annotated[int, FREE] = Field(default=4, ge=2, description="width of the agent beam's search (Agent Q, 4.1)")
     dialect: Literal["commands", "composite"] = Field(
         default="commands", description="how it writes an action: a thought and a command, or as Agent Q (3.1)"
     )
@@ -52,18 +49,16 @@ class ModelSettings(Noun):
         "endpoint proposes",
     )
     embed_pixels: Annotated[int, FREE] = Field(
-        default=PIXELS, ge=0, description="largest picture a VLM embedder sees; 0: texts only"
+        default=PIXELS, ge=0, description="largest picture embedded; 0: texts only"
     )
     embed_pixels_least: Annotated[int, FREE] = Field(
-        default=PIXELS_LEAST, ge=0, description="smaller pictures are enlarged"
+        default=PIXELS_LEAST, ge=0, description="smaller ones are enlarged"
     )
     embed_agreement: Annotated[Path | None, FREE] = Field(
         default=None, description="file of `bestofq doctor --base-url`: embed by that endpoint"
     )
     embed_layer: Annotated[int, FREE] = Field(default=-1, description="hidden layer; the last in A.3")
-    embed_pooling: Annotated[Pooling, FREE] = Field(
-        default="mean", description="mean over a text's own tokens (A.3), or the last"
-    )
+    embed_pooling: Annotated[Pooling, FREE] = Field(default="mean", description="mean over tokens (A.3), or the last")
     embed_context: Annotated[Context, FREE] = Field(
         default="alone",
         description="texts alone (A.3); state, review: an action in its state, or as the model's own review of it",
@@ -132,12 +127,8 @@ class BestOfQSettings(Noun):
     by: By = Field(default="mark", description="how a chat model names an element: mark, words or point")
     chat_screenshots: int = Field(default=1, ge=0, description="shown to a chat model, the last ones (A.5)")
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
-    localizer_chat: ChatConfig | None = Field(
-        default=None, description="model of the localizer. Default: the proposer's"
-    )
-    picker_chat: ChatConfig | None = Field(
-        default=None, description="model that picks. Default: the proposer's (Table 3)"
-    )
+    localizer_chat: ChatConfig | None = Field(default=None, description="who localizes. Default: the proposer")
+    picker_chat: ChatConfig | None = Field(default=None, description="who picks. Default: the proposer (Table 3)")
     iql: Annotated[IQLConfig, FREE] = IQLConfig(steps=6000)
     n_candidates: int = Field(default=3, ge=1, description="N (3.3)")
     epsilon: float = Field(default=0.5, ge=0, le=1, description="of the seed runs (A.2)")

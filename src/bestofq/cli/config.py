@@ -53,8 +53,7 @@ def setting_names(cls: type[BaseModel]) -> list[str]:
 def setting_fields(
     cls: type[BaseModel], values: BaseModel | None = None, above: str = ""
 ) -> Iterator[tuple[str, FieldInfo, object]]:
-    """Every setting: its name, its field, and its value in `values`. Of tables that may be of several kinds, all kinds
-    where there are no values, else the one that stands there."""
+    """Every setting: name, field, value in `values`. Without values, tables of several kinds give all kinds."""
     for name, field in cls.model_fields.items():
         value = getattr(values, name, None)
         below = [type(value)] if isinstance(value, BaseModel) else _configs_of(field.annotation)
@@ -158,8 +157,7 @@ def _nearest(cls: type[BaseModel], name: str) -> str:
 
 
 def _named(cls: type[BaseModel], place: Sequence[str | int]) -> tuple[str, str]:
-    """A setting's dotted name, without the tags that pydantic puts where a table is one of several kinds; and the
-    setting that says which kind its table is."""
+    """A setting's dotted name, without pydantic's tags, and the setting that says which kind its table is."""
     names, kinds, table = list[str](), [cls], ""
     parts = iter(place)
     for part in parts:

@@ -88,9 +88,7 @@ async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> N
         console.print(success_table(agent_results(store, Selection(runs=[AGAIN]))))
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
     console.print(f"\nReport with replays of the episodes: [bold]{report.resolve()}[/bold]")
-    console.print(
-        f"{tasks} tasks are too few to tell agents apart; results on more of them are in experiments/ladder/."
-    )
+    console.print(f"{tasks} tasks are too few to tell agents apart; results on more are in experiments/ladder/.")
 
 
 async def run_demo_agent_q(

@@ -7,8 +7,9 @@ from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Episode
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage
-from bestofq.models.chat import ChatConfig
+from bestofq.models.chat import HERE, ChatConfig
 from bestofq.models.prices import price_of
+from bestofq.search.config import SearchConfig
 
 STEPS = 2 / 3  # of the limit: 20 of 30 in Best-of-Q, 300,000 transitions (A.2) of 15,112 episodes (Table 1)
 SECONDS = 10.0  # a step: the page, the proposal, the localizer
@@ -59,25 +60,33 @@ def measured(episodes: Sequence[Episode], seconds: float) -> Use:
     return Use(usage, len(episodes), seconds, sum(len(one.steps) for one in episodes) / len(episodes))
 
 
-def assumed(settings: BestOfQSettings, kind: AgentKind, limit: int, *, judged: bool) -> Use | None:
-    """With `limit` steps an episode; None where a model in this process proposes, whose speed nobody knows."""
-    chat, suite = settings.chat, settings.suite
+def assumed(
+    settings: BestOfQSettings, kind: AgentKind, limit: int, *, judged: bool, n: int | None = None
+) -> Use | None:
+    """None where a model in this process proposes, whose speed nobody knows. `n` None: as the settings say."""
+    chat, suite, steps = settings.chat, settings.suite, max(1, round(limit * STEPS))
     if chat is None:
         return None
-    steps, n = max(1, round(limit * STEPS)), 1 if kind == "prompting" else settings.n_candidates
+    if kind == "mcts":  # a tree before each step
+        tree = _tree(settings, chat, settings.agent_q.inference or settings.agent_q.search, limit)
+        return tree._replace(episodes=1 / steps, seconds=steps * tree.seconds, steps=steps)
+    n = 1 if kind == "prompting" else n or settings.n_candidates
+    single = kind == "prior" or settings.model.dialect == "composite"
+    calls = steps * (min(n, 2) if single else 1)  # a candidate each reply: the greedy one, then the others together
     seen = PROMPT + (suite.browser.text_limit // CHARACTERS if suite.in_browser else 1000)
 
     def pictures(config: ChatConfig, number: int) -> int:
         wide, high = config.limits.size(suite.browser.width, suite.browser.height)
-        return number * wide * high // PIXELS if suite.screenshots else 0
+        return number * wide * high // PIXELS if suite.screenshots and config.base_url != HERE else 0
 
     def of(config: ChatConfig, read: int, written: int, calls: int) -> tuple[int, int, int, float | None]:
         return calls * read, calls * written, calls, config.price().usd(calls * read, calls * written)
 
-    parts = [("proposer", of(chat, seen + pictures(chat, settings.chat_screenshots), n * CANDIDATE, steps))]
-    if "vision" in settings.localizer:
-        finder = settings.localizer_chat or chat
-        parts.append(("localizer", of(finder, 150 + pictures(finder, 1), 20, steps)))
+    proposed = of(chat, seen + pictures(chat, settings.chat_screenshots), steps * n * CANDIDATE // calls, calls)
+    parts = [("proposer", proposed)]
+    if settings.localizer not in ("none", "page"):
+        finder, sees = settings.localizer_chat or chat, settings.localizer.endswith("vision")
+        parts.append(("localizer", of(finder, 150 + pictures(finder, 1) if sees else seen, 20, steps)))
     if kind == "picker":
         picker = settings.picker_chat or chat
         parts.append(("critic", of(picker, seen + n * CANDIDATE + pictures(picker, 1), CANDIDATE, steps)))
@@ -109,9 +118,11 @@ def measured_trees(trees: Sequence[SearchTree], rollouts: int) -> Use | None:
 
 def assumed_tree(settings: BestOfQSettings, limit: int) -> Use | None:
     """Of a tree, with `limit` steps an episode; None where a model in this process proposes."""
-    if (chat := settings.chat) is None:
-        return None
-    chosen, seen = settings.agent_q.search, PROMPT + 1000
+    return None if settings.chat is None else _tree(settings, settings.chat, settings.agent_q.search, limit)
+
+
+def _tree(settings: BestOfQSettings, chat: ChatConfig, chosen: SearchConfig, limit: int) -> Use:
+    seen = PROMPT + 1000
     drawn = chosen.iterations * (chosen.candidates + round(min(limit, chosen.depth) * STEPS))
     ranked = chosen.iterations * (chosen.candidates - 1) if settings.agent_q.feedback == "model" else 0
 

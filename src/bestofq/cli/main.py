@@ -18,8 +18,7 @@ def run() -> NoReturn:
 
 
 def exit_with(command: Callable[[], object]) -> NoReturn:
-    """Run a command line: exit code 0, or that of one of our errors, printed as one sentence; 2 too for
-    a path that cannot be read or written."""
+    """Run a command line. Our errors, and paths that cannot be read or written (2), are printed as one sentence."""
     gc.set_threshold(50_000, 20, 20)  # imports leave no garbage: to look for it takes an eighth of a short command
     console = Console()
     logging.basicConfig(

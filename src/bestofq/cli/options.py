@@ -37,12 +37,8 @@ Config = Annotated[Place, Option("--config", help="TOML file with settings (best
 Set = Annotated[Texts, Option("--set", help="One setting, a.b=c. Repeatable.")]
 Folder = Annotated[Place, Option("--store", help="Folder of the episodes. Default: runs/SUITE.")]
 Stored = Annotated[Path, Option("--store", help="Folder of the episodes.")]
-Data = Annotated[
-    Place, Option("--data", help="Your files: WebShop's folder, WebVoyager's jsonl. Default: the synthetic shop.")
-]
-Model = Annotated[
-    Text, Option("--model", help="With --base-url the endpoint's name for its model, else a directory or hub name.")
-]
+Data = Annotated[Place, Option("--data", help="WebShop's folder or WebVoyager's jsonl. Default: the synthetic shop.")]
+Model = Annotated[Text, Option("--model", help="Directory or hub name; with --base-url the endpoint's name for it.")]
 BaseUrl = Annotated[Text, Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
 Q = Annotated[Place, Option("--q", help="Folder of the Q-function. Default: the one that ships.")]
 N = Annotated[int | None, Option("--n", min=1, help="Candidates a step. Default: n_candidates.")]
@@ -50,9 +46,7 @@ Tasks = Annotated[Text, Option("--tasks", help="How many at most, or globs of th
 SplitName = Literal["train", "dev", "test"]
 Split = Annotated[SplitName, Option("--split", help="Which tasks.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Say what would be done, and do nothing.")]
-Budget = Annotated[
-    float | None, Option("--budget", min=0, help="USD at most for the endpoints' replies; the same command continues.")
-]
+Budget = Annotated[float | None, Option("--budget", min=0, help="USD at most; the same command continues.")]
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
 PriceOption = partial(Option, rich_help_panel="Costs and judges")
 TreeOption = partial(Option, rich_help_panel="Search trees")
@@ -128,9 +122,7 @@ class Reporting:
         Places, Argument(metavar="STORE...", help="Folders of episodes; several are compared. Default: --store.")
     ] = None
     store: Stored = RUNS
-    html: Annotated[Place, Option(help="Folder for the pages, which open from disk. Default: report in the store.")] = (
-        None
-    )
+    html: Annotated[Place, Option(help="Folder for the pages. Default: report in the store.")] = None
     csv: Annotated[Place, Option(help="Folder for the tables as CSV, unrounded.")] = None
     json: Annotated[Place, Option(help="Folder for the tables as JSON, unrounded.")] = None
     latex: Annotated[Place, Option(help="Folder for the tables as LaTeX (booktabs).")] = None
@@ -165,9 +157,7 @@ class Reporting:
     alpha: Annotated[
         float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
     ] = None
-    threshold: Annotated[
-        float | None, TreeOption(min=0, help="Least difference in Q of a preference pair (Algorithm 1).")
-    ] = None
+    threshold: Annotated[float | None, TreeOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,12 +175,10 @@ class Judging:
     store: Stored = RUNS
     agent: Annotated[Text, Option(help="Only this agent's episodes. With --golden: best-of-q.")] = None
     screenshots: Annotated[int | None, Option(min=0, help="Shown, the last ones; 0: text only.")] = None
-    criteria: Annotated[
-        Literal["opentable"] | None, Option(help="opentable: reservations by the four criteria (Agent Q, 6.1).")
-    ] = None
-    against_env: Annotated[
-        bool, Option("--against-env", help="Beside the environment's verdicts, and how well they agree.")
-    ] = False
+    criteria: Annotated[Literal["opentable"] | None, Option(help="opentable: the four criteria of Agent Q, 6.1.")] = (
+        None
+    )
+    against_env: Annotated[bool, Option("--against-env", help="How well it agrees with the environment.")] = False
     again: Annotated[bool, Option("--again", help="Also what a judge has judged already.")] = False
     limit: Annotated[int | None, Option(min=1, help="So many episodes at most.")] = None
     concurrency: Annotated[int, Option(min=1, help="Episodes judged at once.")] = 16
@@ -228,13 +216,11 @@ class SuiteTasks(Given):
     set_: Set = None
     today: Annotated[Text, Option(help="YYYY-MM-DD, for dates in tasks. Default: today.")] = None
     write: Annotated[Place, WriteOption(help="jsonl file that new tasks are added to: a model writes them.")] = None
-    seed_domain: Annotated[Text, WriteOption(help="Whose tasks of --data are the seeds, such as 'Google Flights'.")] = (
+    seed_domain: Annotated[Text, WriteOption(help="Whose tasks are the seeds, such as 'Google Flights'.")] = None
+    domain: Annotated[Texts, WriteOption(help="NAME=URL where the new tasks are done. Repeatable.")] = None
+    held_out: Annotated[Places, WriteOption(help="Another file whose tasks no new one may resemble. Repeatable.")] = (
         None
     )
-    domain: Annotated[Texts, WriteOption(help="NAME=URL where the new tasks are done. Repeatable.")] = None
-    held_out: Annotated[
-        Places, WriteOption(help="Another file than --data whose tasks no new one may resemble. Repeatable.")
-    ] = None
     count: Annotated[int | None, WriteOption(min=1, help="Tasks a domain. Default: 40, as in Table 9.")] = None
 
 

@@ -10,18 +10,8 @@ from rich.table import Table
 from bestofq.build.context import chosen_tasks, step_limit_of
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
+from bestofq.cli import forecast
 from bestofq.cli.doctor import show_findings
-from bestofq.cli.forecast import (
-    ASSUMED,
-    ASSUMED_TREE,
-    SCREENSHOT,
-    TREE,
-    Use,
-    assumed,
-    assumed_tree,
-    measured,
-    measured_trees,
-)
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight, tunable
 from bestofq.core.errors import SetupError
@@ -40,7 +30,7 @@ def plan_episodes(models: Models, store: Path, plays: Sequence[tuple[str, Play]]
     suite, limit = make_suite(settings.suite), step_limit_of(settings)
     rows: list[tuple[str, ...]] = []
     wanted: dict[str, Task] = {}
-    uses: list[tuple[int, Use]] = []
+    uses: list[tuple[int, forecast.Use]] = []
     guessed = False
     with _stored(store) as opened:
         for run, play in plays:
@@ -53,9 +43,9 @@ def plan_episodes(models: Models, store: Path, plays: Sequence[tuple[str, Play]]
             some = done[:SOME]
             if opened and some:
                 seconds = sum(one.seconds or 0.0 for one in some) / len(some)
-                use: Use | None = measured([opened.episode(one.id) for one in some], seconds)
+                use: forecast.Use | None = forecast.measured([opened.episode(one.id) for one in some], seconds)
             else:
-                use = assumed(settings, play.kind, limit, judged=suite.needs_judge)
+                use = forecast.assumed(settings, play.kind, limit, judged=suite.needs_judge, n=play.n)
                 guessed |= use is not None
             if use is not None:
                 uses.append((left, use))
@@ -71,10 +61,10 @@ def plan_episodes(models: Models, store: Path, plays: Sequence[tuple[str, Play]]
             highlight=False,
         )
     if guessed:
-        console.print(ASSUMED, highlight=False)
+        console.print(forecast.ASSUMED, highlight=False)
     learns = any(play.split == "train" for _, play in plays)
     embeds = any(settings.reads_q(play.kind) for _, play in plays)
-    room = sum(left * use.steps * SCREENSHOT for left, use in uses) if settings.suite.screenshots else 0.0
+    room = sum(left * use.steps * forecast.SCREENSHOT for left, use in uses) if settings.suite.screenshots else 0.0
     checks = preflight(models, suite, [*wanted.values()], store, stored=room, learns=learns, embeds=embeds)
     if (looked := asyncio.run(checks)) and (missing := show_findings(console, looked, "Before the first call")):
         raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
@@ -85,22 +75,25 @@ def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split
     and take; then whether all is there that they need. SetupError where something is missing."""
     settings, config = models.settings, models.settings.agent_q.search
     suite, found = make_suite(settings.suite), _tasks(models, split, tasks * len(runs))
-    rows, wanted, stored = [], 0.0, 0
+    parts = {run: found[number * tasks : (number + 1) * tasks] for number, run in enumerate(runs)}
     with _stored(store) as opened:
-        for number, run in enumerate(runs):
-            part = found[number * tasks : (number + 1) * tasks]
-            trees = [tree for task in part if opened and (tree := opened.trees.load(run, task.suite, task.id))]
-            use = measured_trees(trees, config.iterations) or assumed_tree(settings, step_limit_of(settings))
-            left, stored = len(part) - len(trees), stored + len(trees)
-            sizes = (len(part), config.iterations, config.candidates, len(trees))
-            costs = _cost(settings, [(left, use)] if use else [])
-            rows.append((run, split, *(f"{size:,}" for size in sizes), *costs))
-            wanted += left * config.iterations * config.candidates * TREE
+        trees = {
+            run: [tree for task in part if opened and (tree := opened.trees.load(run, task.suite, task.id))]
+            for run, part in parts.items()
+        }
+    known = [tree for some in trees.values() for tree in some]
+    use = forecast.measured_trees(known, config.iterations) or forecast.assumed_tree(settings, step_limit_of(settings))
+    rows, wanted = [], 0.0
+    for run, part in parts.items():
+        left = len(part) - len(trees[run])
+        sizes = (len(part), config.iterations, config.candidates, len(trees[run]))
+        rows.append((run, split, *(f"{size:,}" for size in sizes), *_cost(settings, [(left, use)] if use else [])))
+        wanted += left * config.iterations * config.candidates * forecast.TREE
     sizes_of = ("tasks", "rollouts", "K", "stored", "M in", "M out", "USD", "hours")
     _show(models, store, ("run", "split", *sizes_of), rows)
     if settings.chat is None:
         return
-    console.print(ASSUMED_TREE if not stored else f"By the {stored:,} trees stored.", highlight=False)
+    console.print(f"By the {len(known):,} trees stored." if known else forecast.ASSUMED_TREE, highlight=False)
     checks = preflight(models, suite, found, store, stored=wanted, learns=False, embeds=False)
     looked = [*asyncio.run(checks), *asyncio.run(tunable(models, store))]
     if missing := show_findings(console, looked, "Before the first call"):
@@ -142,9 +135,8 @@ def _stored(store: Path) -> AbstractContextManager[Store | None]:
     return Store.open(store, read_only=True) if (store / "store.sqlite").exists() else nullcontext()
 
 
-def _cost(settings: BestOfQSettings, uses: Sequence[tuple[int, Use]]) -> tuple[str, str, str, str]:
-    """Tokens read and written, USD and hours of so many episodes each; dashes where nothing is known. An unknown price
-    leaves a part out (≥)."""
+def _cost(settings: BestOfQSettings, uses: Sequence[tuple[int, forecast.Use]]) -> tuple[str, str, str, str]:
+    """Millions of tokens in and out, USD (≥: a price is unknown) and hours of so many episodes each; –: not known."""
     if not uses:
         return ("–",) * 4
     read, written = (sum(left * use.tokens[way] for left, use in uses) for way in (0, 1))

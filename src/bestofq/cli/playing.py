@@ -45,7 +45,7 @@ def evaluate_agents(wanted: Evaluation) -> None:
     kinds = _playable(models, wanted) if given is None else given
     models, values = with_values(models, wanted.q, kinds)
     if wanted.dry_run:
-        plays = [Play(kind, wanted.runs, split=wanted.split, limit=limit) for kind in kinds]
+        plays = [Play(kind, wanted.runs, split=wanted.split, limit=limit, n=wanted.n) for kind in kinds]
         plan_episodes(models, store, [(wanted.run, play) for play in plays])
         return
     named = warned(models)

@@ -27,8 +27,7 @@ WORKING = 3e9  # bytes beside an embedder's weights: a batch of pictures
 async def preflight(
     models: Models, suite: Suite, tasks: Sequence[Task], store: Path, *, stored: float, learns: bool, embeds: bool
 ) -> list[Finding]:
-    """`stored`: bytes that the run will keep. `learns`: whether what it plays is learned from. `embeds`: whether an
-    embedder is loaded."""
+    """`stored`: bytes to be kept. `learns`: whether the run is learned from. `embeds`: whether one is loaded."""
     chosen = models.settings
     used = {name: chat for name in ENDPOINTS if (chat := getattr(chosen, name)) is not None}
     away = {name: chat for name, chat in used.items() if chat.base_url != HERE}
@@ -80,7 +79,7 @@ async def _endpoint(name: str, chat: ChatConfig) -> Finding:
             offered = await model.offered()
     except BestOfQError as error:
         return Finding(what=what, found=str(error), fix=f"--set {name}.base_url=…, or export {chat.key_variable}=…")
-    if offered is not None and chat.model not in offered:
+    if offered is not None and not {chat.model, f"models/{chat.model}", f"{chat.model}:latest"} & {*offered}:
         some = ", ".join(offered[:5])
         return Finding(what=what, found=f"{chat.base_url} has {some}", fix=f"--set {name}.model={offered[0]}")
     return Finding(what=what, found=f"{chat.base_url} answers; {chat.key_variable} {key}")

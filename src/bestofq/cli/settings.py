@@ -24,8 +24,7 @@ Known = TypeVar("Known")
 
 
 def models_of(given: Given, *more: str) -> Models:
-    """The models of the settings given; `more` are the command's own, and `--set` has the last word. ConfigError when
-    an endpoint is given without a model's name."""
+    """The models of the settings; `--set` goes over `more`. ConfigError for an endpoint without a model's name."""
     named = {"suite.name": given.suite, "suite.data": given.data, "chat.base_url": given.base_url}
     named["model.path" if given.base_url is None else "chat.model"] = given.model
     if given.base_url is not None and given.model is None:

@@ -169,5 +169,5 @@ def _site(text: str) -> Site:
         return Site(name=name.strip(), url=url.strip())
     except ValidationError as error:
         raise ConfigError(
-            f"--domain takes NAME=URL, such as Skyscanner=https://www.skyscanner.net, not {text!r}"
+            f"--domain takes NAME=URL, such as Skyscanner=https://skyscanner.net, not {text!r}"
         ) from error

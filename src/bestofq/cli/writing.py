@@ -46,8 +46,7 @@ def make_room(out: Path) -> None:
 
 
 def spending(usage: Iterable[Usage], who: str | None = None) -> Iterator[str]:
-    """A sentence for each role, by its name or as `who`; an unknown price is said to be unknown, replies that could not
-    be used are counted."""
+    """A sentence for each role, by its name or as `who`, with its price and its replies that could not be used."""
     for used in merge_usage(usage):
         price = "price unknown" if used.usd is None else f"{used.usd:.4f} USD"
         lost = f"; {used.unusable:,} of its {used.calls:,} replies named no candidate" if used.unusable else ""

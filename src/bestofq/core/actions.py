@@ -112,10 +112,7 @@ ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 
 def identity(action: Action) -> Action:
-    """Equal for two actions on one page if and only if they are the same action.
-
-    What a localizer adds to a target in words (its point, or why it found none) makes no other action.
-    """
+    """Equal for two actions on one page only if they are the same. What a localizer adds makes no other action."""
     if isinstance(action, Targeted) and action.target is not None:
         return action.model_copy(update={"point": None, "refusal": None})
     return action

@@ -32,15 +32,12 @@ class Candidate(Noun):
     log_prob: float | None = Field(default=None, description="natural log of the whole reply's probability")
     reply: str | None = Field(default=None, description="the model's raw reply")
     reply_ids: tuple[int, ...] | None = Field(default=None, description="the reply's tokens as drawn, its end included")
-    prompt_hash: str | None = Field(
-        default=None, description="`ids_hash` of the tokens it was drawn after, where they are known"
-    )
+    prompt_hash: str | None = Field(default=None, description="`ids_hash` of the tokens it was drawn after, if known")
     votes: int | None = Field(default=None, description="replies of the proposer that gave this action. Default: one")
 
 
 def distinct(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The candidates in their order, the first of each action with the votes of all: two buttons with the same words
-    are two actions."""
+    """The first candidate of each action, with the votes of all: two buttons with the same words are two actions."""
     found: dict[Action, list[Candidate]] = {}
     for candidate in candidates:
         found.setdefault(identity(candidate.action), []).append(candidate)
@@ -163,8 +160,7 @@ class Step(Noun):
 
 
 def state_at(task: Task, before: Sequence[Step], observation: Observation, *, seed: int = 0) -> State:
-    """What an agent sees after the steps `before`: in an episode, and again when one is read back. `seed` is needed
-    only where something will be drawn."""
+    """What an agent sees after the steps `before`. `seed` is needed only where something will be drawn."""
     decisions = tuple(step.decision for step in before)
     shots = tuple(shot for step in before if (shot := step.observation.screenshot))
     return State(task=task, decisions=decisions, observation=observation, screenshots=shots, seed=seed)

@@ -29,11 +29,8 @@ def user(text: str, screenshots: tuple[Screenshot, ...] = (), *, system: str | N
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Draw replies to messages: the first greedy, unless all are to be sampled, and the others sampled.
-
-    With `beams`, that many likeliest replies instead, by a beam search so wide: of a local model only. A local model
-    reads texts alone. An endpoint that refuses a `schema` replies in free text.
-    """
+    """Draw replies: the first greedy, unless all are sampled. With `beams` (local models only) as many likeliest
+    replies. A local model reads texts alone; an endpoint that refuses a `schema` replies in free text."""
 
     messages: Sequence[Message]
     n: int = 1

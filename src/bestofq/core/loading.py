@@ -16,10 +16,7 @@ T = TypeVar("T")
 
 
 def load_object(name: str) -> object:
-    """The object of that name; modules are also looked for in the current folder.
-
-    Raises ConfigError where there is no such module or object, and where the module itself cannot be imported.
-    """
+    """The object of that name, looked for in the current folder too. ConfigError where it cannot be imported."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
@@ -34,8 +31,7 @@ def load_object(name: str) -> object:
 
 
 def call_object(name: str, *arguments: object) -> Any:
-    """What the object of that name gives for the arguments. ConfigError as `load_object`, and where it is no function
-    and no class that takes them."""
+    """What that object gives for the arguments. ConfigError as `load_object`, and where it does not take them."""
     make = load_object(name)
     try:
         inspect.signature(make).bind(*arguments)  # type: ignore[arg-type]

@@ -82,8 +82,6 @@ class Picture:
         """The point of the viewport, CSS pixels. ReplyError, in words for the model, when it is outside the picture."""
         across, down = self.span
         if not (0 <= x <= across and 0 <= y <= down):
-            raise ReplyError(
-                f"the point ({x!s:.9}, {y!s:.9}) is outside the picture, whose corner is at ({across}, {down})"
-            )
+            raise ReplyError(f"the point ({x!s:.9}, {y!s:.9}) is outside the picture, which ends at ({across}, {down})")
         x, y = min(x, across - 0.5), min(y, down - 0.5)  # the far edge itself is no longer on the page
         return Point(x * self.css_width / across, y * self.css_height / down)

@@ -16,8 +16,7 @@ class Turn(Noun):
 
 
 class PreferencePair(Noun):
-    """Two explored continuations, the first preferred: of one node by one turn each (Agent Q, Eq. 5), or of one task by
-    whole trajectories (Eq. 6)."""
+    """Two continuations, the first preferred: of a node by one turn each (Agent Q, Eq. 5), or of a task (Eq. 6)."""
 
     chosen: tuple[Turn, ...] = Field(min_length=1)
     rejected: tuple[Turn, ...] = Field(min_length=1)

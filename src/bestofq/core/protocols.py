@@ -20,8 +20,7 @@ class SimulatedUser(Protocol):
     """Answers an agent's questions in the place of a task's user (Agent Q, 6.1)."""
 
     async def reply(self, task: Task, details: str, question: str) -> tuple[str, tuple[Usage, ...]]:
-        """The answer, and what it used; `details`: what the user knows besides the goal. The same question gets the
-        same answer. ModelError where there is none."""
+        """The same answer for the same question, and its usage. `details`: what the user knows too. ModelError."""
 
 
 @runtime_checkable
@@ -79,8 +78,7 @@ class Proposer(Protocol):
 
 @runtime_checkable
 class Samples(Protocol):
-    """A proposer that can draw one action from its policy, by the task's seed, as rollouts of a search do (Agent Q,
-    5.1.2). One that cannot is asked for its first choice."""
+    """A proposer that can draw one action, as rollouts do (Agent Q, 5.1.2); others are asked for their first."""
 
     async def sample(self, state: State) -> Proposal: ...
 
@@ -94,8 +92,7 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class Prefetching(Protocol):
-    """A scorer that can begin on a state before its candidates are known, while the proposer is thinking of them. What
-    it then used is not counted again by `score`."""
+    """A scorer that can begin on a state while the proposer is thinking. `score` does not count that again."""
 
     async def prepare(self, state: State) -> tuple[Usage, ...]: ...
 

@@ -12,10 +12,8 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transitions:
-    """(s, a, r, s', terminal) of T steps over U distinct vectors of D numbers (Best-of-Q, 3.2).
-
-    Running out of the suite's own steps is terminal with reward 0; episodes cut by the infrastructure are not here.
-    """
+    """(s, a, r, s', terminal) of T steps over U distinct vectors of D numbers (Best-of-Q, 3.2). Running out of the
+    suite's own steps is terminal with reward 0; episodes cut by the infrastructure are not here."""
 
     vectors: Floats  # [U, D]
     state: Ints  # [T] rows of `vectors`

@@ -17,16 +17,10 @@ class SuiteSettings(Noun):
     name: str = Field(description=NAME)
     only: Annotated[str, SELECTS] = Field(default="*", description="globs of task ids; commas between them")
     train_tasks: Annotated[int, FREE] = Field(default=800, ge=1, description="training tasks, at most")
-    step_limit: Annotated[int | None, FREE] = Field(
-        default=None, ge=1, description="of an episode. Default: the suite's"
-    )
-    screenshots: Annotated[bool, FREE] = Field(
-        default=False, description="a picture of every step, for models, judges and the store"
-    )
+    step_limit: Annotated[int | None, FREE] = Field(default=None, ge=1, description="Default: the suite's")
+    screenshots: Annotated[bool, FREE] = Field(default=False, description="pictures for models, judges and the store")
     browser: BrowserConfig = BrowserConfig()
-    concurrency: Annotated[int | None, FREE] = Field(
-        default=None, ge=1, description="episodes at once. Default: text 128, browser 16"
-    )
+    concurrency: Annotated[int | None, FREE] = Field(default=None, ge=1, description="Default: text 128, browser 16")
 
     eval_tasks: ClassVar[int | None] = 200
     """Tasks of an evaluation by default; None: all."""
@@ -69,5 +63,4 @@ class LocalSiteSettings(SuiteSettings):
 
 
 class OwnSuiteSettings(SuiteSettings, extra="allow"):
-    """Of a suite of your own, `my_package.my_module:make_suite`; it is called with this table, fields of its own
-    included."""
+    """Of a suite of your own, `my_package.my_module:make_suite`, called with this table and your own fields."""

@@ -26,8 +26,7 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """Batch k holds rows drawn uniformly, with replacement, by a generator seeded with (seed, k): the same in every
-    process and after every resumption, with no state to save."""
+    """Batch k is drawn with replacement by a generator seeded with (seed, k): the same after every resumption."""
 
     def __init__(
         self,
@@ -68,9 +67,7 @@ def check(data: Transitions) -> None:
     for name in ("state", "action", "task", "next_state"):
         rows = getattr(data, name)
         if rows.min() < 0 or rows.max() >= len(data.vectors):
-            raise DataError(
-                f"`{name}` names row {rows.min()} or {rows.max()} of a table of {len(data.vectors)} vectors."
-            )
+            raise DataError(f"`{name}` names row {rows.min()} or {rows.max()} of {len(data.vectors)} vectors.")
     if not np.isfinite(data.reward).all():
         raise DataError("A reward is NaN or inf; rewards lie in [0, 1].")
 

@@ -56,9 +56,7 @@ def save_training(
     directory: Path, iql: IQL, *, embed: EmbedSpec, train_n: int, episodes: EpisodeSet | None = None
 ) -> Path:
     """All that going on takes: Q, V, the target, both optimizers. Written atomically; returns `directory`.
-
-    Raises CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was.
-    """
+    CheckpointError where a number is NaN or inf, and leaves an older checkpoint as it was."""
     known = {"embed": embed, "train_n": train_n, "episodes": episodes, "network": iql.config.network}
     return _write(directory, iql, "training", training_tensors(iql), known)
 
@@ -120,9 +118,7 @@ def read_card(directory: Path) -> Card:
     """What a checkpoint says about itself. Raises CheckpointError where there is none, or not a valid one."""
     path = directory / CARD
     if not path.is_file():
-        raise CheckpointError(
-            f"There is no checkpoint in {directory}: {CARD} is missing. Make one with `bestofq train`."
-        )
+        raise CheckpointError(f"There is no checkpoint in {directory}: {CARD} is missing. Make it by `bestofq train`.")
     try:
         return Card.model_validate_json(path.read_bytes())
     except ValidationError as error:

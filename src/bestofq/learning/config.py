@@ -73,11 +73,9 @@ class IQLConfig(Noun):
     steps: PositiveInt = Field(default=50_000, description="gradient steps; B.1 says 50,000 epochs and no data size")
     network: NetworkConfig = NetworkConfig()
     learner: str = Field(
-        default="iql", description="iql, or one of your own: `my_package.my_module:learn`, see `training.train_own`"
+        default="iql", description="iql, or your own, `my_package.my_module:learn` (`training.train_own`)"
     )
-    others: bool = Field(
-        default=False, description="whether a learner of your own is given the candidates that were not taken, too"
-    )
+    others: bool = Field(default=False, description="whether your own learner gets candidates that were not taken, too")
     seed: int = Field(default=0, ge=0, description="of first weights, batches and dropout")
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Literal["auto", "fp32", "bf16"] = Field(
@@ -133,8 +131,7 @@ class RFTConfig(TuningConfig):
 
 
 class DPOConfig(TuningConfig):
-    """Preference optimization. Agent Q names β only (3.2.2, 5.2 and Algorithm 1) and gives no numbers: they are those
-    of Rafailov et al. 2023 (appendix B)."""
+    """Preference optimization. Agent Q names β only (3.2.2, 5.2); the numbers are Rafailov et al. 2023's (B)."""
 
     beta: float = Field(default=0.1, gt=0, description="β of Eqs. 3, 5, 6: the cost of leaving π_ref; Rafailov B")
     lr: float = Field(default=1e-6, gt=0, description="peak rate, Rafailov B; adapters want some ten times that")

@@ -61,8 +61,7 @@ class Group:
     """The same processes over gloo, which wait for days: `share` takes as long as the first process reads."""
 
     def share(self, make: Callable[[], Shared]) -> Shared | None:
-        """What `make` gives in the first process, in all of them. The others wait; where `make` raises, they get None.
-        Tensors must be on the CPU."""
+        """What `make` gives in the first process, in all of them; None where it raises. Tensors on the CPU."""
         made: list[Shared | None] = [None]
         try:
             if self.rank == 0:

@@ -12,11 +12,8 @@ def rft_loss(log_prob: Tensor) -> Tensor:
 
 
 def implicit_reward(log_prob: Tensor, reference: Tensor, *, beta: float) -> Tensor:
-    """r(h, a) = β·log[π_θ(a|h) / π_ref(a|h)], the reward under which π_θ is optimal, up to a term of h alone.
-
-    All [...], in nats. `reference` is the likelihood under the policy that drew the action, kept with it: Agent Q
-    (3.2.2, last paragraph) trains from such a buffer with no reference model in memory.
-    """
+    """r(h, a) = β·log[π_θ(a|h) / π_ref(a|h)] [...], in nats. `reference`: the likelihood under the policy that drew the
+    action, kept with it, so that no reference model is in memory (Agent Q, 3.2.2)."""
     return beta * (log_prob - reference)
 
 

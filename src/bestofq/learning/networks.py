@@ -128,9 +128,8 @@ def parameter_counts(dim: int, config: NetworkConfig) -> tuple[int, int]:
 
 @torch.no_grad()
 def folded(network: Network) -> Network:
-    """The same function without scaling and projections, as a new network: no activation stands between them and the
-    first hidden layer, so the matrices are multiplied into one (in float64). At D = 256 under half the parameters
-    remain."""
+    """The same function without scaling and projections: no activation stands between them and the first hidden layer,
+    so their matrices are multiplied into one, in float64."""
     if network.config.project is None and network.config.scaling is None:
         return copy.deepcopy(network)
     first = network._first

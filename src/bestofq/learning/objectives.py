@@ -57,8 +57,7 @@ def preferences(beta: float) -> Objective[PreferencePair, PairMeans]:
 
 
 def successes() -> Objective[Turn, TurnMeans]:
-    """RFT (Agent Q, Eq. 4). Deviation: a step's loss is the mean over its tokens, not the sum over a trajectory, which
-    only scales the rate."""
+    """RFT (Agent Q, Eq. 4). Deviation: a step's loss is the mean over its tokens, which only scales the rate."""
     return Objective(
         turns=lambda turn: (turn,), weight=lambda turn: len(turn.reply_ids), terms=_turn_terms, means=TurnMeans._make
     )

@@ -18,8 +18,7 @@ from bestofq.core.noun import Noun
 
 
 def claim(out: Path, data: Iterable[Noun], settings: str) -> None:
-    """Make `out` the folder of the run of these data and settings, whatever weights it begins with. CheckpointError
-    where it is another's."""
+    """Make `out` the folder of the run of these data and settings. CheckpointError where it is another's."""
     digest = hashlib.sha256(settings.encode())
     for noun in data:
         digest.update(noun.model_dump_json().encode())
@@ -95,8 +94,7 @@ class Resumable:
 
 @contextmanager
 def _checkpointing() -> Iterator[tuple[Any, Any, Any]]:
-    """PyTorch's two modules for checkpoints, which take a second to import, and what of a model is kept; within,
-    without the warning that one process is one process."""
+    """PyTorch's modules for checkpoints, slow to import, and what is kept; without their warning of one process."""
     files, states = (import_module(f"torch.distributed.{name}") for name in ("checkpoint", "checkpoint.state_dict"))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled, unavailable or uninitialized", UserWarning)

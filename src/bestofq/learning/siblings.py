@@ -28,8 +28,7 @@ def siblings(data: Transitions) -> Siblings:
 
 
 def ranked_right(data: Transitions, pairs: Siblings, worth: Floats) -> list[tuple[int, float, float]]:
-    """Of each task, by its number in the data: in how many pairs the better action is worth more, ties by half, and how
-    many there are. `worth` [T]: of each row's action, such as Q."""
+    """By task: pairs whose better action is worth more, ties by half, and all pairs. `worth` [T], such as Q."""
     better, worse = (worth[rows] for rows in pairs)
     right = (better > worse) + 0.5 * (better == worse)
     tasks = np.unique(data.task, return_inverse=True)[1][pairs.better]

@@ -46,10 +46,7 @@ Report = Callable[[TuningProgress[Means]], None]
 def train_on_preferences(
     model: Any, pairs: Sequence[PreferencePair], config: DPOConfig, report: Report[PairMeans], *, out: Path
 ) -> Path:
-    """Minimise Eq. 5 over pairs of single turns at one node, Eq. 6 over pairs of trajectories; both may be mixed.
-
-    Trains and saves as `_tune` says. Raises DataError without pairs.
-    """
+    """Minimise Eq. 5 over pairs of turns, Eq. 6 over pairs of trajectories, as `_tune` says. DataError: no pairs."""
     if not pairs:
         raise DataError("There are 0 preference pairs to train on; search more tasks, or lower the value threshold.")
     return _tune(model, pairs, preferences(config.beta), config, report, out)
@@ -58,10 +55,7 @@ def train_on_preferences(
 def train_on_successes(
     model: Any, turns: Sequence[Turn], config: RFTConfig, report: Report[TurnMeans], *, out: Path
 ) -> Path:
-    """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over the `turns` of successful trajectories.
-
-    Trains and saves as `_tune` says. Raises DataError without turns.
-    """
+    """Minimise Eq. 4, -E[Σ_t log π_θ(a_t|h_t)], over successful turns, as `_tune` says. DataError: no turns."""
     if not turns:
         raise DataError("There are 0 turns to train on: no trajectory was successful. Collect more, or search.")
     return _tune(model, turns, successes(), config, report, out)
@@ -129,11 +123,8 @@ def schedule(step: int, steps: int, warmup_share: float) -> float:
 def _accumulate(
     accelerator: Any, policy: Any, batch: Batch[AnyNoun], objective: Objective[AnyNoun, Means], *, share: bool
 ) -> list[float]:
-    """The gradient of the mean loss over the items of all processes; returns the means.
-
-    The loss is a function of a few log-likelihoods, so its slopes by them are all that the passes backward need. Where
-    an item spans several micro-batches the slopes come from a pass forward without gradient, the same numbers.
-    """
+    """The gradient of the mean loss over the items of all processes; returns the means. The slopes by the
+    log-likelihoods suffice; where an item spans several micro-batches, a pass without gradient gives them."""
     device = accelerator.device
     weight = sum(map(objective.weight, batch.items))
     sums = torch.zeros((), device=device)

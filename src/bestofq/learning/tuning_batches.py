@@ -55,10 +55,8 @@ class Batch(Generic[Item]):
 
 
 class Batches(Generic[Item]):
-    """The steps of a training run, the same however often it is begun: `batches[0]` … `batches[len(batches) - 1]`.
-
-    An epoch's order is drawn by (seed, epoch). A step takes whole units until it has `batch_size` items or more.
-    """
+    """The steps of a training run, the same however often it is begun: `batches[0]` … `batches[len(batches) - 1]`. An
+    epoch's order is drawn by (seed, epoch). A step takes whole units until it has `batch_size` items or more."""
 
     def __init__(
         self,

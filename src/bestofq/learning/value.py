@@ -17,9 +17,8 @@ _KEPT = 512  # lone vectors' parts, each 4 × (D + H) bytes
 
 
 class ValueModel:
-    """Q(s, a) and V(s) in evaluation mode, with the EmbedSpec of the vectors they read and the number N of candidates
-    that the training episodes chose among (Table 4). `discount` is that of their training, `checkpoint` names the file
-    they were read from, with its hash; None: unknown."""
+    """Q(s, a) and V(s) in evaluation mode, with the spec of their vectors, the N of their training (Table 4), its
+    `discount`, and their file's name with its hash (`checkpoint`); None: unknown."""
 
     def __init__(
         self,
@@ -33,9 +32,7 @@ class ValueModel:
         discount: float | None = None,
     ) -> None:
         if q.dim != embed.dim or v.dim != embed.dim:
-            raise CheckpointError(
-                f"Q reads vectors of {q.dim} numbers and V of {v.dim}, the EmbedSpec says {embed.dim}."
-            )
+            raise CheckpointError(f"Q reads {q.dim} numbers and V {v.dim}, the EmbedSpec says {embed.dim}.")
         self.q_network, self.v_network = folded(q).eval(), folded(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
         self.checkpoint, self.discount = checkpoint, discount

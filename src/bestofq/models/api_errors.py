@@ -57,9 +57,7 @@ _FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided
 
 def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: float) -> ApiError:
     """The one place where errors are distinguished. `where` names model and endpoint, `attempt` the seconds it had.
-
-    Raises what no further attempt can fix: ConfigError, ContextError, and what is no error of an endpoint at all.
-    """
+    Raises what no further attempt can fix: ConfigError, ContextError, and what is no error of an endpoint at all."""
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return ApiError(f"no answer within {attempt:g} s", "overload")
     if isinstance(error, openai.APIStatusError):

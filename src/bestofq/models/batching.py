@@ -23,8 +23,7 @@ def in_groups(
     length: Callable[[Item], int],
     kind: Callable[[Item], Any] = lambda _: 0,
 ) -> list[Result]:
-    """The result for each item, in their order. `work` is given up to `size` items of one kind at once, whose lengths
-    are alike, so that little is padded."""
+    """The result for each item, in order. `work` gets up to `size` items of one kind and alike lengths at once."""
     order = sorted(range(len(items)), key=lambda i: (kind(items[i]), length(items[i])))
     results: dict[int, Result] = {}
     for _, alike in groupby(order, key=lambda i: kind(items[i])):
@@ -35,10 +34,7 @@ def in_groups(
 
 
 class MicroBatcher(Generic[Item, Result]):
-    """`await submit(item)` from any number of tasks of one event loop; `work` runs in threads, `lanes` batches at once.
-
-    What waits is shared among the lanes that are free.
-    """
+    """`await submit(item)` from any task of one event loop; `work` runs in threads, `lanes` batches at once."""
 
     def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result]], *, limit: int, lanes: int = 1) -> None:
         self.busy = 0  # lanes at work

@@ -62,8 +62,7 @@ class CachedEmbedder(ABC):
         return vectors
 
     async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
-        """Vectors [B, D] and the tokens they took, batched with the other requests in flight. What another call has
-        asked for is not counted again."""
+        """Vectors [B, D] and the tokens they took, batched with requests in flight; each item is counted once."""
         distinct = {item.key: item for item in items}
         found = {key: self._memory[key] for key in distinct if key in self._memory}
         wanted = [key for key in distinct if key not in found]
@@ -81,10 +80,8 @@ class CachedEmbedder(ABC):
         progress: Callable[[int], object] = lambda _: None,
         pictures: Callable[[Screenshot], Screenshot] | None = None,
     ) -> Floats:
-        """Vectors [B, D] of a whole data set, without an event loop; those in `store` are taken from there, new ones
-        put there, those that `embed` computed in this process among them. `progress` hears how many are done;
-        `pictures` gives a stored screenshot its bytes (`store.screenshots.load`), asked only for what is embedded
-        next."""
+        """Vectors [B, D] of a data set, without an event loop; known ones come from `store`, new ones go there.
+        `progress` hears how many are done; `pictures` gives stored screenshots their bytes."""
         distinct = {item.key: item for item in items}
         found = dict(store.get_many(list(distinct))) if store is not None else {}
         known = {key: self._memory[key] for key in distinct if key not in found and key in self._memory}

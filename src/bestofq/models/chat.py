@@ -59,9 +59,7 @@ class ChatConfig(Noun):
     cooldown: float = Field(default=15.0, gt=0, description="seconds of a pause before the endpoint is probed")
     pixels_most: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
     pixels_least: int | None = Field(default=None, ge=1, description="of a picture sent. Default: by the model's name")
-    pixels_factor: int | None = Field(
-        default=None, ge=1, description="divides both sides. Default: by the model's name"
-    )
+    pixels_factor: int | None = Field(default=None, ge=1, description="of both sides. Default: by the model's name")
     coordinates: Coordinates | None = Field(default=None, description="of its answers. Default: by the model's name")
     usd_in: float | None = Field(default=None, ge=0, description="per million tokens read. Default: see `prices`")
     usd_out: float | None = Field(default=None, ge=0, description="per million tokens written. Default: see `prices`")
@@ -84,8 +82,7 @@ class ChatConfig(Noun):
         return self
 
     def price(self) -> Price:
-        """What is set here, else what `prices` says, else the paper; of a model loaded here none is known. DataError
-        when that file is no price file."""
+        """What is set here, else in `prices`, else the paper's; unknown for a local model. DataError on that file."""
         if self.base_url == HERE:
             return Price(None, None)
         known = price_of(self.model, self.prices)

@@ -47,8 +47,7 @@ class Held:
         self._vocabulary = vocabulary
 
     def masked(self, logits: Tensor, active: Tensor, alive: Tensor) -> Tensor:
-        """Logits [A, R, V] of the rows `active` with minus infinity for what must not follow in a draw that is still
-        `alive` [B, R]."""
+        """Logits [A, R, V] of rows `active`, -inf for what must not follow in a draw still `alive` [B, R]."""
         allowed = np.ones(logits.shape, np.bool_)
         for place, row in enumerate(active.tolist()):
             for draw, matcher in enumerate(self._matchers[row]):

@@ -29,8 +29,7 @@ def with_room(cache: Any, room: int) -> Any:
 
 
 class _RoomyLayer(DynamicLayer):  # type: ignore[misc]
-    """A layer's keys and values [B, H, T, D], to which a step copies its own alone. In memory the keys are
-    [B, H, D, T]."""
+    """A layer's keys and values [B, H, T, D] with room to grow. In memory the keys are [B, H, D, T]."""
 
     def __init__(self, layer: DynamicLayer, room: int) -> None:
         super().__init__()

@@ -104,8 +104,7 @@ class LocalEmbedder(CachedEmbedder):
         return self._model.encode_plain(text) or [self._model.end]
 
     def _answered(self, prompt: str, drawn: Generation, states: Tensor | None) -> _Reading:
-        """A prompt and the answer to it. The end is no word of an answer; where there are none, the prompt's last token
-        stands for it."""
+        """A prompt and the answer to it, without its end; for an empty answer the prompt's last token stands."""
         ids, reply = self._model.encode(prompt), drawn.replies[0]
         answer = reply.ids[:-1] if reply.finished else reply.ids
         vector = None
@@ -124,8 +123,7 @@ class LocalEmbedder(CachedEmbedder):
 
     @torch.inference_mode()
     def _pool_in_context(self, nodes: Sequence[tuple[str, list[str]]]) -> list[list[Vector]]:
-        """Of each context's texts. A context's cache is computed once and shared by its texts; it counts for the first
-        of them."""
+        """Of each context's texts, over one cache of the context, which counts for the first of them."""
         prompts = [torch.tensor(self._model.encode(context), dtype=torch.long) for context, _ in nodes]
         ids = pad_sequence(prompts, batch_first=True, padding_side="left")
         width = ids.shape[1]

@@ -71,7 +71,7 @@ class Agreement(Noun):
             return cls.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             raise CheckpointError(
-                f"{path} is no agreement: make one with `bestofq doctor --base-url` ({error})"
+                f"{path} is no agreement: make one by `bestofq doctor --base-url` ({error})"
             ) from error
 
 
@@ -115,9 +115,7 @@ class PoolingEndpoint:
         except openai.APIConnectionError as error:
             raise ModelError(f"{self.config.name} cannot be reached: {error.__cause__ or error.message}") from error
         except (openai.APIError, AttributeError, IndexError, TypeError, ValueError) as error:
-            raise ModelError(
-                f"{self.config.name} gave an answer that is no embedding ({type(error).__name__})"
-            ) from error
+            raise ModelError(f"{self.config.name} gave no embedding ({type(error).__name__})") from error
 
 
 class HttpEmbedder(CachedEmbedder):
@@ -127,9 +125,7 @@ class HttpEmbedder(CachedEmbedder):
         """CheckpointError when the agreement is another endpoint's, or too little."""
         config, known = endpoint.config, agreement.endpoint
         if (config.model, config.base_url) != (known.model, known.base_url):
-            raise CheckpointError(
-                f"{known.name} was compared, not {config.name}: run `bestofq doctor --base-url` on it"
-            )
+            raise CheckpointError(f"{known.name} was compared, not {config.name}: run `bestofq doctor --base-url`")
         _require(agreement)
         super().__init__(agreement.spec, batch=4 * config.concurrency)
         self._endpoint = endpoint
@@ -176,9 +172,7 @@ def _fitting(vectors: list[Vector], spec: EmbedSpec) -> list[Vector]:
         if values.shape != (spec.dim,):
             raise CheckpointError(f"the endpoint's vectors have {values.size} numbers, {spec.model}'s {spec.dim}")
         if not np.isfinite(values).all():
-            raise CheckpointError(
-                f"the endpoint's vectors hold NaN or infinity where {spec.model}'s are compared to them"
-            )
+            raise CheckpointError(f"the endpoint's vectors hold NaN or infinity where {spec.model}'s do not")
     return vectors
 
 

@@ -39,8 +39,7 @@ class MicroBatches:
     def run(
         self, work: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item], lengths: Sequence[int]
     ) -> list[Result]:
-        """The result for each item, in their order; alike `lengths` [tokens] run together. ModelError where one item
-        alone does not fit into memory."""
+        """The result for each item, in order; alike `lengths` run together. ModelError where one alone does not fit."""
         results: dict[int, Result] = {}
         todo = sorted(range(len(items)), key=lambda i: lengths[i], reverse=True)  # what hardly fits is tried first
         while todo:
@@ -101,7 +100,7 @@ class VisionEmbedder(CachedEmbedder):
         cannot be found, ConfigError on another context than "alone"."""
         if config.context != "alone":
             raise ConfigError(
-                f"{path} embeds texts alone, not in the context {config.context}: set embed_context to alone"
+                f"{path} embeds texts alone, not in the context {config.context}: set embed_context=alone"
             )
         try:
             auto = transformers.AutoModelForImageTextToText

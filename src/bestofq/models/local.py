@@ -67,8 +67,7 @@ class PromptTokens:
             return PromptTokens(tokenizer, name=Path(path).name, revision=lambda: _revision(config, path))
 
     def encode(self, *prompt: str | Message) -> list[int]:
-        """Token ids of a prompt, or of the turns of a conversation: by the chat template where the model has one, else
-        as plain text after `start`."""
+        """Token ids of a prompt or a conversation: by the chat template, else as plain text after `start`."""
         turns = [Message(role="user", text=turn) if isinstance(turn, str) else turn for turn in prompt]
         if self.tokenizer.chat_template:
             try:
@@ -134,8 +133,7 @@ class LocalModel(PromptTokens):
         raise ConfigError(f"{self.name} reads no pictures: ask it in texts alone, or a model behind --base-url")
 
     async def generate(self, request: Request) -> Generation:
-        """Replies to one request, batched with the others in flight. ConfigError where it holds pictures,
-        ContextError where there is no room for instructions and a reply."""
+        """Replies, batched with others in flight. ConfigError on pictures, ContextError where there is no room."""
         for screenshot in (one for message in request.messages for one in message.screenshots):
             await self.picture(screenshot)
         if request.schema is not None or len(request.messages) > 1:  # what is asked in short prompts fits
@@ -145,8 +143,7 @@ class LocalModel(PromptTokens):
         return replace(generation, seconds=time.perf_counter() - started)
 
     def _on_its_share(self, requests: Sequence[Request]) -> list[Generation]:
-        """Two batches at once, each on half of a CPU's cores, take less than one after the other on all of them: much
-        of a small model's step is no matrix product."""
+        """Two batches at once, each on half the cores, are faster than one after the other: small models wait a lot."""
         if self._threads == 1:
             return self.generate_batch(requests)
         torch.set_num_threads(self._threads // self._batcher.busy)  # of this Python thread's work
@@ -310,9 +307,8 @@ class _Sampler:
 
 
 def loaded(auto: Any, path: str | Path, device: str, precision: Precision) -> tuple[Any, Any, str, str]:
-    """A model by transformers' class `auto`, its tokenizer, the device it is to go to, and its revision. By default
-    that is the GPU where there is one, in bfloat16 where the hardware multiplies it. OSError or ValueError where it
-    cannot be read."""
+    """A model of transformers' class `auto`, its tokenizer, device and revision; by default on the GPU, in bfloat16
+    where the hardware multiplies it. OSError or ValueError where it cannot be read."""
     target = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
     if precision == "auto":
         fast = torch.cuda.is_bf16_supported() if target.startswith("cuda") else torch.cpu._is_avx512_bf16_supported()

@@ -11,11 +11,9 @@ SAME = 0.999
 
 
 def matches(text: Tensor, goal: Tensor) -> Tensor:
-    """[MATCHES], from the frozen model's input embeddings of the tokens of a text [T, D] and of its goal [G, D].
-
-    Of each of the text's tokens, the largest cosine with a token of the goal: mean, least, share of the same, whether
-    all are the same, number of the same / 10. Of each of the goal's tokens: mean, share of the same. Then T / 10.
-    """
+    """[MATCHES], from the frozen model's input embeddings of the tokens of a text [T, D] and of its goal [G, D]. Of
+    each of the text's tokens, the largest cosine with a token of the goal: mean, least, share of the same, whether all
+    are the same, number of the same / 10. Of each of the goal's tokens: mean, share of the same. Then T / 10."""
     cosine = torch.nn.functional.normalize(text.float(), dim=-1) @ torch.nn.functional.normalize(goal.float(), dim=-1).T
     ours, theirs = cosine.amax(1), cosine.amax(0)
     found, covered = (ours > SAME).float(), (theirs > SAME).float()

@@ -6,11 +6,8 @@ from contextlib import asynccontextmanager
 
 
 class RateLimit:
-    """Adaptive concurrency (additive increase, multiplicative decrease) with a circuit breaker.
-
-    After `trip_after` failures in a row nobody is let through for `cooldown` seconds, then one call as a probe: the run
-    pauses instead of burning episodes. One success ends the pause.
-    """
+    """Adaptive concurrency (additive increase, multiplicative decrease). After `trip_after` failures in a row one call
+    in `cooldown` seconds probes: the run pauses instead of burning episodes, until one succeeds."""
 
     def __init__(self, most: int, *, trip_after: int = 20, cooldown: float = 15.0) -> None:
         self._most = most

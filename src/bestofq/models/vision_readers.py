@@ -88,10 +88,8 @@ class QwenReader:
 
 
 class ProcessorReader:
-    """`Reader` by the checkpoint's own processor. A start token is read and not pooled.
-
-    Pictures are shrunk to the most pixels that are asked for; what the processor makes of them then is its own affair.
-    """
+    """`Reader` by the checkpoint's own processor. A start token is read and not pooled. Pictures are shrunk to the most
+    pixels that are asked for; what the processor makes of them then is its own affair."""
 
     tokens: Tokens = "own"
 

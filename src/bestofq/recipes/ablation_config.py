@@ -35,9 +35,7 @@ COLLECTED = ("n_candidates", "model", "suite", "chat")
 class Data(Noun):
     """The stored episodes that Q learns from."""
 
-    store: Path | None = Field(
-        default=None, description="folder of a store, which is only read; relative to where one is"
-    )
+    store: Path | None = Field(default=None, description="folder of a store, only read; relative to where one is")
     made_by: str = Field(default="bestofq collect", description="the command that makes that store")
     runs: tuple[str, ...] = Field(default=(SEED_RUN,), description="of the store, in the order they are drawn on")
     episodes: int | None = Field(default=None, ge=1, description="how many, pass after pass. Default: all")
@@ -65,9 +63,7 @@ class Ablation(Noun):
     set: Changes = Field(default={}, description="what the ablation changes in them")
     data: Data = Data()
     seeds: tuple[int, ...] = Field(default=(0, 1), min_length=1, description="of IQL and of the draws")
-    dev_tasks: int = Field(
-        default=0, ge=0, description="on whose steps an oracle rates what Q ranks first; the library has no oracle"
-    )
+    dev_tasks: int = Field(default=0, ge=0, description="whose steps an oracle rates, which the library does not have")
     test_tasks: int = Field(default=100, ge=0, description="held-out, played by each Q-function; 0: none")
     passes: int = Field(default=1, ge=1, description="over the test tasks, of each Q-function")
     arm: tuple[Arm, ...] = Field(min_length=1)
@@ -84,10 +80,8 @@ class Ablation(Noun):
 
 @dataclass(frozen=True, kw_only=True)
 class ArmConfig:
-    """An arm with its settings made out. `collecting` is None where it learns from the ablation's data.
-
-    ConfigError where it acts in another suite than it learns from: that has other splits and other tasks.
-    """
+    """An arm with its settings made out. `collecting` is None where it learns from the ablation's data. ConfigError
+    where it acts in another suite than it learns from: that has other splits and other tasks."""
 
     arm: Arm
     data: Data

@@ -20,8 +20,7 @@ SEARCH_RUN = "search"
 
 
 async def agent_q(context: RunContext, out: Path) -> Models:
-    """Algorithm 1: the last policy. What an earlier call finished is not done again. Errors, before the first search,
-    as `check` and `training_tasks`."""
+    """Algorithm 1: the last policy. What an earlier call finished is kept. Errors as `check` and `training_tasks`."""
     settings, console = context.settings.agent_q, context.console
     check(context.models)
     buffer: deque[list[PreferencePair]] = deque(maxlen=None if settings.replay is None else settings.replay + 1)

@@ -40,9 +40,7 @@ from bestofq.store.store import Store
 
 def load_suite(name: str, **settings: object) -> Suite:
     """The suite of that name, or of `my_package.my_module:make_suite`, with settings as under `suite` in a file.
-
-    ConfigError on a setting that only the commands read, where a setting is unknown or impossible, and as `make_suite`.
-    """
+    ConfigError on a setting that is unknown, impossible or the commands' alone, and as `make_suite`."""
     if unread := [one for one in ("step_limit", "concurrency", "only", "train_tasks") if one in settings]:
         raise ConfigError(f"suite.{unread[0]} is read by the commands alone: leave it out of load_suite")
     return make_suite(checked(TypeAdapter(AnySuiteSettings), {"name": name, **settings}))
@@ -53,9 +51,7 @@ async def open_site(
     app: ASGIApp, evaluate: Evaluator | None = None, *, screenshots: bool = False
 ) -> AsyncIterator[tuple[str, EnvFactory]]:
     """Serve a site of your own on loopback: its address, and what makes environments on it in a real Chromium.
-
-    `evaluate` gives the reward, and whether the task has ended, after every step.
-    """
+    `evaluate` gives the reward, and whether the task has ended, after every step."""
     async with serve_app(app) as url, Browser.launch() as browser:
 
         async def make_env() -> Env:
@@ -75,10 +71,7 @@ async def play(
     run: str = "example",
     concurrency: int = 16,
 ) -> list[EpisodeSummary]:
-    """Play the first `tasks` of a split `repeats` times, and keep the episodes; the same call continues.
-
-    Errors as `rollouts.runner.run_many`.
-    """
+    """Play and keep the first `tasks` of a split `repeats` times; the same call continues. Errors as `run_many`."""
     made = await _begin(store, run, suite)
     async with suite.open() as make_env:
         options = RunOptions(step_limit=suite.step_limit, judge=suite.judge, provenance=made)
@@ -98,9 +91,8 @@ async def search_tree(
     run: str = "search",
     **settings: object,
 ) -> SearchTree:
-    """A task's search tree by MCTS (Agent Q, 5.1), kept in the store. `ranker` gives Q̂ (None: no feedback); `settings`
-    are `SearchConfig`'s, such as iterations and candidates. An earlier tree of the task is replaced. ConfigError where
-    a setting is unknown or impossible."""
+    """A task's search tree by MCTS (Agent Q, 5.1), kept in the store instead of an earlier one. `ranker` gives Q̂
+    (None: nobody); `settings` are `SearchConfig`'s. ConfigError on these."""
     own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
     config = checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
@@ -119,11 +111,8 @@ async def search_tree(
 
 
 def tune(model: LocalModel, pairs: Iterable[tuple[str, str, str]], out: Path, **settings: object) -> Path:
-    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights.
-
-    `settings` are `DPOConfig`'s, such as lr and epochs. Under `accelerate launch` all processes call this. ConfigError
-    where a setting is unknown or impossible.
-    """
+    """DPO (Agent Q, Eq. 5) on (prompt, better reply, worse reply); the folder of the tuned weights. `settings` are
+    `DPOConfig`'s. Under `accelerate launch` all processes call this. ConfigError on them."""
     config, found = checked(TypeAdapter(DPOConfig), settings), []
     for number, (text, *replies) in enumerate(pairs):
         prompt = tuple(model.encode(text))

@@ -57,8 +57,7 @@ def check_played(context: RunContext, out: Path) -> None:
 
 
 def train_cycle(context: RunContext, cycle: int, out: Path) -> ValueModel:
-    """The Q-function of a cycle, learned from all episodes so far. Another one in its place is trained again, unless it
-    has played the next cycle."""
+    """The Q-function of a cycle, from all episodes so far; another is replaced unless it played the next cycle."""
     models, store, console = context.models, context.store, context.console
     runs, folder = [SEED_RUN, *map(cycle_run, range(1, cycle + 1))], out / f"q{cycle}"
     found = Origin.of(models, collected(store, runs)).differences(folder)
@@ -87,8 +86,7 @@ def _has_played(store: Store, folder: Path, cycle: int) -> bool:
 def train(
     models: Models, store: Store, runs: Sequence[str], out: Path, console: Console, *, again: bool = False
 ) -> ValueModel:
-    """Q and V by IQL on the episodes of `runs`, read from `out` where they lie there. DataError where a Q-function of
-    other settings or episodes does; `again`: it is replaced."""
+    """Q and V by IQL on `runs`, or as they lie in `out`. DataError where others do, unless `again` replaces them."""
     learn(lambda: training_set(models, store, runs, out, console, again=again), models.settings.iql, out, console)
     return load_value(out, embed=models.embedder.spec)
 
@@ -110,8 +108,7 @@ def training_set(
 
 
 def transitions(models: Models, store: Store, learned: Sequence[EpisodeSummary], console: Console) -> Transitions:
-    """The training set of these episodes. ConfigError where an endpoint proposed in one of their runs and no model is
-    named that embeds."""
+    """The training set of these episodes. ConfigError where an endpoint proposed and no model is named that embeds."""
     runs = {episode.run for episode in learned}
     for record in store.runs():
         if record.name in runs and (proposer := endpoint_of(record.config)):

@@ -1,6 +1,5 @@
 """Which settings rank best, by logged episodes held out from training: nobody plays, and no oracle is asked."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
 from bestofq.core.transitions import Floats, Transitions
+from bestofq.envs.splits import uniform
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.siblings import ranked_right, siblings
 from bestofq.recipes.q_training import Origin, episodes_of, learn, lesson, transitions_of
@@ -38,8 +38,7 @@ class Trial(NamedTuple):
 
 def held_out(suite: str, task: str) -> bool:
     """By the task's name alone, so that more episodes change nothing."""
-    digest = hashlib.sha256(f"{suite}/{task}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
+    return uniform(f"{suite}/{task}") < HELD_OUT
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,7 @@ class Trials:
     console: Console
 
     def tried(self, name: str, models: Models) -> Trial:
-        """Q and V are learned from the other tasks' episodes, which resumes, and rank those of the held-out ones.
-        DataError as `_trial`."""
+        """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError as `_trial`."""
         origin = Origin.of(models, self._summaries(of_held_out=False))
         folder = self.out / key_of(origin.identity)
 
@@ -85,8 +83,7 @@ class Trials:
 
 
 def _trial(name: str, data: Transitions, scores: Floats) -> Trial:
-    """How scores [T] of the taken actions rank siblings. DataError where no success and failure of one task differ in
-    their action on one page."""
+    """How scores [T] of taken actions rank siblings. DataError where no task has a pair of them."""
     pairs = siblings(data)
     if not len(pairs.better):
         raise DataError(

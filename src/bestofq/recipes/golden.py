@@ -91,9 +91,7 @@ async def golden_findings(
     if not solved:
         where = f" in run {golden.run!r}" if golden.run else ""
         whose = f" by {golden.agent}" if golden.agent else " as in --golden-episode" if golden.ids else ""
-        raise InputError(
-            f"none of the {len(theirs)} episodes has a task that was solved{whose}{where}: no golden episode"
-        )
+        raise InputError(f"none of the {len(theirs)} episodes has a task solved{whose}{where}: no golden episode")
     if not pairs:
         raise InputError(
             f"{own} of the episodes are the golden ones themselves, the others have none: "

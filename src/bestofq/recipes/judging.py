@@ -51,11 +51,8 @@ async def judge_run(
     concurrency: int = 16,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Counter[Outcome]:
-    """Have `episodes` judged; how many of each outcome this call gave.
-
-    Each verdict is committed as it comes, so that a later call judges only what is left. `adopt`: the verdicts come
-    into force; else they stand beside those of the environment. Errors as the judge's.
-    """
+    """Have `episodes` judged; how many came to each outcome now. Each verdict is committed as it comes, in force
+    (`adopt`) or beside the environment's. Errors as the judge's."""
     todo = deque(episode.id for episode in episodes)
     given: Counter[Outcome] = Counter()
 

@@ -137,8 +137,7 @@ def _turn(models: Models, tree: SearchTree, node: int) -> Turn | None:
 
 
 def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] | None:
-    """h_t of the action that leads to `node`, with as much of the history as the model had room for; None where it
-    was drawn after other tokens."""
+    """h_t of the action that leads to `node`, with the history it was drawn after; None: after other tokens."""
     candidate, above = tree.candidate[node], tree.parent[node]
     root = State(task=tree.task, observation=tree.pages[tree.page[0]])
     state = state_after(root, taken_to(above, tree), tree.pages[tree.page[above]])
@@ -154,8 +153,7 @@ def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] 
 
 
 def asked(models: Models, state: State, history: int = ChatProposer.history) -> tuple[str | Message, ...]:
-    """What the policy is asked in a state, in the prompts that it searches with, which show the last `history` actions
-    where they have instructions."""
+    """What the policy is asked in a state; with instructions it is shown the last `history` actions."""
     if in_pocket_prompts(models.settings):
         return (dialect_of(models.settings).prompt(state),)
     shown = min(history, len(state.decisions))
@@ -185,9 +183,8 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
 def tune(
     models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console, *, replayed: bool = False
 ) -> Path:
-    """DPO (Eq. 5 or 6) from the model that drew the pairs, or the last of them; the folder of the tuned one. On all
-    processes launched. Unless other models drew some (`replayed`), it warns where the weights do not give the pairs the
-    likelihoods that are stored with them."""
+    """DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes; the tuned one's folder. Unless other
+    models drew some (`replayed`), it warns where the weights do not give the stored likelihoods."""
     config = models.settings.agent_q.dpo
 
     def train(weights: Any, report: Report[PairMeans]) -> Path:

@@ -48,8 +48,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
-        """Of a Q-function that is learned from those of these episodes that are decided and have a step; `config` None:
-        as the settings say."""
+        """Of the decided episodes among these that have a step. `config` None: as the settings say."""
         taught = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
         fingerprint = hashlib.sha256(json.dumps(taught).encode()).hexdigest()[:16]
         known = EpisodeSet(count=len(taught), fingerprint=fingerprint)
@@ -133,11 +132,8 @@ def _concerns_episodes(difference: Difference) -> bool:
 
 
 def learn(read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console) -> None:
-    """Q and V by IQL, kept in `out`; nothing where `read` gives nothing.
-
-    Under torchrun all processes call this. The first one alone reads, prints and writes. Every
-    `config.checkpoint_seconds` the training is kept in `out`, from where the same call continues it.
-    """
+    """Q and V by IQL, kept in `out`; nothing where `read` gives nothing. Under torchrun all processes call this, and
+    the first reads, prints and writes. The same call continues from the last checkpoint."""
     found: list[Lesson] = []
 
     def of_first() -> Transitions | None:
@@ -179,8 +175,7 @@ def episodes_of(store: Store, learned: Sequence[EpisodeSummary]) -> Iterator[Epi
 def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, console: Console, vectors: VectorStore | None = None
 ) -> Transitions:
-    """The training set of episodes of `store`; vectors are kept in `vectors`, None: in `store` too. InputError where
-    none succeeded."""
+    """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
     table = tabulate(records(episodes, models.texts, others=models.settings.iql.others))
     if not table.rows.reward.any():
         raise InputError(

@@ -31,8 +31,7 @@ def run_config(settings: BestOfQSettings, split: Split, step_limit: int) -> dict
 
 
 def policy_config(settings: BestOfQSettings) -> dict[str, JsonValue]:
-    """What the actions of any agent depend on. How a model with instructions is asked counts where an
-    endpoint proposes, and where it is set."""
+    """What any agent's actions depend on; how a model with instructions is asked only where that matters."""
     kept = identity_of(settings)
     for name in ENDPOINTS:
         chat = getattr(settings, name)
@@ -63,8 +62,7 @@ def agent_config(
 
 
 def search_config_of(models: Models, searcher: Searcher) -> dict[str, JsonValue]:
-    """What a search depends on. Trees may continue with more rollouts and more time, but not with another model's
-    likelihoods."""
+    """What a search depends on. Trees may get more rollouts and time, but not another model's likelihoods."""
     chosen = models.settings.agent_q
     if searcher == "mcts":
         name = "inference" if chosen.inference else "search"

@@ -37,10 +37,7 @@ def own_hosts(url: str) -> tuple[str, ...]:
 
 
 def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
-    """The task of a goal on a page; `hosts` are allowed besides the page's own, None: any host.
-
-    The same goal and address are the same task. InputError when `url` is no web address.
-    """
+    """The task of a goal on a page; `hosts` are allowed besides its own, None: any. InputError: no web address."""
     try:
         start = address(url)
     except Impossible as error:
@@ -52,8 +49,7 @@ def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
 
 @dataclass(frozen=True)
 class UserJudge:
-    """`Judge`: the user's word. Where there is no user to `ask`, or the answer is None, an episode stays unjudged: it
-    teaches nothing, until `bestofq judge` says how it ended."""
+    """`Judge`: the user's word. Without one an episode stays unjudged until `bestofq judge` says how it ended."""
 
     ask: Callable[[Episode], Awaitable[bool | None]] | None = None
     name: str = "user"
@@ -70,8 +66,7 @@ class UserJudge:
 async def visit(
     env: WebEnv, agent: Agent, task: Task, *, store: Store, config: Mapping[str, JsonValue], options: EpisodeOptions
 ) -> Episode:
-    """One more episode of the task, in the run that `config` names; `env` is closed. Cancelled, it leaves its steps in
-    the store as an `interrupted` episode."""
+    """One more episode of the task in the run that `config` names; cancelled, it is stored as `interrupted`."""
     run = f"{SUITE}-{key_of(config)[:8]}"
     await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
     await store.interrupt(run, agent.name)

@@ -34,10 +34,8 @@ log = logging.getLogger(__name__)
 async def search_tasks(
     context: RunContext, run: str, tasks: Sequence[Task], values: Values | None = None
 ) -> list[SearchTree]:
-    """A tree for each task, saved after every rollout; trees that lie in the store are gone on with.
-
-    A task whose searches the machinery breaks keeps the tree it has; any other error ends all searches.
-    """
+    """A tree for each task, saved after every rollout; trees that lie in the store are gone on with. A task whose
+    searches the machinery breaks keeps the tree it has; any other error ends all searches."""
     settings, store, console = context.settings, context.store, context.console
     room = asyncio.Semaphore(settings.suite.at_once)
     with bar(console) as shown:
@@ -98,8 +96,7 @@ def search_config(chosen: SearchConfig, suite: OpenSuite) -> SearchConfig:
 
 
 def ranker(models: Models, values: Values | None) -> Scorer | None:
-    """Who gives a node's actions their Q̂: the model itself (5.1.1), a learned Q, or nobody. ConfigError where the
-    learned Q is asked for and none is given."""
+    """Who gives Q̂: the model itself (5.1.1), a learned Q (ConfigError without one), or nobody."""
     match models.settings.agent_q.feedback:
         case "model":
             return FeedbackScorer(make_picker(models))

@@ -158,8 +158,7 @@ def _notes(rows: Sequence[ArmRow]) -> list[str]:
         first, chance = ranked[0].first, ranked[0].chance
         if _same_steps(rows) and _same_tasks(rows) and first is not None and chance is not None:
             notes.append(
-                f"At these the proposer's first is right in {100 * first:.1f} %, a uniform choice in "
-                f"{100 * chance:.1f} %."
+                f"There the proposer's first is right in {100 * first:.1f} %, a uniform choice in {100 * chance:.1f} %."
             )
     if rows[0].played:
         each = f": {rows[0].played}" if _same_tasks(rows) else ""

@@ -76,8 +76,7 @@ def judge_error(store: Store, run: str, judge: str) -> JudgeError:
 
 
 def judged_beside(store: Store, run: str, judge: str, agent: str | None = None) -> list[tuple[EpisodeSummary, Outcome]]:
-    """The episodes of a run with a telling verdict of their environment and one of this judge, and what the latter
-    says. DataError where there is none of this judge."""
+    """Decided episodes of a run that this judge judged beside the environment, and its word. DataError: none."""
     verdicts = store.verdicts(run=run, agent=agent)
     if judge not in verdicts:
         raise DataError(
@@ -117,10 +116,7 @@ def agreement_tables(found: Agreement) -> tuple[Table, Table]:
 
 
 def cohens_kappa(counts: Doubles) -> Doubles:
-    """κ = (p_o − p_e) / (1 − p_e) (Cohen 1960) of [..., 4]: true and false positives, false and true negatives.
-
-    NaN where chance alone agrees fully: both name one class only.
-    """
+    """κ = (p_o − p_e) / (1 − p_e) (Cohen 1960) of [..., 4], as `confusion`; NaN where both name one class only."""
     true_yes, false_yes, false_no, true_no = np.moveaxis(counts, -1, 0)
     total = counts.sum(axis=-1)
     chance = (true_yes + false_yes) * (true_yes + false_no) + (false_no + true_no) * (false_yes + true_no)

@@ -136,9 +136,8 @@ def setting_table(rows: Sequence[SettingRow]) -> Table:
 
 
 def grid_table(rows: Sequence[SettingRow], down: str, across: str) -> Table:
-    """The rows over the keys `down` and `across` as a grid (Tables 3, 4 and 11), in the order in which their values
-    first come: for each value down its success, steps and difference, a column a value across. InputError where rows
-    have other than two values."""
+    """Rows over two keys as a grid (Tables 3, 4 and 11): for each value of `down` success, steps and difference, a
+    column for each value of `across`. InputError where rows have other than two values."""
     if any(len(row.values) != 2 for row in rows):
         raise InputError(f"a grid is of two settings: rows of {len(rows[0].values)} are given")
     cells = {row.values: row for row in rows}

@@ -63,8 +63,7 @@ class Calibration(NamedTuple):
 
 
 def valued_steps(episodes: Iterable[Episode], agent: str, *, discount: float = 1.0) -> list[Valued]:
-    """The agent's steps whose scores are values, by their scorer's name, or, where that tells nothing, since a state
-    value stands beside them; explored ones included."""
+    """The agent's steps whose scores are values, by their scorer's name or a state value beside them."""
     found = []
     for episode in episodes:
         if episode.agent == agent and episode.verdict.outcome in DECIDED:

@@ -19,7 +19,7 @@ from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
 from bestofq.reports.stats import Interval, attempts_of, grouped
-from bestofq.reports.svg import Plot, axis, nice_ticks, rate_ticks, shortened, svg, text
+from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks
 from bestofq.reports.table import Column, Row, Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
@@ -142,39 +142,39 @@ def price_table(prices: Prices) -> Table:
 
 
 def pareto_svg(costs: Costs) -> Markup:
-    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, 4.4 and Fig. 2).
-
-    The cost is in USD where every price is known, else in tokens, and the axis says so. Of agents of which no verdict
-    tells there is no point.
-    """
+    """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, Fig. 2): in USD
+    where every price is known, else in tokens. Agents without a verdict have no point."""
     decided = [(row, row.success) for row in costs.rows if row.success is not None]
     priced = all(row.total.price is not None for row, _ in decided)
     points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in decided]
-    drawn = [(row, cost, rate) for (row, _), (cost, rate) in zip(decided, points, strict=True)]
-    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, _, rate in drawn)])
-    most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
-    plot = Plot(x=(0, most), y=ruled[:2], top=14)
-    unit = "USD per task" if priced else "tokens per task (not every price is known)"
-    ticks = [(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most]
-    parts = [*plot.rows(rate_ticks(ruled)), *plot.columns(ticks, unit)]
-    for row, cost, _ in drawn:
-        if row.interval is not None:
-            parts.append(plot.whisker(cost, row.interval.low, row.interval.high, "whisker faint"))
     front = pareto_front(points)
-    parts.append(plot.curve((points[i] for i in front), "base front"))
-    for number, (row, cost, rate) in enumerate(drawn):
-        name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
-        x, y = plot.at_x(cost), plot.at_y(rate)
-        title = f"{name}: {100 * rate:.1f} % at {_amount(cost, priced)} {unit}"
-        parts.append(plot.dot(cost, rate, "s1" if number in front else "s0", title, radius=4.5))
-        shift, style = (-9, "end name") if x > plot.width * 0.7 else (9, "name")
-        parts.append(text(x + shift, y + 4, shortened(name, 30), style))
-    return svg(parts, plot.height, "Success against the cost of a task")
+    drawn = [
+        {
+            "name": f"{row.agent} ({row.run})" if costs.several_runs else row.agent,
+            "cost": cost,
+            "rate": rate,
+            "interval": row.interval,
+            "first": number in front,
+            "amount": _amount(cost, priced),
+        }
+        for number, ((row, _), (cost, rate)) in enumerate(zip(decided, points, strict=True))
+    ]
+    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in decided)])
+    most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
+    return figure(
+        "pareto",
+        "Success against the cost of a task",
+        plot=Plot(x=(0, most), y=ruled[:2], top=14),
+        rates=rate_ticks(ruled),
+        ticks=[(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most],
+        unit="USD per task" if priced else "tokens per task (not every price is known)",
+        points=drawn,
+        front=[points[number] for number in front],
+    )
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Indices of the points (cost, success) that no other beats by costing no more and succeeding as often or more
-    often, from cheap to costly."""
+    """Indices of the points (cost, success), cheapest first, that nothing as cheap or cheaper beats."""
     front: list[int] = []
     for index in sorted(range(len(points)), key=lambda i: (points[i][0], -points[i][1])):
         if not front or points[index][1] > points[front[-1]][1]:

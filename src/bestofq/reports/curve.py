@@ -12,9 +12,8 @@ from bestofq.store.store import Store
 
 
 def dev_curve(store: Store) -> list[CurvePoint]:
-    """Success of each Q-function on dev tasks against the episodes it learned from (Fig. 4); where no dev pass was
-    made, on the training tasks of the next cycle. It ends before a pass of which no verdict tells; empty for a store
-    without the recipe's runs."""
+    """Success of each Q-function on dev tasks (or the next cycle's training tasks) by episodes learned from (Fig. 4).
+    It ends before a pass without verdicts; empty without the recipe's runs."""
     names = {run.name for run in store.runs()}
     points: list[CurvePoint] = []
     seen = won = 0

@@ -18,8 +18,7 @@ from bestofq.reports.table import Origin, Row, Table, columns
 
 
 class Corrected(NamedTuple):
-    """Success as the judge said it, and as it is likely to be. `defined`: share of resamples in which the judge was
-    better than chance; the intervals are of those."""
+    """Success as judged, and corrected. `defined`: share of resamples that count, with a judge better than chance."""
 
     agent: str
     said: Measure
@@ -90,11 +89,8 @@ def _difference(
     whole: float,
     rng: np.random.Generator,
 ) -> Difference | None:
-    """The difference said, by se + sp − 1: `drawn` [B], and `whole` on the whole sample.
-
-    Where d is the same in all tasks: each bound of `stats.clopper_pearson_interval` by the percentile of se + sp − 1
-    that makes the interval wider.
-    """
+    """The difference said, by se + sp − 1: `drawn` [B], `whole` on the whole sample. Where d is alike in all tasks:
+    `stats.clopper_pearson_interval`, each bound by the percentile that makes it wider."""
     d = np.array([rate - theirs[task] for task, rate in ours.items() if task in theirs])  # [T]
     usable = drawn > 0
     if not len(d) or not usable.any():

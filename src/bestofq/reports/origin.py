@@ -79,11 +79,8 @@ def setting(config: Mapping[str, JsonValue], key: str) -> JsonValue:
 
 
 def wanted(config: Mapping[str, JsonValue], agent: str, seen: int | None) -> int | None:
-    """N, the candidates that an agent of a run of this configuration asks for at a step.
-
-    As the run keeps it for the agent; where it keeps none, `n_candidates`, unless `seen`, the most that were offered at
-    a step, is 1 or more than that: Prompting and a search may have another N. None: unknown.
-    """
+    """N, the candidates that an agent asks for at a step, as the run keeps it, else `n_candidates`, unless `seen`, the
+    most offered at a step, is 1 or more than that. None: unknown."""
     kept = _of_agent(config, agent, "n")
     if isinstance(kept, int):
         return kept

@@ -31,11 +31,8 @@ class RatedStep(NamedTuple):
 
 
 class Recall(Noun):
-    """Shares in [0, 1] over the rated steps. Contested: steps that hold good and other candidates.
-
-    `regret`: share of contested steps at which something else than a good candidate was taken; beside it what the
-    proposer's first and a uniform choice would have lost.
-    """
+    """Shares in [0, 1] over the rated steps. Contested: steps with good and other candidates; `regret`: the share of
+    them at which no good one was taken, beside it what the first and a uniform choice would have lost."""
 
     agent: str
     steps: int  # rated
@@ -54,11 +51,8 @@ class Recall(Noun):
 def sibling_steps(
     episodes: Iterable[Episode], agent: str, references: Iterable[Episode], *, own: bool = False
 ) -> list[RatedStep]:
-    """The agent's steps on pages from which a successful reference went on.
-
-    References are other episodes of the same task, of other agents only unless `own`: an agent without chance repeats
-    itself. Pages are the same when address and text are, actions by `identity`.
-    """
+    """The agent's steps on pages from which a successful episode of the same task went on, another agent's unless
+    `own`. Pages are alike by address and text, actions by `identity`."""
     known: dict[Hashable, dict[Action, set[str]]] = defaultdict(lambda: defaultdict(set))  # page: action: who did it
     for reference in references:
         if reference.verdict.outcome == "success" and (own or reference.agent != agent):
@@ -78,8 +72,7 @@ def sibling_steps(
 
 
 def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
-    """By task [7]: rated steps, those that hold a good action, that took one, contested ones, and of these what the
-    agent, the proposer's first and a uniform choice lost."""
+    """By task [7]: rated steps, with a good action, that took one, contested; lost there by agent, first, chance."""
     tasks: dict[Hashable, Doubles] = defaultdict(lambda: np.zeros(7))
     for step in rated:
         good, held = step.good, any(step.good)
@@ -91,8 +84,7 @@ def rated_counts(rated: Iterable[Rated]) -> dict[Hashable, Doubles]:
 
 
 def rated_shares(rated: Iterable[Rated]) -> dict[str, Quantity]:
-    """Of the rated steps those that hold a good action; of the contested ones those at which another (regret), and at
-    which a good one was taken."""
+    """Shares: a good action was proposed; of contested steps, another was taken (regret), a good one (right)."""
     counts = rated_counts(rated).items()
     return {
         "recall": Quantity({task: (held[1], held[0]) for task, held in counts}, UNIT),

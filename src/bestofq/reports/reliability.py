@@ -53,10 +53,8 @@ def pass_table(rows: Sequence[Pass], made: Mapping[str, Origin]) -> Table:
 
 
 def pass_at(attempts: Sequence[Attempt], k: int) -> Quantity:
-    """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more.
-
-    Per task 1 − C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021).
-    """
+    """Share of tasks that one of k tries solves (Appendix F, Fig. 9), over the tasks done k times or more. Per task 1 −
+    C(failures, k) / C(runs, k): the mean over every choice of k of its runs, unbiased (Chen et al. 2021)."""
     return Quantity(_of_tasks(attempts, k, lambda runs, lost: 1 - comb(lost, k) / comb(runs, k)), UNIT)
 
 

@@ -36,8 +36,7 @@ QFunctions = Callable[[EpisodeSummary], str | None]
 
 
 def q_functions(store: Store, runs: Iterable[str]) -> QFunctions:
-    """Of the episodes of these runs: the one that an episode's first step names, else the only one of its agent in its
-    run."""
+    """Of these runs' episodes: what the first step names, else the only one of the agent in its run."""
     by_episode: dict[str, str] = {}
     by_agent: dict[tuple[str, str], set[str]] = defaultdict(set)
     for run in dict.fromkeys(runs):
@@ -160,10 +159,8 @@ def _leading(splits: Iterable[str]) -> str | None:
 
 
 def _alike(store: Store, run: RunRecord, part: Part, episodes: Sequence[EpisodeSummary]) -> Hashable:
-    """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored.
-
-    A task begun is one of the pass's, though the infrastructure may have cut its episode.
-    """
+    """What passes of one row share: agent, split, tasks, settings but the seed, and the Q-function that scored. A task
+    begun is one of the pass's, though the infrastructure may have cut its episode."""
     settings: dict[str, JsonValue] = {name: value for name, value in run.config.items() if name != "seed"}
     for owner in (AGENTS, SEARCHES):
         if isinstance(owned := settings.pop(owner, None), dict) and part.agent in owned:

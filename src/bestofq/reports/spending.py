@@ -83,8 +83,7 @@ HEADS = {
 def spending(
     episodes: Iterable[Episode], agent: str, *, prices: Prices | None = None
 ) -> dict[str, dict[str, Quantity]]:
-    """By role that the agent used (`ALL` last), then by head. Undefined where a price is not known; `prices` for tokens
-    that have none in the store."""
+    """By role (`ALL` last), then by head. Undefined for unknown prices; `prices` where the store has none."""
     used: dict[str, dict[Hashable, Spent]] = defaultdict(lambda: defaultdict(Spent))  # by role, by task
     done: list[tuple[Hashable, bool]] = []  # an episode's task, and whether it succeeded
     for episode in episodes:

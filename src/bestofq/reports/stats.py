@@ -53,8 +53,7 @@ class Estimate(Noun):
 
 
 class Interval(Noun):
-    """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval` where all resamples are equal. May be
-    infinite."""
+    """A bootstrap interval at `LEVEL` (`bca`), or `clopper_pearson_interval`; bounds may be infinite."""
 
     low: float
     high: float
@@ -126,17 +125,14 @@ def success_rate(attempts: Sequence[Attempt]) -> Estimate:
 
 
 def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
-    """Steps of successful episodes (Table 2): their mean per run, then the mean over the runs that have any.
-
-    None when nothing succeeded. Easy tasks weigh more the fewer tasks an agent solves: compare with care.
-    """
+    """Steps of successful episodes (Table 2): their mean per run, then the mean over the runs that have any. None when
+    nothing succeeded. Easy tasks weigh more the fewer tasks an agent solves: compare with care."""
     by_run = grouped((a for a in attempts if a.success), lambda a: a.run)
     return over_runs([float(np.mean([a.steps for a in run])) for run in by_run.values()]) if by_run else None
 
 
 def steps_interval(attempts: Sequence[Attempt]) -> Interval | None:
-    """The interval of `steps_for_success` over other tasks, all runs of a task together; None when at most one task
-    was solved."""
+    """The interval of `steps_for_success` over tasks; None when at most one was solved."""
     runs = {run: at for at, run in enumerate(grouped(attempts, lambda a: a.run))}
     tasks = {task: at for at, task in enumerate(by_task(attempts))}
     counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
@@ -160,9 +156,7 @@ def identical_runs(attempts: Sequence[Attempt]) -> bool:
 
 def task_variance(attempts: Sequence[Attempt]) -> float | None:
     """The "mean of variances" of Appendix F, Fig. 9: each task's variance (n - 1) of success over its runs, averaged.
-
-    Between 0 and 0.5. None when no task was done twice; tasks done once are left out.
-    """
+    Between 0 and 0.5. None when no task was done twice; tasks done once are left out."""
     several = [[a.success for a in task] for task in by_task(attempts).values() if len(task) > 1]
     return float(np.mean([np.var(task, ddof=1) for task in several])) if several else None
 
@@ -183,11 +177,8 @@ def tallied(counted: Iterable[tuple[Hashable, float, float]]) -> Tally:
 
 
 def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: Span | None = None) -> Measure:
-    """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`.
-
-    Where all resamples are alike they feign certainty: with `span` the bound is `clopper_pearson_interval`'s, over the
-    clusters that have a value of their own; without, a single such cluster has no interval.
-    """
+    """The statistic of all clusters' counts [T, K] added up, with its `clustered_interval`. Where all resamples are
+    alike: `clopper_pearson_interval` over clusters with a value if `span` is given, else none for one cluster."""
     if len(counts) == 0 or not np.isfinite(value := statistic(counts.sum(axis=0, keepdims=True))[0]):
         return Measure(value=None)
     interval = clustered_interval(counts, statistic)
@@ -201,11 +192,9 @@ def measure(counts: Doubles, statistic: Callable[[Doubles], Doubles], *, span: S
 
 
 def clopper_pearson_interval(value: float, tasks: int, span: Span = UNIT) -> Interval:
-    """The interval of the mean where each of T tasks has this same value.
-
-    Tasks with another value are then at most 1 − 0.025^(1/T) of all (Clopper and Pearson 1934): were they all at an end
-    of `span`, the mean would lie that share of the way towards it. For a share of 0 or 1 this is the exact bound.
-    """
+    """The interval of the mean where each of T tasks has this same value. Tasks with another value are then at most 1 −
+    0.025^(1/T) of all (Clopper and Pearson 1934): were they all at an end of `span`, the mean would lie that share of
+    the way towards it. For a share of 0 or 1 this is the exact bound."""
     away = 1 - ((1 - LEVEL) / 2) ** (1 / max(1, tasks))
     return Interval(low=value - away * (value - span[0]), high=value + away * (span[1] - value))
 
@@ -242,11 +231,8 @@ class Quantity(NamedTuple):
         return measure(np.array([*self.counts.values()], dtype=np.float64), self.statistic, span=self.span)
 
     def minus(self, other: "Quantity") -> Difference | None:
-        """This minus the other agent's over the tasks of both, with its interval: both keep the same drawn tasks.
-
-        None where they have no task in common, it is undefined, or there is no interval. A resample in which both are
-        infinite may be any difference: −∞ for the lower bound, ∞ for the upper.
-        """
+        """This minus the other's over the tasks of both, which keep the same drawn tasks. None where it is undefined or
+        has no interval. A resample in which both are infinite counts as −∞ below, ∞ above."""
         common = [task for task in self.counts if task in other.counts]
         if not common:
             return None
@@ -275,10 +261,7 @@ def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
 
 
 def success_interval(attempts: Sequence[Attempt]) -> Interval:
-    """The interval of an agent's success over other tasks, runs averaged within each.
-
-    Where the tasks came out alike, such as all successful always: `clopper_pearson_interval`.
-    """
+    """The interval of success over tasks, runs averaged; `clopper_pearson_interval` where tasks are alike."""
     found = _mean([*task_rates(attempts).values()], UNIT).interval
     if found is None:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
@@ -286,11 +269,8 @@ def success_interval(attempts: Sequence[Attempt]) -> Interval:
 
 
 def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> Difference | None:
-    """Success of `ours` minus that of `theirs` on the tasks of both, with its interval.
-
-    Per task the runs are averaged and subtracted. Where the difference is the same in all tasks:
-    `clopper_pearson_interval`. None when the agents have no task in common.
-    """
+    """Success of `ours` minus that of `theirs` on the tasks of both, runs averaged; `clopper_pearson_interval` where
+    all tasks differ alike. None when they have no task in common."""
     mine, other = task_rates(ours), task_rates(theirs)
     found = _mean(d := [rate - other[task] for task, rate in mine.items() if task in other], SIGNED)
     if found.value is None or found.interval is None:
@@ -351,8 +331,7 @@ def bca(drawn: Doubles, value: float, left_out: Doubles) -> Interval:
 
 
 def percentiles(drawn: Doubles, ends: Sequence[float] = _ENDS) -> Interval:
-    """The interval between two percentiles, the outer ones at `LEVEL`; where some values are infinite, at the next ones
-    outwards."""
+    """The interval between two percentiles; among infinite values, the next ones outwards."""
     at = int(ends[0] * (len(drawn) - 1))
     low, high = np.sort(drawn)[[at, -1 - at]] if np.isinf(drawn).any() else np.quantile(drawn, ends)
     return Interval(low=float(low), high=float(high))

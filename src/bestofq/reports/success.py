@@ -54,8 +54,7 @@ PERFORMANCE = columns(
 
 
 def performance(attempts: Sequence[Attempt], against: Sequence[Attempt] = ()) -> dict[str, Any]:
-    """The fields of `Performance` but `agent`, of one attempt or more. The difference is to `against` on the tasks of
-    both."""
+    """The fields of `Performance` but `agent`. The difference is to `against` on the tasks of both."""
     return {
         "success": stats.success_rate(attempts),
         "interval": stats.success_interval(attempts),

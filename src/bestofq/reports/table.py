@@ -20,6 +20,7 @@ from rich.text import Text
 
 from bestofq.core.noun import Noun
 from bestofq.reports.stats import Difference, Estimate, Measure
+from bestofq.reports.svg import TEMPLATES
 
 TEXT_WIDTH = 28
 """Characters of a column of words in a terminal too narrow for all of it; longer texts are wrapped."""
@@ -122,19 +123,10 @@ class Table(Noun):
 
     def to_html(self) -> Markup:
         """The table element; a difference whose interval leaves zero out has the class `up` or `down`."""
-        classes = [Markup(' class="words"') if words else "" for words in self.words]
-        heads = Markup("").join(map(Markup('<th scope="col"{}>{}</th>').format, classes, self.heads))
-        rows = []
-        for row, texts in zip(self.rows, self.texts(), strict=True):
-            styles = [
-                _CLEAR[cell.mean > 0] if isinstance(cell, Difference) and cell.clear else style
-                for cell, style in zip(row.cells, classes, strict=True)
-            ]
-            cells = Markup("").join(map(Markup("<td{}>{}</td>").format, styles[1:], texts[1:]))
-            rows.append(Markup('<tr><th scope="row">{}</th>{}</tr>\n').format(texts[0], cells))
-        return Markup('<table class="results">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>').format(
-            heads, Markup("").join(rows)
-        )
+        words = [Markup(' class="words"') if words else "" for words in self.words]
+        rows = zip(self.rows, self.texts(), strict=True)
+        template = TEMPLATES.get_template("table.html.jinja")
+        return Markup(template.render(table=self, rows=rows, words=words, style=_style))
 
     def to_markdown(self) -> str:
         """A GitHub table, its notes below; ends with a line break."""
@@ -184,7 +176,6 @@ class Table(Noun):
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
-_CLEAR = {True: Markup(' class="up"'), False: Markup(' class="down"')}
 _WRITERS = {"csv": Table.to_csv, "json": Table.to_json, "tex": Table.to_latex, "md": Table.to_markdown}
 
 
@@ -280,6 +271,12 @@ def _parts(cell: Cell) -> dict[str, Any]:
         case Estimate(mean=mean, error=error):
             return {"": mean, "error": error}
     return {"": cell}
+
+
+def _style(cell: Cell) -> Markup | None:
+    if isinstance(cell, Difference) and cell.clear:
+        return Markup(' class="up"' if cell.mean > 0 else ' class="down"')
+    return None
 
 
 def _unformula(value: object) -> object:

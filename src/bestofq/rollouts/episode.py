@@ -163,11 +163,8 @@ async def _judged(judge: Judge, episode: Episode) -> tuple[Verdict, Exception | 
 
 
 def _verdict_of(error: Exception) -> Verdict:
-    """The one place where an exception from an environment or an agent becomes data.
-
-    ReplyError: the agent failed. InfraError: the machinery did. Other errors of ours are for the user to fix. Anything
-    else is a fault in the code of a part: a cut episode, with the traceback in the log.
-    """
+    """The one place where an exception becomes data. ReplyError: the agent failed. InfraError: the machinery did. Other
+    errors of ours are raised. Anything else is a fault in the code: cut, its traceback in the log."""
     usage: tuple[Usage, ...] = ()
     match error:
         case ReplyError():

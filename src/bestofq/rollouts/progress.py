@@ -34,11 +34,8 @@ def bar(console: Console, width: int = 40) -> Bar:
 
 
 class LiveProgress(Progress):
-    """Episodes done of all, success so far, steps/s, tokens, time left. A context manager around `run_many`.
-
-    Rates are of this call; the success rate is of all finished episodes whose outcome tells. Cut episodes, and those
-    that no judge could tell, are counted apart.
-    """
+    """Episodes done of all, success so far, steps/s, tokens, time left. A context manager around `run_many`. Rates are
+    of this call; cut and unjudged episodes are counted apart."""
 
     def __init__(self, label: str, *, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._label, self._clock = console, label, clock

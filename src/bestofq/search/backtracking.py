@@ -140,8 +140,7 @@ class EnvPool:
             self._saved[node] = await slot.env.save()
 
     async def reach(self, slot: Slot, tree: MutableTree, node: int) -> None:
-        """Put the environment at a node that was seen. DivergedError, and the node is pruned, where a page on the way,
-        or this one, is another now."""
+        """Put the environment at a node that was seen. DivergedError, the node pruned, where a page is another now."""
         started = time.perf_counter()
         way: Way = "stayed"
         try:

@@ -86,9 +86,7 @@ class Search:
 
     async def select(self, path: Path) -> None:
         """Fill `path` by UCB1 (Eq. 7), from the start to an action that was not carried out or to where episodes end.
-
-        At a node that is expanded on the way the best-ranked untried action comes next, whatever its UCB1.
-        """
+        At a node that is expanded on the way the best-ranked untried action comes next, whatever its UCB1."""
         tree = self.tree
         path.append(self.start)
         while tree.ending[node := path[-1]] == "open" and tree.seen[node] is not None:

@@ -24,11 +24,8 @@ def blended(tree: SearchTree, node: int, alpha: float) -> float:
 
 
 def node_pairs(tree: SearchTree, *, alpha: float, threshold: float) -> Iterator[NodePair]:
-    """Every two children of one node that were both carried out and whose Q differ by the threshold or more.
-
-    α = 1 leaves feedback out (6.2's ablation), and so does a child that was not ranked with its siblings; a pair of
-    equal Q is no preference, whatever the threshold.
-    """
+    """Every two children of a node that were carried out and whose Q differ by the threshold or more, never equal ones.
+    α = 1 leaves feedback out (6.2), and so does a child that was not ranked."""
     families: dict[int, list[int]] = {}
     for child in range(1, len(tree)):
         if tree.visits[child] and tree.ending[child] in ("open", "ended"):

@@ -23,8 +23,7 @@ class Move(NamedTuple):
 
 
 class MutableTree:
-    """Columns as in `SearchTree`. `in_flight[i]` counts rollouts under way through node i. `before` leads from the
-    start of the episode to the root."""
+    """Columns as in `SearchTree`. `in_flight[i]`: rollouts under way through i. `before`: moves up to the root."""
 
     def __init__(self, task: Task, root: Observation, *, before: Sequence[Move] = ()) -> None:
         self.task = task
@@ -91,11 +90,9 @@ class MutableTree:
     # ---- selection
 
     def ucb1(self, parent: int, exploration: float) -> list[float]:
-        """Eq. 7 for each child: Q(h_t, a) + c_exp · sqrt(log N(h_t) / (1 + N(h_{t+1}))).
-
-        N(h_t) is the sum of N(h_t, a) over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as
-        deterministic. Rollouts under way count as visits that brought nothing (virtual loss). log 0 is taken as 0.
-        """
+        """Eq. 7 for each child: Q(h_t, a) + c_exp · sqrt(log N(h_t) / (1 + N(h_{t+1}))). N(h_t) is the sum of N(h_t, a)
+        over the children, and N(h_{t+1}) is N(h_t, a): the world is taken as deterministic. Rollouts under way count as
+        visits that brought nothing (virtual loss). log 0 is taken as 0."""
         children = self.children[parent]
         log = math.log(max(1, sum(map(self.passed, children))))
         return [self._expected(node) + exploration * math.sqrt(log / (1 + self.passed(node))) for node in children]
@@ -109,8 +106,7 @@ class MutableTree:
         return self.value[node] * self.visits[node] / count if count else 0.0
 
     def argmax_ucb1(self, parent: int, exploration: float) -> int | None:
-        """The child of the highest UCB1; of equal ones the less visited, then the higher Q̂, then the one proposed
-        first. None where all are pruned."""
+        """The child of the highest UCB1; among equals the less visited, the higher Q̂, the first. None: all pruned."""
         scores = dict(zip(self.children[parent], self.ucb1(parent, exploration), strict=True))
         left = [node for node in self.children[parent] if self.ending[node] != "pruned"]
         return max(left, key=lambda node: (scores[node], *self._ties(node)), default=None)

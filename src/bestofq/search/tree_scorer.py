@@ -18,11 +18,8 @@ TREES = 256  # episodes in flight whose trees are kept
 
 @dataclass
 class TreeScorer:
-    """Q̃ of each candidate after the configured rollouts in environments of its own, never in the agent's.
-
-    An episode keeps its tree from step to step: what was found below the action taken is not searched again. Where the
-    agent's page is not the one that the tree has there, a new tree begins.
-    """
+    """Q̃ of each candidate after rollouts in environments of its own. An episode keeps its tree from step to step;
+    where the agent's page is not the one that the tree has there, a new tree begins."""
 
     make_env: EnvFactory
     _: KW_ONLY

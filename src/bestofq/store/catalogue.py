@@ -46,9 +46,8 @@ class Catalogue:
         self._page = page
 
     def agents(self, *, run: str | None = None) -> Sequence[Row[Any]]:
-        """Each agent of each run on each suite, by these names, with the numbers of its `episodes` whatever their
-        status, of those `running`, `decided` (finished with an outcome of `DECIDED`) and of its `successes`, and with
-        `last_at`, when one began or ended last (ISO 8601, UTC)."""
+        """Each agent of each run and suite with its numbers of `episodes`, those `running`, `decided` (finished, in
+        `DECIDED`) and `successes`, and `last_at`, when one began or ended last (ISO 8601, UTC)."""
         keys = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite)
         finished = EPISODES.c.status == "finished"
         query = select(
@@ -110,11 +109,8 @@ class Catalogue:
     def tasks(
         self, wanted: EpisodeFilter, *, differing: bool = False, offset: int = 0, limit: int = 25
     ) -> list[tuple[Task, list[EpisodeSummary]]]:
-        """A part of the tasks of these episodes, by suite and id, each with its episodes by run, agent and repeat.
-
-        `differing` leaves out the tasks on which all of these episodes with a telling outcome succeeded, and those on
-        which none did.
-        """
+        """A part of the tasks of these episodes, by suite and id, with the episodes by run, agent and repeat.
+        `differing`: without those on which all decided episodes succeeded, or none."""
         part = _by_task(wanted, differing).order_by(*_TASK).offset(offset).limit(limit).subquery()
         query = select(part, TASKS.c.body).join(TASKS, TASKS.c.key == part.c.task_key)
         order = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.repeat, EPISODES.c.started_at)

@@ -28,10 +28,8 @@ _WAYS = {
 def going_on(
     run: str, before: Mapping[str, JsonValue], config: Mapping[str, JsonValue], searches: Owned, agents: Owned
 ) -> dict[str, JsonValue]:
-    """The configuration of a run begun with `before` that continues with `config`, `searches` and `agents`.
-
-    Searches and agents that are new to the run are added. All else must be the same: DataError.
-    """
+    """The configuration of a run begun with `before` that continues with `config`, `searches` and `agents`. Searches
+    and agents that are new to the run are added. All else must be the same: DataError."""
     owned: dict[str, Owned] = {SEARCHES: searches, AGENTS: agents}
     if found := differences({name: value for name, value in before.items() if name not in owned}, config):
         raise DataError(refusal(f"run {run!r}", found))

@@ -44,8 +44,7 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
 
 
 def prepare(engine: Engine) -> None:
-    """Make the tables of a new database; refuse (DataError) a database of another schema version, what is no database,
-    and what this user may not write."""
+    """Make the tables of a new database. DataError on another schema version, no database, or no right to write."""
     try:
         with engine.begin() as connection:
             if not _is_store(connection):

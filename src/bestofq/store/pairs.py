@@ -51,9 +51,7 @@ def write_pairs(
     path: Path, pairs: Sequence[PreferencePair], source: PairSource, *, decode: Decode | None = None
 ) -> Path:
     """Write pairs, whole or not at all; returns `path`. `decode` turns ids into text, special tokens included.
-
-    Raises DataError when there are none, or a likelihood is not one (above 0, NaN, -inf).
-    """
+    DataError when there are none, or a likelihood is not one (above 0, NaN, -inf)."""
     if not pairs:
         raise DataError(f"There are 0 preference pairs to write to {path}; search more tasks, or lower the threshold.")
     for pair in pairs:

@@ -48,9 +48,7 @@ class Which(TypedDict, total=False):
 
 class Store:
     """Stored episodes: a folder (or a database URL and a folder of pictures). One process writes; any number read.
-
-    Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls.
-    """
+    Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls."""
 
     def __init__(
         self, engine: Engine, files: Path, lock_file: Path | None, opened: ExitStack, *, read_only: bool
@@ -64,10 +62,8 @@ class Store:
 
     @classmethod
     def open(cls, where: Path | str, *, files: Path | None = None, read_only: bool = False) -> Self:
-        """Open the folder `where`, made when it is not there, or a database URL with `files` for the pictures.
-
-        DataError when another process writes it, when `read_only` and it holds no store, or on another schema version.
-        """
+        """Open the folder `where`, made when missing, or a database URL with `files` for the pictures. DataError when
+        another process writes it, on another schema version, or read-only without a store."""
         with ExitStack() as opened:
             if "://" in str(where):
                 if files is None:
@@ -126,11 +122,8 @@ class Store:
         searches: Owned | None = None,
         agents: Owned | None = None,
     ) -> None:
-        """Begin or continue a run. DataError when it was begun with another configuration.
-
-        `searches` are the settings of searches made in it, by who searches, `agents` those that only one kind of agent
-        depends on: the first of each are kept with the run.
-        """
+        """Begin or continue a run. DataError when it was begun with another configuration. `searches`: settings of
+        searches in it, by who searches; `agents`: those of one agent. The first of each are kept."""
 
         def begin(connection: Connection) -> None:
             row = {"name": name, "provenance": provenance.model_dump_json(), **_hashed(config)}
@@ -196,10 +189,8 @@ class Store:
         await self._writer.commit(append)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
-        """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error.
-
-        DataError when the episode is not running, or there is a finished episode of its key already.
-        """
+        """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error. DataError when the
+        episode is not running, or there is a finished episode of its key already."""
 
         def finish(connection: Connection) -> None:
             final_key = None if final is None else self._keep_page(connection, final)
@@ -218,11 +209,8 @@ class Store:
         await self._writer.commit(finish)
 
     async def add_verdict(self, episode: str, verdict: Verdict, *, adopt: bool) -> None:
-        """Keep a judge's verdict on a finished episode, in the place of its earlier one.
-
-        With `adopt` it becomes the verdict in force too. DataError when the episode is not finished, or when a verdict
-        of its environment would be lost by that.
-        """
+        """Keep a judge's verdict on a finished episode, instead of its earlier one; with `adopt` in force too.
+        DataError when it is not finished, or the environment's verdict would be lost."""
 
         def add(connection: Connection) -> None:
             before = connection.scalar(

@@ -17,10 +17,7 @@ _BYTES = np.dtype("<f4")
 
 
 class VectorCache:
-    """The stored vectors of one EmbedSpec. A vector that is there is never written again.
-
-    Plain calls that wait for the database: from an event loop, use `asyncio.to_thread`.
-    """
+    """Vectors of one EmbedSpec, never written twice. Calls wait: use `asyncio.to_thread` in an event loop."""
 
     def __init__(self, engine: Engine, writer: Writer, spec: EmbedSpec) -> None:
         self.spec = spec

@@ -36,10 +36,7 @@ class Writer:
         return await asyncio.wrap_future(self.submit(run))
 
     def submit(self, run: Callable[[Connection], T]) -> Future[T]:
-        """A future that is done once the job is committed, or holds the error that rolled it back.
-
-        DataError where the store was opened read-only, BestOfQError where it is closed.
-        """
+        """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed."""
         if self._read_only:
             raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
         done: Future[T] = Future()

@@ -16,11 +16,8 @@ Replies = Sequence[str]
 
 @dataclass(frozen=True)
 class ScriptedProposer:
-    """Replies from a function of (state, n), or from a list with one entry a step.
-
-    It keeps no memory of its own, so one serves any number of episodes at once. Invalid replies and repeated actions
-    are dropped, as a model's are. `seconds` is the time a reply takes.
-    """
+    """Replies from a function of (state, n), or from a list with one entry a step; invalid and repeated ones are
+    dropped. It serves any number of episodes at once. `seconds`: the time a reply takes."""
 
     replies: Callable[[State, int], Replies] | Sequence[Replies]
     seconds: float = 0.0
@@ -79,8 +76,7 @@ class ScriptedJudge:
 
 @dataclass(frozen=True)
 class ScriptedModel:
-    """A `LanguageModel` whose replies are a function of the request, the greedy one first. A reply's tokens are its
-    bytes, its likelihood falls with its length."""
+    """A `LanguageModel` by a function of the request. A reply's tokens are its bytes; longer ones are less likely."""
 
     replies: Callable[[Request], Sequence[str]]
     name: str = "scripted"

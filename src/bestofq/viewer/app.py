@@ -38,8 +38,7 @@ _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 def viewer_app(store: Store, *, name: str, token: str | None = None, host: str | None = None) -> Guard:
-    """Pages over a store, opened read-only. With a token only those who know it read them, else only this machine, by a
-    loopback name or by `host`."""
+    """Pages over a read-only store: for who knows the token, else for this machine, by loopback or `host`."""
     return Guard(application(store, name=name), token=token, host=host)
 
 

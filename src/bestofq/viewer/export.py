@@ -37,10 +37,8 @@ _LINK = re.compile(r' (href|src|action)="(/[^"]*)"')  # texts of pages cannot ma
 
 
 def export(store: Store, found: Report, folder: Path, *, title: str, max_episodes: int = EPISODES) -> Path:
-    """Write a report and what it is about to `folder`, made where it is not there; return its `index.html`.
-
-    At most `max_episodes` episodes can be stepped through, whole tasks spread evenly; the others are listed only.
-    """
+    """Write a report and what it is about to `folder`, made where it is not there; return its `index.html`. At most
+    `max_episodes` episodes can be stepped through, whole tasks spread evenly; the others are listed only."""
     folder.mkdir(parents=True, exist_ok=True)
     write_tables(found.tables, folder / "tables", ENDINGS)
     (folder / "figures").mkdir(exist_ok=True)

@@ -35,8 +35,7 @@ class Branches:
 
 
 def most_taken(tree: SearchTree) -> list[int]:
-    """From the root on the child of most visits, of equal ones the one of higher Q̃, as far as search went; among what
-    leads to full reward, where any rollout came to it."""
+    """From the root by most visits, then higher Q̃; among what leads to full reward, if any does."""
     won = [n for n in range(1, len(tree)) if tree.ending[n] == "ended" and tree.reward[n] >= 1 and tree.visits[n]]
     leading = {node for n in won for node in tree.path(n)}
     way = [0]
@@ -46,8 +45,7 @@ def most_taken(tree: SearchTree) -> list[int]:
 
 
 def branches(tree: SearchTree, *, alpha: float, threshold: float) -> Branches:
-    """Children by visits, then by blended Q, with the pairs at α and this threshold; unfolded along the way most taken,
-    and down to a depth."""
+    """Children by visits, then blended Q, with the pairs; unfolded along the way most taken and to a depth."""
     pairs = list(node_pairs(tree, alpha=alpha, threshold=threshold))
     sides: dict[int, list[NodePair]] = defaultdict(list)
     for pair in pairs:

@@ -63,8 +63,7 @@ def read_command(command: str, commands: Commands, expected: str) -> Action:
 
 
 def grounded(command: str, observation: Observation) -> str:
-    """A click that says what it is on, on the one mark that has these words before it, or on its own number where none
-    or several have; any other command as it is."""
+    """A click with words, on the one mark that has them before it, else on its own number; others as they are."""
     found = _NAMED.fullmatch(command)
     if found is None:
         return command

@@ -66,8 +66,7 @@ def composite_user(state: State, history: int, pictures: int = 0) -> str:
 
 
 def composite_reply(candidate: Candidate, *, first: bool, words: str = "") -> str:
-    """The candidate as a model writes it after the prompt: the inverse of `parse_composite`. `words` stand before a
-    click's mark."""
+    """The inverse of `parse_composite`: what a model writes after the prompt. `words` stand before a click's mark."""
     plan = f" {candidate.plan}\nTHOUGHT:" if first else ""
     command = "NONE" if isinstance(candidate.action, Answer) else command_text(candidate.action)
     if words and isinstance(candidate.action, Click):
@@ -79,8 +78,7 @@ def composite_reply(candidate: Candidate, *, first: bool, words: str = "") -> st
 
 
 def parse_composite(reply: str, observation: Observation, log_prob: float | None = None) -> Candidate:
-    """The candidate of a whole reply. ReplyError when a part is missing, its command is none, or its mark is not on
-    the page."""
+    """The candidate of a reply. ReplyError when a part is missing, or its command or mark is none."""
     found = _REPLY.fullmatch(reply.strip())
     if found is None:
         raise ReplyError(f"{reply[:80]!r} is not thought, COMMANDS, EXPLANATION and STATUS, each on its line")

@@ -39,6 +39,5 @@ class ChatDialect(Protocol):
     def user(self, state: State, history: int, pictures: int) -> str: ...
 
     def read(self, reply: Reply, observation: Observation, n: int, picture: Picture | None) -> Sequence[Candidate]:
-        """The first n candidates with distinct actions. ReplyError, in words that help the model, when there is
-        none."""
+        """The first n candidates with distinct actions. ReplyError, in words for the model, when there is none."""
         ...

@@ -44,8 +44,7 @@ def candidates_user(state: State, history: int, pictures: int = 1) -> str:
 
 
 def candidates_schema(n: int, by: By) -> dict[str, Any]:
-    """JSON Schema of a reply with 1 to n candidates, within what strict structured output allows: every property is
-    required, no other is let in."""
+    """JSON Schema of a reply with 1 to n candidates, as strict structured output wants it: every property required."""
     kinds: dict[str, dict[str, Any]] = {
         "element": {"type": "integer"} if by == "mark" else {"type": "string"},
         "x": {"type": "integer"},

@@ -110,7 +110,7 @@ def _done(episode: Episode) -> list[str]:
 def _read(replies: Sequence[Reply], _: Picture | None) -> tuple[Outcome, str]:
     """Outcome and reason of a reply. ReplyError in words that help the model fix it."""
     data = json_of(replies[0])
-    said = str(data.get("verdict", "")).strip().lower() if isinstance(data, dict) else ""
+    said = str(data.get("verdict", "")).strip().lower()
     if said not in DECIDED:
         raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(DECIDED)}')
     reason = data.get("reason")
@@ -121,7 +121,7 @@ def _read_opentable(replies: Sequence[Reply], _: Picture | None) -> tuple[Outcom
     """The same of a reply with a verdict on each criterion."""
     data, said, met = json_of(replies[0]), [], []
     for name in OPENTABLE_CRITERIA:
-        one = data.get(name) if isinstance(data, dict) else None
+        one = data.get(name)
         if not isinstance(one, dict) or not isinstance(one.get("met"), bool):
             raise ReplyError(f'"{name}" must be an object with "reason" and with "met", true or false')
         met.append(one["met"])

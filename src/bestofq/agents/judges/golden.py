@@ -31,8 +31,7 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenMatcher:
-    """Asks greedily. The one candidate that says the same as the golden step is found without asking; where
-    several do, the one that is also the same action."""
+    """Asks greedily. A candidate that says the same is found without asking; of several, the same action."""
 
     model: LanguageModel
 
@@ -66,7 +65,7 @@ class GoldenMatcher:
 def _read(reply: Reply, count: int) -> tuple[int | None, str]:
     """The matched index and why. ReplyError in words that help the model fix it."""
     data = json_of(reply)
-    if not isinstance(data, dict) or not isinstance(data.get("contained"), bool):
+    if not isinstance(data.get("contained"), bool):
         raise ReplyError('"contained" must be true or false')
     rationale = " ".join(str(data.get("rationale", "")).split())
     if not data["contained"]:

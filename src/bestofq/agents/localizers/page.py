@@ -43,10 +43,8 @@ class Found:
 
 @dataclass(frozen=True)
 class PageLocalizer:
-    """`Localizer` by fuzzy comparison of names, with roles as a tie-break.
-
-    It refuses rather than guesses: where nothing fits well enough, or where the second best fits about as well.
-    """
+    """`Localizer` by fuzzy comparison of names, with roles as a tie-break. It refuses rather than guesses: where
+    nothing fits well enough, or where the second best fits about as well."""
 
     least: float = 0.6  # score of the best, at least
     margin: float = 0.04  # by which it must lead

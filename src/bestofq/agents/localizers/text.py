@@ -19,26 +19,23 @@ _ELEMENT = object_schema({"element": {"type": "integer"}})
 
 @dataclass(frozen=True)
 class TextLocalizer:
-    """`Localizer` by any model with instructions, greedy: it reads roles, names and contents of the page's elements and
-    names one. What is too long for it is asked with the half that fits the words best. A reply that names no element
-    gets one repair turn; then it is refused."""
+    """`Localizer` by any model with instructions, greedy: it names one of the page's elements. Of too many it reads
+    those that fit the words best. An unreadable reply gets one repair turn; then it is refused."""
 
     model: LanguageModel
 
     async def locate(self, observation: Observation, target: str) -> Located:
-        """The middle of the element, or a refusal. ModelError when the endpoint gives no reply, ContextError when not
-        even one element fits."""
-        marked = {element.mark: element for element in observation.elements}
+        """The middle of the element, or a refusal. ModelError without a reply, ContextError when no element fits."""
         refusal = f'No element of the page fits "{target}".'
-        if not marked:
+        if not observation.elements:
             return Located(refusal=refusal)
 
         def read(replies: Sequence[Reply], _: Picture | None) -> Element | None:
-            data = json_of(replies[0])
-            mark = data.get("element") if isinstance(data, dict) else None
-            if mark != 0 and mark not in marked:
+            mark = json_of(replies[0]).get("element")
+            found = next((element for element in observation.elements if element.mark == mark), None)
+            if found is None and mark != 0:
                 raise ReplyError(f'"element" is {mark!r}: it must be the number of an element, or 0')
-            return marked.get(mark)
+            return found
 
         try:
             found, usage = await ask(self.model, _prompts(observation, target), read, "localizer")

@@ -89,8 +89,7 @@ class ChatProposer:
         return Proposal(candidates=tuple(candidates), usage=usage)
 
     def _each(self, replies: Sequence[Reply], state: State, picture: Picture | None) -> Sequence[Candidate]:
-        """The valid candidates with distinct actions, one of each reply. ReplyError with the first complaint when there
-        is none."""
+        """The valid candidates with distinct actions, one a reply. ReplyError with the first complaint without any."""
         found: list[Candidate] = []
         complaints = []
         for reply in replies:

@@ -34,8 +34,7 @@ class Values(Protocol):
 
 @dataclass(frozen=True)
 class QScorer:
-    """Scores are Q-values; V(s) goes with them, and the name of the checkpoint that both are from, where it has one.
-    It costs what its embedder reads (Best-of-Q, 4.4)."""
+    """Q-values, with V(s) and their checkpoint's name. It costs what its embedder reads (Best-of-Q, 4.4)."""
 
     values: Values
     embedder: Embedder
@@ -76,8 +75,7 @@ class QScorer:
 
 @dataclass(frozen=True)
 class PriorScorer:
-    """log π(a|s) + Q(s, a) / β: the optimum of maximising Q under a KL penalty of weight β to the proposer, read at
-    inference (Agent Q, Eq. 9). Small β trusts Q, large β the proposer."""
+    """log π(a|s) + Q(s, a) / β: optimal under a KL penalty of weight β to the proposer (Agent Q, Eq. 9)."""
 
     scorer: QScorer
     _: KW_ONLY
@@ -87,8 +85,7 @@ class PriorScorer:
         return await self.scorer.prepare(state)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """InputError when one of several candidates has no log-probability. An only one needs none: its score is Q / β
-        where it has none."""
+        """InputError when one of several candidates has no log-probability; an only one needs none."""
         scores = await self.scorer.score(state, candidates)
         log_probs = [candidate.log_prob for candidate in candidates]
         if log_probs == [None]:

@@ -21,16 +21,21 @@ from bestofq.core.usage import Usage, merge_usage
 _CHOICE = object_schema({"reasoning": {"type": "string"}, "best": {"type": "integer"}})  # in this order (section 5)
 
 
+class _Picking:
+    async def score(self: Picker, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """[N] of 0 and 1. One candidate is not asked about. Errors as the model's."""
+        if len(candidates) == 1:
+            return Scores(values=(1.0,))
+        best, usage = await self.pick(state, candidates)
+        return Scores(values=tuple(float(i == best) for i in range(len(candidates))), usage=(usage,))
+
+
 @dataclass(frozen=True)
-class PickerScorer:
+class PickerScorer(_Picking):
     """1 for the candidate the model names, 0 for the others. An answer that names none leaves all at 0, so that a
     greedy selector falls back to the proposer's first; `Usage.unusable` counts it."""
 
     model: LanguageModel
-
-    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N] of 0 and 1. One candidate is not asked about."""
-        return await _scores(self, state, candidates)
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """`Picker`."""
@@ -40,18 +45,12 @@ class PickerScorer:
 
 
 @dataclass(frozen=True)
-class ChatPickerScorer:
-    """`PickerScorer` by a model that is asked with instructions, over the same candidates (Fig. 11). It falls back to
-    the first likewise."""
+class ChatPickerScorer(_Picking):
+    """`PickerScorer` by a model that is asked with instructions, over the same candidates (Fig. 11)."""
 
     model: VisionModel
     screenshots: int = 1  # the last so many
     history: int = 30  # past actions shown, the last ones
-
-    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N] of 0 and 1. One candidate is not asked about. ModelError when the endpoint gives no reply, ContextError
-        when nothing is left to drop."""
-        return await _scores(self, state, candidates)
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """`Picker`."""
@@ -75,13 +74,6 @@ class ChatPickerScorer:
         return _named(named, len(candidates), usage)
 
 
-async def _scores(picker: Picker, state: State, candidates: Sequence[Candidate]) -> Scores:
-    if len(candidates) == 1:
-        return Scores(values=(1.0,))
-    best, usage = await picker.pick(state, candidates)
-    return Scores(values=tuple(float(i == best) for i in range(len(candidates))), usage=(usage,))
-
-
 def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]:
     """The index of candidate `number`, which counts from 1; where it is none of them, counted as unusable."""
     index = next((i for i in range(count) if i + 1 == number), None)
@@ -90,11 +82,8 @@ def _named(number: object, count: int, usage: Usage) -> tuple[int | None, Usage]
 
 @dataclass(frozen=True)
 class FeedbackScorer:
-    """Q̂ in [0, 1] from the rank: 1 for the first, 0 for the last, evenly between (the paper leaves the mapping open).
-
-    A reply that names none of the remaining candidates ends the ranking: those share the mean of the places left, a
-    tie; `Usage.unusable` counts it.
-    """
+    """Q̂ in [0, 1] from the rank, 1 for the first, evenly down to 0 (the paper leaves it open). A reply that names none
+    of the remaining ends the ranking: they share the mean of the places left (`Usage.unusable`)."""
 
     picker: Picker
 

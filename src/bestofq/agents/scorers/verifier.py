@@ -8,7 +8,8 @@ model is asked with instructions for a verdict.
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bestofq.agents.dialects.json import candidates_user
@@ -32,17 +33,35 @@ Review = tuple[float, tuple[Usage, ...]]
 """What a candidate is worth, and what its review used."""
 
 
+class _Reviewing(ABC):
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        """[N] of 0, 0.5 and 1, by N reviews at once; one candidate is not asked about. Errors keep the usage."""
+        if len(candidates) == 1:
+            return Scores(values=(1.0,))
+        started = time.perf_counter()
+        written = await asyncio.gather(
+            *(self._review(state, candidate) for candidate in candidates), return_exceptions=True
+        )
+        done = [one for one in written if not isinstance(one, BaseException)]
+        used = [usage for _, usages in done for usage in usages]
+        failed = next((one for one in written if isinstance(one, BaseException)), None)
+        if failed is not None:
+            with counted(used):
+                raise failed
+        (total,) = merge_usage(used)
+        usage = total.model_copy(update={"seconds": time.perf_counter() - started})  # they were written at once
+        return Scores(values=tuple(value for value, _ in done), usage=(usage,))
+
+    @abstractmethod
+    async def _review(self, state: State, candidate: Candidate) -> Review: ...
+
+
 @dataclass(frozen=True)
-class VerifierScorer:
+class VerifierScorer(_Reviewing):
     """1 for a candidate whose review ends with `right`, 0 for `wrong`, 0.5 for any other review (`moves on`). A greedy
     selector takes the first of equals, which is the proposer's likeliest."""
 
     model: LanguageModel
-
-    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N] of 0, 0.5 and 1, by N reviews at once. One candidate is worth 1 and not asked about. An error has what
-        the other reviews used."""
-        return await _scores(self._review, state, candidates)
 
     async def _review(self, state: State, candidate: Candidate) -> Review:
         messages = user(review_prompt(state, candidate))
@@ -51,19 +70,13 @@ class VerifierScorer:
 
 
 @dataclass(frozen=True)
-class ChatVerifierScorer:
-    """`VerifierScorer` by a model that is asked with instructions: 1 for `right`, 0.5 for `unclear`, 0 for `wrong`. It
-    sees the state as the proposer does, and one candidate with its thought. A reply without a verdict gets one repair
-    turn, and is `unclear` then; `Usage.unusable` counts it."""
+class ChatVerifierScorer(_Reviewing):
+    """`VerifierScorer` by a model with instructions: 1 for `right`, 0.5 for `unclear`, 0 for `wrong`, of one candidate
+    with its thought. Without a verdict after one repair turn: `unclear`, counted in `Usage.unusable`."""
 
     model: VisionModel
     screenshots: int = 1  # the last so many
     history: int = 30  # past actions shown, the last ones
-
-    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """As `VerifierScorer`. ModelError when the endpoint gives no reply, ContextError when nothing is left to
-        drop."""
-        return await _scores(self._review, state, candidates)
 
     async def _review(self, state: State, candidate: Candidate) -> Review:
         def text(history: int, pictures: int) -> str:  # the candidate last: all reviews begin alike
@@ -86,29 +99,10 @@ class ChatVerifierScorer:
 
 
 def _read(replies: Sequence[Reply], _: Picture | None) -> float:
-    data = json_of(replies[0])
-    said = str(data.get("verdict", "")).strip().lower() if isinstance(data, dict) else ""
+    said = str(json_of(replies[0]).get("verdict", "")).strip().lower()
     if said not in _VALUES:
         raise ReplyError(f'"verdict" is {said!r}: it must be one of {", ".join(_VALUES)}')
     return _VALUES[said]
-
-
-async def _scores(
-    review: Callable[[State, Candidate], Awaitable[Review]], state: State, candidates: Sequence[Candidate]
-) -> Scores:
-    if len(candidates) == 1:
-        return Scores(values=(1.0,))
-    started = time.perf_counter()
-    written = await asyncio.gather(*(review(state, candidate) for candidate in candidates), return_exceptions=True)
-    done = [one for one in written if not isinstance(one, BaseException)]
-    used = [usage for _, usages in done for usage in usages]
-    failed = next((one for one in written if isinstance(one, BaseException)), None)
-    if failed is not None:
-        with counted(used):
-            raise failed
-    (total,) = merge_usage(used)
-    usage = total.model_copy(update={"seconds": time.perf_counter() - started})  # they were written at once
-    return Scores(values=tuple(value for value, _ in done), usage=(usage,))
 
 
 def verdict_value(review: str) -> float:

@@ -110,9 +110,7 @@ def tune(
         earlier = [pair for file in replay or () for pair in read_pairs(file, source=source, replayed=True)]
         found = [*earlier, *read_pairs(pairs, source=source)]
         if given.dry_run:
-            console.print(
-                f"DPO would learn from {len(found):,} pairs, {len(earlier):,} of them of earlier rounds: {out}"
-            )
+            console.print(f"DPO would learn from {len(found):,} pairs, {len(earlier):,} of earlier rounds: {out}")
             return
         folder = recipe.tune(models, found, out, console, replayed=bool(earlier))
     else:

@@ -136,8 +136,7 @@ class Tables:
         ]
 
     def nearest(self, restaurant: Restaurant, plan: Plan) -> Sequence[time]:
-        """The right times for a plan: the wanted one where it is free, else the free ones nearest to it by minutes: two
-        where one is as much earlier as the other is later. Empty: none is."""
+        """The wanted time where it is free, else the free ones nearest to it, two at the same distance; empty: none."""
         free = self.free(restaurant, plan)
         least = min((abs(minutes(at) - minutes(plan.time)) for at in free), default=0)
         return [at for at in free if abs(minutes(at) - minutes(plan.time)) == least]

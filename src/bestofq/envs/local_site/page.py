@@ -59,8 +59,7 @@ Line = tuple[Node, ...]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Lines whose fields are sent together, after the hidden ones, in order. A text that is not `numbered` does not say
-    which elements are its own."""
+    """Lines whose fields are sent together, after the hidden ones. Unless `numbered`, elements do not name the form."""
 
     action: str
     lines: tuple[Line, ...]

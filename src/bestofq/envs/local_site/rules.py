@@ -73,8 +73,7 @@ class Rules(ABC, Generic[GoalT, VisitT, ViewT_co]):
         self._tasks: dict[Split, list[Task]] = {}
 
     def tasks(self, split: Split, limit: int | None = None) -> list[Task]:
-        """The tasks of a split in a fixed shuffled order, so that the first k are a fair sample. InputError where the
-        split has none."""
+        """The tasks of a split in a fixed order whose first k are a fair sample. InputError where there are none."""
         if split not in self._tasks:
             tasks = [
                 Task(id=goal.id, suite=self.name, goal=goal.instruction, start_url="/", seed=self.seed, split=split)

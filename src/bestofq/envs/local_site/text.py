@@ -5,21 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic
 from urllib.parse import urlencode
 
-from bestofq.core.actions import (
-    Action,
-    Answer,
-    AskUser,
-    Clear,
-    Click,
-    GoBack,
-    Goto,
-    Other,
-    Refresh,
-    Restart,
-    Submit,
-    Targeted,
-    Write,
-)
+from bestofq.core import actions as act
+from bestofq.core.actions import Action, Targeted
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import SimulatedUser
@@ -82,9 +69,9 @@ class TextEnv(Generic[VisitT, ViewT]):
         usage: tuple[Usage, ...] = ()
         self._set(error=None, notices=())
         match action:
-            case Answer():
+            case act.Answer():
                 return StepResult(observation=self._observe(), terminated=True)
-            case AskUser():
+            case act.AskUser():
                 answer, usage = await self._replied(place.task, action.question)
                 self._set(notices=() if answer is None else (f"The user replied: {answer}",))
             case _:
@@ -122,8 +109,7 @@ class TextEnv(Generic[VisitT, ViewT]):
         return seen.model_copy(update={"error": place.error, "notices": place.notices})
 
     def _load(self, url: str, *, before: tuple[str, ...] | None = None) -> None:
-        """Show the page at an address, after those `before`; without them after all visited, or in the current one's
-        place where it has the same address."""
+        """Show a page after those `before`; None: after all visited, or in the place of the same address."""
         pages = self.place.pages
         url = self._server.address(url) or url
         if before is None:
@@ -136,19 +122,19 @@ class TextEnv(Generic[VisitT, ViewT]):
         match action:
             case Targeted():
                 return self._act_on(action)
-            case GoBack() if len(pages) == 1:
+            case act.GoBack() if len(pages) == 1:
                 return say.no_way_back
-            case GoBack():
+            case act.GoBack():
                 self._load(pages[-2], before=pages[:-2])
-            case Refresh():
+            case act.Refresh():
                 self._load(pages[-1])
-            case Restart():
+            case act.Restart():
                 self._load(self.place.task.start_url)
-            case Goto(url=url) if self._server.address(url) is None:
+            case act.Goto(url=url) if self._server.address(url) is None:
                 return say.no_address.format(url=url)
-            case Goto(url=url):
+            case act.Goto(url=url):
                 self._load(url)
-            case Other():
+            case act.Other():
                 return f"{action.text} is an action of another tool."
             case _:
                 pass  # scroll, wait: a text has no layout and no unrest
@@ -162,29 +148,29 @@ class TextEnv(Generic[VisitT, ViewT]):
             return say.no_element.format(mark=mark, count=len(controls))
         node, form = controls[mark - 1]
         match action, node:
-            case Click(), Link(to=to):
+            case act.Click(), Link(to=to):
                 self._load(to)
-            case Click(), Button(to=to) if to:
+            case act.Click(), Button(to=to) if to:
                 self._post(to, {})
-            case (Click(), Button()) | (Submit(), Field() | Choice()):
+            case (act.Click(), Button()) | (act.Submit(), Field() | Choice()):
                 assert form is not None
                 self._send(form)
-            case Submit(), Button() if form is not None and form.numbered:
+            case act.Submit(), Button() if form is not None and form.numbered:
                 self._send(form)
-            case Submit(), _:
+            case act.Submit(), _:
                 return say.no_form.format(mark=mark, name=node.name)
-            case Click(), Choice(options=options):
+            case act.Click(), Choice(options=options):
                 return f"Element [{mark}] is a list: write one of its options: {_listed(options)}."
-            case ((Write() | Clear()), Choice()):
+            case ((act.Write() | act.Clear()), Choice()):
                 assert form is not None
-                return self._choose(mark, node, form, action.text if isinstance(action, Write) else "")
-            case ((Write() | Clear()), Field()):
-                text = " ".join(action.text.splitlines()) if isinstance(action, Write) else ""
+                return self._choose(mark, node, form, action.text if isinstance(action, act.Write) else "")
+            case ((act.Write() | act.Clear()), Field()):
+                text = " ".join(action.text.splitlines()) if isinstance(action, act.Write) else ""
                 self._set(typed=(*self.place.typed, (mark, text.strip() if node.kind == "email" else text)))
-                if isinstance(action, Write) and action.enter:
+                if isinstance(action, act.Write) and action.enter:
                     assert form is not None
                     self._send(form)
-            case ((Write() | Clear()), _):
+            case ((act.Write() | act.Clear()), _):
                 role = self._observe().elements[mark - 1].role
                 return say.no_field.format(mark=mark, name=node.name, role=role)
         return None

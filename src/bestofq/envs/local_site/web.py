@@ -24,8 +24,7 @@ class Saved(Generic[VisitT]):
 
 
 class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
-    """`Env` and `Checkpointable` over a `Site` and a `Browser`. What an agent reads is word for word what
-    `text.TextEnv` shows."""
+    """`Env` and `Checkpointable` over a `Site` and a `Browser`; an agent reads the very words of `text.TextEnv`."""
 
     def __init__(self, site: Site[VisitT, ViewT], browser: Browser, *, screenshots: bool = False) -> None:
         super().__init__(browser, screenshots=screenshots, user=self._reply)
@@ -64,8 +63,7 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
         return Saved(task=task, root=self.root, place=await self.session.place(seen), visit=self.visit)
 
     async def restore(self, saved: object) -> Observation:
-        """Put the site's record back, then the page, with its error and notices: in a visit of its own, whoever saved
-        them. What the site then records by itself is the same again."""
+        """Put the site's record back, then the page, error and notices, in a visit of its own, whoever saved them."""
         assert isinstance(saved, Saved)
         if self._task is None:
             await self.reset(saved.task, seed=0)

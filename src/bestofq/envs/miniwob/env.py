@@ -45,11 +45,8 @@ class MiniWobEnv(WebEnv):
         self._ended = False
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
-        """A fresh page with the task's instance begun.
-
-        Raises InputError when the task's start URL names no instance, InfraError when the page asks for another thing
-        than `Task.goal` says (another version of the pages), BrowserError when it does not load.
-        """
+        """A fresh page with the task's instance begun. InputError when its start URL names no instance, InfraError when
+        the page asks for another thing than `Task.goal`, BrowserError when it does not load."""
         self._instance, self.standing, self._ended = instance_of(task), Standing(), False
         visiting = task.model_copy(update={"start_url": self.root + task.start_url, "allowed_hosts": HOSTS})
         return await super().reset(visiting, seed=seed)
@@ -82,10 +79,8 @@ def instance_of(task: Task) -> tuple[str, int]:
 
 
 async def read(session: Session, path: str, seed: int) -> Standing:
-    """How the episode stands in the session's page; begins it with `seed` where the document is new.
-
-    Raises BrowserError when the page has no task ready within the browser's `navigation` seconds.
-    """
+    """How the episode stands in the session's page; begins it with `seed` where the document is new. BrowserError when
+    the page has no task ready within the browser's `navigation` seconds."""
     patience = round(session.config.navigation * 1000)
     answer = await session.evaluate(f"{_SCRIPT}({json.dumps(path)}, {seed}, {patience})")
     if answer["left"]:

@@ -74,11 +74,8 @@ class MiniWob:
         return kept
 
     async def tasks(self, split: Split) -> list[Task]:
-        """`per_task` instances of each task of the split, one of each task before the second of any.
-
-        The suite is opened for that where it is not open: what an instance asks, its page says. Each is opened once
-        (about 100 ms), `AT_ONCE` at a time. Raises InputError as `names`, BrowserError when a page does not load.
-        """
+        """`per_task` instances of each task, one of each before the second of any. What an instance asks its page says:
+        it is opened once (100 ms), `AT_ONCE` at a time. InputError as `names`, BrowserError."""
         if self.browser is None:
             async with self.open():
                 return await self.tasks(split)
@@ -107,9 +104,7 @@ class MiniWob:
 
 def find_html(given: Path | None = None) -> Path:
     """The folder of pages: the one given, else the `miniwob` package's own (never imported, only its files are read).
-
-    Raises InputError when the folder given holds no MiniWoB++, SetupError when the package is missing.
-    """
+    InputError when the folder given holds no MiniWoB++, SetupError when the package is missing."""
     if given is not None:
         if not (given / "core" / "core.js").is_file():
             raise InputError(f"{given} holds no MiniWoB++ (no core/core.js); name the `html` folder of the package.")
@@ -122,9 +117,8 @@ def find_html(given: Path | None = None) -> Path:
 
 
 def task_names(html: Path, pattern: str = "*") -> tuple[str, ...]:
-    """The tasks that match one of the globs with commas between them, sorted: each page of `miniwob/`, those that the
-    package does not register with Gymnasium too; each wrapped site of `flight/` as `flight.AA`. Raises InputError for a
-    glob that none matches."""
+    """The tasks that match one of the globs, sorted: each page of `miniwob/`, and each wrapped site of `flight/` as
+    `flight.AA`. InputError for a glob that none matches."""
     names = [page.stem for page in (html / "miniwob").glob("*.html")]
     names += [f"flight.{page.parent.name}" for page in (html / "flight").glob("*/wrapper.html")]
     found: set[str] = set()

@@ -55,8 +55,7 @@ _NOT_NOUNS = frozenset(_WORDS["not_nouns"].split())
 
 
 class RewardParts(NamedTuple):
-    """Each part in [0, 1]; `r_att` and `r_option` are 1 where the goal asks for none. They are shares of the goal's own
-    attributes and options, so their mean is not `total`."""
+    """Parts in [0, 1]; `r_att` and `r_option` are 1 where none is asked for. Their mean is not `total`."""
 
     r_type: float
     r_att: float
@@ -127,9 +126,7 @@ def title_nouns(name: str) -> tuple[str, ...]:
 
 def spacy_nouns(pipeline: str) -> Nouns:
     """The published code's rule: the tokens that the spaCy pipeline of this name or folder tags NOUN or PROPN.
-
-    SetupError where spaCy or the pipeline is not installed; ConfigError where the pipeline tags no parts of speech.
-    """
+    SetupError where spaCy or the pipeline is not installed; ConfigError where the pipeline tags no parts of speech."""
     try:
         import spacy
     except ImportError:

@@ -6,7 +6,7 @@ all: their parts share products. Say which one a figure was made with.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -102,14 +102,19 @@ class WebShop(Rules[Goal, Visit, View | None]):
 def synthetic_suite(config: SyntheticConfig | None = None, settings: WebShopSettings | None = None) -> WebShop:
     """The default suite: everything from a seed, that of `config`. SetupError as `WebShop`."""
     config = config or SyntheticConfig()
-    catalogue = make_catalogue(config)
+    catalogue, goals = _synthetic(config)
     split = (settings or WebShopSettings()).model_copy(update={"seed": config.seed, "splits": "product"})
-    return WebShop("webshop", catalogue, make_goals(catalogue, config), split)
+    return WebShop("webshop", catalogue, goals, split)
+
+
+@lru_cache(maxsize=4)  # a study opens the same shop many times
+def _synthetic(config: SyntheticConfig) -> tuple[Catalogue, tuple[Goal, ...]]:
+    catalogue = make_catalogue(config)
+    return catalogue, tuple(make_goals(catalogue, config))
 
 
 def real_suite(settings: WebShopSettings) -> WebShop:
-    """WebShop's real files: the 1,000 products with 6,910 synthetic goals, or all with 12,087 that people wrote.
-    DataError when a file of `data` cannot be read."""
+    """WebShop's real files: 1,000 products and 6,910 synthetic goals, or all and 12,087 by people. DataError."""
     folder, seed = settings.data or Path(), settings.seed
     catalogue = load_catalogue(folder, seed=seed)
     if is_full(folder):

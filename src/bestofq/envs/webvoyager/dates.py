@@ -42,11 +42,8 @@ class Stale(NamedTuple):
 
 
 def stale(tasks: Iterable[Task], today: date) -> list[Stale]:
-    """The tasks that name a date before `today`, each with the one that is past for the longest time.
-
-    That the date is past is certain; that the task cannot be done any more is not: a booking cannot, a search for what
-    was published then can. The decision is the user's.
-    """
+    """The tasks that name a date before `today`, each with its oldest. That it is past is certain, not that the task
+    cannot be done: a booking cannot, a search for what was published then can."""
     found = []
     for task in tasks:
         past = [Stale(task, words, last) for words, last in dates(task.goal) if last < today]

@@ -21,9 +21,7 @@ class WebVoyagerSettings(SuiteSettings):
         description="hosts that an episode reaches: task: its site and where that site's pages come from; any: every "
         "host; a list (`host`, `host:port`, `*.host`): these besides the task's",
     )
-    screenshots: Annotated[bool, FREE] = Field(
-        default=True, description="a picture of every step, for models, judges and the store"
-    )
+    screenshots: Annotated[bool, FREE] = Field(default=True, description="pictures for models, judges and the store")
 
     eval_tasks: ClassVar[int | None] = None  # all (4.1)
     groups: ClassVar[str | None] = "domain"

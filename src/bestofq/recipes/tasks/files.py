@@ -38,8 +38,7 @@ class Refused(Noun):
 
 
 class TaskFile:
-    """A jsonl file of generated tasks, held by one process until its `with` ends. Each task is on the disk before the
-    next is looked at."""
+    """A jsonl file of generated tasks, held by one process; each is on the disk before the next is looked at."""
 
     def __init__(self, path: Path) -> None:
         """DataError when the file cannot be opened or read, InputError when another process writes it."""
@@ -56,9 +55,7 @@ class TaskFile:
             self.entries = load_entries(path) if path.read_bytes().strip() else []
         except BlockingIOError as error:
             self._held.close()
-            raise InputError(
-                f"another process writes {path}: wait for it, or name another file with --write"
-            ) from error
+            raise InputError(f"another process writes {path}: wait, or name another file with --write") from error
         except BaseException:
             self._held.close()
             raise

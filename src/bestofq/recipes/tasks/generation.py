@@ -218,7 +218,7 @@ def _check(sites: Sequence[Site], seeds: Sequence[Entry], held_out: Sequence[Ent
             raise InputError(f"the domain {site.name} is given twice: its tasks' ids would be the same")
         if any(site.name == entry.web_name for entry in held_out):
             raise InputError(
-                f"{site.name} is a domain of the held-out tasks: give the new one another name, their ids begin with it"
+                f"{site.name} is a domain of the held-out tasks, whose ids begin with it: name the new one otherwise"
             )
         if elsewhere := next((entry for entry in file.of(site.name) if entry.web != site.url), None):
             raise InputError(
