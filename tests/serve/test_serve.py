@@ -232,6 +232,19 @@ async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path)
     assert sorted(found) == sorted(told)
 
 
+async def test_agents_with_tools_are_told_apart_though_the_upstream_repeats_its_ids(tmp_path: Path) -> None:
+    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    upstream = Upstream(lambda body, count: {"role": "assistant", "content": None, "tool_calls": [call]})
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        asks = {goal: [{"role": "user", "content": goal}] for goal in ("shoes", "hats")}
+        for _, messages in (*asks.items(), *asks.items()):
+            body = {"model": "m", "messages": messages, "tools": TOOLS}
+            got = await client.post(f"{root}/v1/chat/completions", json=body)
+            messages.append(got.json()["choices"][0]["message"])
+            messages.append({"role": "tool", "tool_call_id": "call_0", "content": "seen"})
+    assert [(episode.task.goal, len(episode.steps)) for episode in episodes(tmp_path)] == [("hats", 2), ("shoes", 2)]
+
+
 async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:
     upstream = Upstream(lambda body, count: click(count))
     async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
