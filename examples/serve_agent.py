@@ -16,7 +16,7 @@ from openai import AsyncOpenAI
 import bestofq as bq
 from bestofq.testing import FaultServer
 
-PAGE = "<user_request>Buy a kettle</user_request><browser_state>[1]<button>Add to cart</button></browser_state>"
+PAGE = "<user_request>Buy a kettle</user_request><browser_state>\n[1]<button />\n\tAdd to cart\n</browser_state>"
 ACTIONS = {"name": "agent_output", "schema": {"type": "object", "properties": {"action": {"type": "array"}}}}
 
 

@@ -20,7 +20,7 @@ from bestofq.store.store import Store
 from bestofq.testing import FaultServer
 
 SCHEMA = {"name": "agent_output", "schema": {"type": "object", "properties": {"action": {"type": "array"}}}}
-PAGE = "<browser_state>[1]<a>red shoes</a>\n[2]<a>blue hat</a></browser_state>"
+PAGE = "<browser_state>\n[1]<a />\n\tred shoes\n[2]<a />\n\tblue hat\n</browser_state>"
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from bestofq.core.decision import Candidate, Episode, Provenance, State
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
+from bestofq.serve.wire import asked, candidate
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedScorer, serve_app
 
@@ -25,7 +26,7 @@ Body = Mapping[str, Any]
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "agent_output", "schema": {"properties": {"action": {}}}}}
 JUDGE = {"type": "json_schema", "json_schema": {"name": "agent_output", "schema": {"properties": {"verdict": {}}}}}
 TOOLS = [{"type": "function", "function": {"name": "click", "parameters": {"type": "object"}}}]
-PAGE = "[1]<a>red shoes</a>\n[2]<button>Buy now</button>\n[3]<a>blue shoes</a>"
+PAGE = "Shoes\n[1]<a />\n\tred shoes\n\t[2]<button type=submit />\n\t\tBuy now\n\t\ttoday\n[3]<a />\n\tblue shoes\nend"
 
 
 class Upstream:
@@ -96,6 +97,10 @@ def click(index: int, memory: str = "", goal: str = "") -> str:
     return json.dumps({"memory": memory, "next_goal": goal, "action": [{"click": {"index": index}}]})
 
 
+def completion(content: str) -> dict[str, Any]:
+    return {"choices": [{"message": {"role": "assistant", "content": content}}]}
+
+
 def by_label(wanted: str) -> Callable[[State, Sequence[Candidate]], list[float]]:
     return lambda state, candidates: [float(wanted in one.label) for one in candidates]
 
@@ -121,6 +126,13 @@ async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(t
     assert step.decision.candidate.label == "click a red shoes"
     assert (step.decision.usage[0].tokens_in, step.decision.usage[0].calls) == (10, 1)
     assert not any(b"sk-secret" in file.read_bytes() for file in tmp_path.glob("*.sqlite*"))  # noqa: ASYNC240
+
+
+def test_an_element_is_called_what_the_page_calls_it() -> None:
+    wanted = asked(browser_use("buy", 1))
+    assert wanted is not None
+    labels = [one.label for n in (1, 2, 3, 9) if (one := candidate(wanted, completion(click(n))))]
+    assert labels == ["click a red shoes", "click button type=submit Buy now today", "click a blue shoes", "click [9]"]
 
 
 async def test_what_is_no_decision_passes_through(tmp_path: Path) -> None:
@@ -218,6 +230,19 @@ async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path)
         told = await asyncio.gather(*(agent(client, root, f"buy {goal}") for goal in "aabb"))
     found = [[step.decision.candidate.thought for step in episode.steps] for episode in episodes(tmp_path)]
     assert sorted(found) == sorted(told)
+
+
+async def test_agents_with_tools_are_told_apart_though_the_upstream_repeats_its_ids(tmp_path: Path) -> None:
+    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    upstream = Upstream(lambda body, count: {"role": "assistant", "content": None, "tool_calls": [call]})
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        asks = {goal: [{"role": "user", "content": goal}] for goal in ("shoes", "hats")}
+        for _, messages in (*asks.items(), *asks.items()):
+            body = {"model": "m", "messages": messages, "tools": TOOLS}
+            got = await client.post(f"{root}/v1/chat/completions", json=body)
+            messages.append(got.json()["choices"][0]["message"])
+            messages.append({"role": "tool", "tool_call_id": "call_0", "content": "seen"})
+    assert [(episode.task.goal, len(episode.steps)) for episode in episodes(tmp_path)] == [("hats", 2), ("shoes", 2)]
 
 
 async def test_who_asks_again_gets_the_same_reply(tmp_path: Path) -> None:

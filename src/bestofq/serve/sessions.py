@@ -44,7 +44,7 @@ class Sessions:
     made: Provenance
     arms: tuple[str, ...]
     _all: dict[str, Session] = field(default_factory=dict)
-    _of_call: dict[str, Session] = field(default_factory=dict)  # by the id of a tool call of theirs
+    _of_call: dict[tuple[str, str], Session] = field(default_factory=dict)  # by goal and id of a tool call of theirs
     _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Sessions:
         """By ids of tool calls, else by words of the last reply under the same goal, of several the longest history."""
         said = [one for one in asked.messages if one.get("role") == "assistant"]
         for call in (call for message in reversed(said) for call in calls_of(message)):
-            if found := self._of_call.get(call["id"]):
+            if found := self._of_call.get((asked.goal, call["id"])):
                 return found
         goal = [one for one in self._all.values() if one.task.goal == asked.goal and not one.ended]
         counted = [one for one in goal if asked.step in (None, len(one.decisions))]
@@ -84,7 +84,7 @@ class Sessions:
         chosen = decision.candidate
         session.quoted = tuple(_quoted(chosen))
         for call in calls_of(reply["choices"][0]["message"]):
-            self._of_call[call["id"]] = session
+            self._of_call[session.task.goal, call["id"]] = session
         await self.store.append_step(session.episode, step)
 
     async def outcome(self, name: str, verdict: Verdict) -> None:

@@ -108,7 +108,7 @@ def _same(actions: Iterable[tuple[str, Any]]) -> str:
 
 
 def _in_words(name: str, values: Any, page: str) -> str:
-    """`click Buy now` for `{"click": {"index": 7}}` on a page that says `[7]<button>Buy now</button>`."""
+    """`click button Buy now` for `{"click": {"index": 7}}`, by what the page calls its element."""
     if not isinstance(values, dict):
         return f"{name} {values}"
     words = [
@@ -119,10 +119,10 @@ def _in_words(name: str, values: Any, page: str) -> str:
 
 
 def _named(index: int, page: str) -> str:
-    found = re.search(rf"\[{index}\](.*)", page)
-    words = " ".join(re.sub(r"<[^>]*>|[<>]", " ", found.group(1)).split()) if found else ""
-    tag = re.match(r"\s*<\s*(\w+)", found.group(1)) if found else None
-    return " ".join(filter(None, (tag.group(1) if tag else "", words))) or f"[{index}]"
+    """Tag, attributes and words of an element of browser-use's list: `[7]<button id=x />`, its words on lines below it
+    that are further in, up to the next element."""
+    found = re.search(rf"^(\t*)\*?\[{index}\]<(.*?)/?>(.*(?:\n\1\t+[^\t\[*\n].*)*)", page, re.M)
+    return " ".join(" ".join(found.groups()[1:]).split()) if found else f"[{index}]"
 
 
 def is_final(one: Candidate) -> bool:
