@@ -123,7 +123,7 @@ async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(t
     assert (episode.task.goal, episode.verdict.outcome, episode.verdict.reward) == ("buy red shoes", "success", 0.75)
     [step] = episode.steps
     assert step.observation.text == PAGE
-    assert step.decision.candidate.label == "click a red shoes"
+    assert step.decision.candidate.label == "click link red shoes"
     assert (step.decision.usage[0].tokens_in, step.decision.usage[0].calls) == (10, 1)
     assert not any(b"sk-secret" in file.read_bytes() for file in tmp_path.glob("*.sqlite*"))  # noqa: ASYNC240
 
@@ -132,7 +132,7 @@ def test_an_element_is_called_what_the_page_calls_it() -> None:
     wanted = asked(browser_use("buy", 1))
     assert wanted is not None
     labels = [one.label for n in (1, 2, 3, 9) if (one := candidate(wanted, completion(click(n))))]
-    assert labels == ["click a red shoes", "click button type=submit Buy now today", "click a blue shoes", "click [9]"]
+    assert labels == ["click link red shoes", "click button Buy now today", "click link blue shoes", "click [9]"]
 
 
 async def test_what_is_no_decision_passes_through(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ async def test_ranking_answers_with_one_of_the_replies_and_all_that_was_spent(tm
     [episode] = episodes(tmp_path)
     assert [step.observation.text for step in episode.steps] == ["buy shoes", "page one"]
     for step in episode.steps:
-        assert [one.label for one in step.decision.candidates] == ["click first", "click second"]
+        assert [one.label for one in step.decision.candidates] == ['click {"on": "first"}', 'click {"on": "second"}']
         assert (step.decision.chosen, step.decision.scores, step.decision.candidate.votes) == (1, (0.0, 1.0), 2)
     assert episode.agent == "best-of-q"
     assert episode.verdict.outcome == "unjudged"
@@ -228,7 +228,7 @@ async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path)
 
     async with serving(Upstream(reply), tmp_path) as root, httpx.AsyncClient() as client:
         told = await asyncio.gather(*(agent(client, root, f"buy {goal}") for goal in "aabb"))
-    found = [[step.decision.candidate.thought for step in episode.steps] for episode in episodes(tmp_path)]
+    found = [[step.decision.candidate.explanation for step in episode.steps] for episode in episodes(tmp_path)]
     assert sorted(found) == sorted(told)
 
 
@@ -281,7 +281,7 @@ async def test_the_agent_s_own_judge_is_believed_and_the_agent_is_not(
         await client.post(f"{root}/v1/chat/completions", json=judging)
     [episode] = episodes(tmp_path)
     assert episode.verdict.outcome == outcome
-    assert episode.verdict.judge == ("" if outcome == "unjudged" else "browser-use")
+    assert episode.verdict.judge == ("" if outcome == "unjudged" else "browser-use's judge")
 
 
 async def test_a_third_of_the_upstream_s_answers_are_errors_and_the_agent_never_knows(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from bestofq.interop.nouns import UNJUDGED, decision_of, element_of, episode_of,
 NAME = "browser-use"
 _STATE = re.compile(r"<browser_state>\s*(.*?)\s*</browser_state>", re.S)
 _REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
+_ELEMENT = re.compile(r"^(\t*)\*?\[(\d+)\]<(\w+)[^\n]*((?:\n\1\t+[^\t\[*\n].*)*)", re.M)
+"""`[7]<button id=x />`, and its words on the lines below it that are further in, up to the next element."""
 
 
 def read(path: Path) -> Iterator[Episode | Malformed]:
@@ -29,12 +31,12 @@ def episode(record: Any, file: Path) -> Episode:
     for step in own["history"]:
         known, left = taken(step, "model_output", "state", "state_message")
         message = text_of(known.get("state_message"))
-        goal = goal or next(iter(_REQUEST.findall(message)), "")
-        page = next(iter(_STATE.findall(message)), "")
+        goal, page = goal or goal_in(message), page_in(message)
         output = known.get("model_output", {})
         calls = calls_of(output)
         state, unread = taken(known.get("state", {}), "url", "title", "tabs", "interacted_element")
-        elements = _elements(calls, state.get("interacted_element", ()))
+        named = {one.mark: one for one in elements_on(page)} | _touched(calls, state.get("interacted_element", ()))
+        elements = tuple(named.values())
         seen = Observation(
             url=state.get("url", ""),
             title=state.get("title", ""),
@@ -55,6 +57,22 @@ def episode(record: Any, file: Path) -> Episode:
     return episode_of(NAME, task, turns, verdict=_verdict(results), rest=rest)
 
 
+def goal_in(message: str) -> str:
+    """The user's request in a message of the agent's; empty where there is none."""
+    return next(iter(_REQUEST.findall(message)), "")
+
+
+def page_in(message: str) -> str:
+    """What the browser showed, as the agent put it into words; empty where it did not."""
+    return next(iter(_STATE.findall(message)), "")
+
+
+def elements_on(page: str) -> tuple[Element, ...]:
+    """Those that the agent's words for a page number."""
+    found = (element_of(int(mark), tag, words) for _, mark, tag, words in _ELEMENT.findall(page))
+    return tuple(filter(None, found))
+
+
 def calls_of(output: Mapping[str, Any]) -> list[Call]:
     """The actions of a reply, each an object with one name."""
     return [call_of(name, arguments) for one in output.get("action") or () for name, arguments in one.items()]
@@ -67,7 +85,7 @@ def candidate_of_output(output: Mapping[str, Any], calls: Sequence[Call], elemen
     return candidate_of([call.action for call in calls], elements, **said, reply=output)
 
 
-def _elements(calls: Sequence[Call], touched: Sequence[Any]) -> tuple[Element, ...]:
+def _touched(calls: Sequence[Call], touched: Sequence[Any]) -> dict[int, Element]:
     """Those that were acted on, by the numbers of the actions."""
     found: dict[int, Element] = {}
     for call, one in zip(calls, touched, strict=False):
@@ -75,12 +93,16 @@ def _elements(calls: Sequence[Call], touched: Sequence[Any]) -> tuple[Element, .
             named = (one.get(name) for name in ("node_name", "ax_name", "bounds"))
             if (element := element_of(call.arguments.get("index"), *named)) is not None:
                 found[element.mark] = element
-    return tuple(found.values())
+    return found
 
 
 def _verdict(results: Sequence[Any]) -> Verdict:
     """Of the judge, at the last result."""
-    said = results[-1].get("judgement") if results else None
+    return verdict_of(results[-1].get("judgement") if results else None)
+
+
+def verdict_of(said: Any) -> Verdict:
+    """What the judge replied; unjudged where that says nothing."""
     if not isinstance(said, Mapping) or not isinstance(right := said.get("verdict"), bool):
         return UNJUDGED
     outcome: Outcome = "success" if right else "failure"

@@ -24,7 +24,7 @@ from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer
 from bestofq.core.usage import Usage
 from bestofq.serve.sessions import Sessions
-from bestofq.serve.wire import END, Asked, Json, as_event, as_events, asked, candidate, is_final, total
+from bestofq.serve.wire import END, Asked, Json, as_event, as_events, asked, candidate, is_final, judged, total
 
 Mode = Literal["record", "shadow", "rank"]
 SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
@@ -125,7 +125,7 @@ class Proxy:
             return await self._stream(request, url, raw)
         if wanted.kind == "judge":
             reply = await self._post(url, raw, headers)
-            if verdict := _verdict(reply.json):
+            if verdict := judged(reply.json):
                 await self.sessions.judged(wanted, verdict)
             return reply.response()
         given = request.path_params.get("session") or request.headers.get(SESSION)
@@ -236,21 +236,6 @@ class Proxy:
             what = 'an outcome is {"success": true or false}, with reward from 0 to 1, reason and judge where known'
             return JSONResponse({"error": {"message": what}}, 422)
         return JSONResponse({"session": request.path_params["session"], "outcome": verdict.outcome})
-
-
-def _verdict(reply: Json | None) -> Verdict | None:
-    """What browser-use's judge says; None where it cannot be read. What the agent says of itself is no verdict."""
-    try:
-        said = json.loads(reply["choices"][0]["message"]["content"]) if reply else {}
-        won = said["verdict"]
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    blocked, impossible = bool(said.get("reached_captcha")), bool(said.get("impossible_task"))
-    outcome = "success" if won else "blocked" if blocked else "impossible" if impossible else "failure"
-    reason = str(said.get("failure_reason") or said.get("reasoning") or "")
-    return Verdict.model_validate(
-        {"reward": float(bool(won)), "outcome": outcome, "reason": reason, "judge": "browser-use"}
-    )
 
 
 def _usage(replies: Sequence[Reply]) -> Usage:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from bestofq.core.decision import Candidate, Decision, Provenance, State, Step, Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
-from bestofq.core.observation import Observation, Task
-from bestofq.serve.wire import Asked, Json, calls_of
+from bestofq.core.observation import Task
+from bestofq.serve.wire import Asked, Json, call_ids
 from bestofq.store.store import Store
 
 SUITE = "serve"
@@ -31,8 +31,7 @@ class Session:
 
     def state(self, asked: Asked) -> State:
         """What Q reads."""
-        seen = Observation(url="", title="", text=asked.page, elements=())
-        return State(task=self.task, decisions=tuple(self.decisions), observation=seen)
+        return State(task=self.task, decisions=tuple(self.decisions), observation=asked.seen)
 
 
 @dataclass
@@ -60,8 +59,8 @@ class Sessions:
     def _repeated(self, asked: Asked) -> Session | None:
         """By ids of tool calls, else by words of the last reply under the same goal, of several the longest history."""
         said = [one for one in asked.messages if one.get("role") == "assistant"]
-        for call in (call for message in reversed(said) for call in calls_of(message)):
-            if found := self._of_call.get((asked.goal, call["id"])):
+        for call in (call for message in reversed(said) for call in call_ids(message)):
+            if found := self._of_call.get((asked.goal, call)):
                 return found
         goal = [one for one in self._all.values() if one.task.goal == asked.goal and not one.ended]
         counted = [one for one in goal if asked.step in (None, len(one.decisions))]
@@ -83,8 +82,8 @@ class Sessions:
         session.decisions.append(decision)
         chosen = decision.candidate
         session.quoted = tuple(_quoted(chosen))
-        for call in calls_of(reply["choices"][0]["message"]):
-            self._of_call[session.task.goal, call["id"]] = session
+        for call in call_ids(reply["choices"][0]["message"]):
+            self._of_call[session.task.goal, call] = session
         await self.store.append_step(session.episode, step)
 
     async def outcome(self, name: str, verdict: Verdict) -> None:
@@ -111,4 +110,4 @@ class Sessions:
 
 def _quoted(chosen: Candidate) -> Iterable[str]:
     """What agents write of a reply into their next request; a tool call is known by its id."""
-    return filter(None, (chosen.note, chosen.thought))
+    return filter(None, (chosen.note, chosen.explanation or chosen.thought))
