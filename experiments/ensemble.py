@@ -52,3 +52,4 @@ def lower_bound(values: Floats, caution: float) -> Floats:
 mean = partial(Ensemble, caution=0.0)
 cautious = partial(Ensemble, caution=1.0)
 very_cautious = partial(Ensemble, caution=2.0)
+most_cautious = partial(Ensemble, caution=4.0)
