@@ -82,3 +82,5 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     words = ["serve", "--store", str(tmp_path / "s"), "--upstream"]
     assert isinstance(CliRunner().invoke(app, [*words, "api.openai.com"]).exception, InputError)
     assert isinstance(CliRunner().invoke(app, [*words, "http://127.0.0.1:9/v1", "--ab"]).exception, ConfigError)
+    both = [*words, "http://127.0.0.1:9/v1", "--rank", str(tmp_path), "--shadow", str(tmp_path)]
+    assert isinstance(CliRunner().invoke(app, both).exception, ConfigError)

@@ -201,6 +201,32 @@ async def test_an_irreversible_alternative_needs_an_irreversible_greedy_one(tmp_
         assert await taken(root, client, "b") == 2
 
 
+async def test_without_a_readable_greedy_reply_nothing_irreversible_is_taken(tmp_path: Path) -> None:
+    def reply(body: Body, count: int) -> str:
+        return "I would buy" if body["temperature"] == 0.2 else click(2)
+
+    score, arms = by_label("Buy now"), ("best-of-q",)
+    async with serving(Upstream(reply), tmp_path, score, arms, mode="rank") as root, httpx.AsyncClient() as client:
+        got = await client.post(f"{root}/v1/chat/completions", json=browser_use("shoes", 1))
+        assert got.json()["choices"][0]["message"]["content"] == "I would buy"
+    assert episodes(tmp_path) == []
+
+
+async def test_a_name_that_is_used_again_after_its_outcome_is_another_episode(tmp_path: Path) -> None:
+    upstream = Upstream(lambda body, count: click(count))
+    async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
+        for step in (1, 2):
+            await client.post(f"{root}/sessions/a/v1/chat/completions", json=browser_use("shoes", step))
+            await client.post(f"{root}/sessions/a/outcome", json={"success": step == 1})
+    assert [(one.verdict.outcome, len(one.steps)) for one in episodes(tmp_path)] == [("success", 1), ("failure", 1)]
+
+
+async def test_messages_without_a_role_pass_through(tmp_path: Path) -> None:
+    async with serving(Upstream(lambda body, count: 400), tmp_path) as root, httpx.AsyncClient() as client:
+        body = {**browser_use("shoes", 1), "messages": [{"content": "shoes"}]}
+        assert (await client.post(f"{root}/v1/chat/completions", json=body)).status_code == 400
+
+
 async def test_invalid_replies_are_left_out(tmp_path: Path) -> None:
     def reply(body: Body, count: int) -> str:
         return "I would click" if body["temperature"] == 0.2 else click(3)

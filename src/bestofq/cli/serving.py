@@ -1,7 +1,6 @@
 """`bestofq serve`: the store, the Q-function and the server."""
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from bestofq.recipes.provenance import this_command
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.store.store import Store
+from bestofq.viewer.server import listen
 
 
 def serve_before(
@@ -46,13 +46,7 @@ def serve_before(
         scorer = Ranker.load(q, embedder=embedder).scorer
     agents = ("prompting", "best-of-q") if arms else ("best-of-q",) if config.mode == "rank" else ("prompting",)
     made = Provenance(version=__version__, command=this_command())
-    with socket.socket() as listener, Store.open(folder) as store:
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
-            listener.listen()
-        except OSError as error:
-            raise InputError(f"port {port} cannot be had ({error.strerror}): give another by --port") from error
+    with listen("127.0.0.1", port) as listener, Store.open(folder) as store:
         checkpoint = scorer.checkpoint if scorer else None
         settings: dict[str, JsonValue] = {
             "chat": {"model": f"the model behind {upstream}"},  # so that training asks what embeds its texts

@@ -63,7 +63,7 @@ class Reply:
 
     text: str
     log_prob: float | None = None  # None: an endpoint that does not say
-    ids: tuple[int, ...] = ()  # the tokens as drawn: encoding `text` again may cut it up otherwise; none: not told
+    ids: tuple[int, ...] = ()  # the tokens as drawn: encoding `text` again may cut it up otherwise; empty: not known
     finish: Finish = "stop"
     counted: int | None = None  # tokens of all replies of a call, by an endpoint's count; None: `ids` are all
     prompt_hash: str | None = None  # `ids_hash` of the tokens it was drawn after; None: an endpoint that does not say

@@ -119,7 +119,7 @@ class Proxy:
         try:
             body = json.loads(raw)
             wanted = asked(body)
-        except (ValueError, AttributeError, TypeError):
+        except (ValueError, LookupError, AttributeError, TypeError):
             wanted = None
         if wanted is None:
             return await self._stream(request, url, raw)
@@ -132,7 +132,7 @@ class Proxy:
         key = f"{given} {hashlib.sha256(raw).hexdigest()}"
         lost = given is not None or request.headers.get(RETRIED, "0") != "0"  # else another agent may ask the same
         replying = self._replies.get(key) if lost else None
-        if replying is None or (replying.done() and replying.result().status_code != 200):
+        if replying is None or (replying.done() and (replying.exception() or replying.result().status_code != 200)):
             post = self._posting(url, body, raw, headers)
             replying = self._replies[key] = asyncio.ensure_future(self._reply(wanted, given, post, body))
             while len(self._replies) > REMEMBERED:
@@ -178,7 +178,9 @@ class Proxy:
                 return first.response()
             candidates, state = distinct(one for one, _ in found), session.state(wanted)
             scores, best = await self._rank(state, candidates, greedy)
-            chosen = best if ranks else 0
+            if ranks and best is None:
+                return first.response()
+            chosen = best if ranks and best is not None else 0
             decision = Decision(
                 candidates=candidates,
                 scores=scores.values,
@@ -209,17 +211,17 @@ class Proxy:
 
     async def _rank(
         self, state: State, candidates: Sequence[Candidate], greedy: Candidate | None
-    ) -> tuple[Scores, int]:
-        """The best candidate; one that seems irreversible only where the greedy one does, too."""
+    ) -> tuple[Scores, int | None]:
+        """The best candidate, None where there is none; one that seems irreversible only where the greedy one does."""
         if self.scorer is None or self.config.mode == "record":
             return Scores(values=(0.0,) * len(candidates)), 0
         scores = await self.scorer.score(state, candidates)
-        bold = greedy is None or is_final(greedy)
-        able = [i for i, one in enumerate(candidates) if bold or not is_final(one)] or [0]
-        return scores, max(able, key=scores.values.__getitem__)
+        bold = greedy is not None and is_final(greedy)
+        able = [i for i, one in enumerate(candidates) if bold or not is_final(one)]
+        return scores, max(able, key=scores.values.__getitem__, default=None)
 
     async def outcome(self, request: Request) -> Response:
-        """`{"success": true}`, or `{"reward": 0.4}` too; `reason` and `judge` (by whose word) where known."""
+        """`{"success": true}`, or `{"reward": 0.4}` too; `reason` and `judge` (who says so) where known."""
         try:
             said = await request.json()
             success = bool(said["success"])
@@ -254,8 +256,9 @@ async def _streamed(replying: asyncio.Future[Response]) -> AsyncIterator[bytes]:
         await asyncio.wait([replying], timeout=KEPT_ALIVE)
         if not replying.done():
             yield b": waiting\n\n"
-    said = json.loads(bytes(replying.result().body))
-    for event in as_events(said) if replying.result().status_code == 200 else (as_event(said), END):
+    reply, body = replying.result(), bytes(replying.result().body)
+    failed = as_event({"error": {"code": reply.status_code, "message": body.decode(errors="replace")}})
+    for event in as_events(json.loads(body)) if reply.status_code == 200 else (failed, END):
         yield event
 
 

@@ -26,7 +26,6 @@ class Session:
     episode: str | None = None  # in the store, from its first step on
     decisions: list[Decision] = field(default_factory=list)
     quoted: tuple[str, ...] = ()  # of the last reply, what the agent's next request repeats
-    ended: bool = False
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
 
     def state(self, asked: Asked) -> State:
@@ -36,7 +35,7 @@ class Session:
 
 @dataclass
 class Sessions:
-    """All episodes of one run. `arms` names the agents that sessions are dealt to, by a hash of their ids."""
+    """The open episodes of one run. `arms` names the agents that sessions are dealt to, by a hash of their ids."""
 
     store: Store
     run: str
@@ -62,7 +61,7 @@ class Sessions:
         for call in (call for message in reversed(said) for call in call_ids(message)):
             if found := self._of_call.get((asked.goal, call)):
                 return found
-        goal = [one for one in self._all.values() if one.task.goal == asked.goal and not one.ended]
+        goal = [one for one in self._all.values() if one.task.goal == asked.goal]
         counted = [one for one in goal if asked.step in (None, len(one.decisions))]
         quoted = [one for one in counted if one.quoted and all(words in asked.text for words in one.quoted)]
         return max(quoted, key=lambda one: len(one.decisions), default=None)
@@ -88,23 +87,23 @@ class Sessions:
 
     async def outcome(self, name: str, verdict: Verdict) -> None:
         """How a session ended. DataError where there is none of that name with a step, or it has ended."""
-        if (session := self._all.get(name)) is None or session.ended or session.episode is None:
+        if (session := self._all.get(name)) is None or session.episode is None:
             raise DataError(f"there is no open session {name!r} in the run {self.run}")
-        session.ended = True
-        await self.store.finish_episode(session.episode, verdict, None)
+        del self._all[name]
+        self._of_call = {call: one for call, one in self._of_call.items() if one is not session}
+        async with session.busy:
+            await self.store.finish_episode(session.episode, verdict, None)
 
     async def judged(self, asked: Asked, verdict: Verdict) -> None:
         """By the agent's own judge: it speaks of the last session whose goal it names, or of none."""
-        names = [
-            one.id for one in self._all.values() if one.decisions and one.task.goal in asked.text and not one.ended
-        ]
+        names = [one.id for one in self._all.values() if one.decisions and one.task.goal in asked.text]
         if names:
             await self.outcome(names[-1], verdict)
 
     async def close(self) -> None:
         """What was never judged is kept, unjudged: it teaches nothing until `bestofq judge` says how it ended."""
-        for session in self._all.values():
-            if session.episode and not session.ended:
+        for session in list(self._all.values()):
+            if session.episode:
                 await self.outcome(session.id, Verdict(reward=0.0, outcome="unjudged"))
 
 

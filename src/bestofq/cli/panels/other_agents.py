@@ -29,7 +29,10 @@ def serve(
     bestofq train --store runs/serve --run serve --set model.embedder=NAME --out q
     """
     from bestofq.cli.serving import serve_before
+    from bestofq.core.errors import ConfigError
 
+    if rank and shadow:
+        raise ConfigError("--rank answers and --shadow only watches: give one of them")
     mode = "rank" if rank else "shadow" if shadow else "record"
     asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline}
     serve_before(upstream, rank or shadow, embedder, asked, arms=ab, run=run, folder=store, port=port, console=console)

@@ -108,5 +108,5 @@ def reply(goal: Goal, question: str) -> str:
 
 
 def details(goal: Goal) -> str:
-    """What the user knows besides the instruction, as a simulated user is told it."""
+    """What the user knows besides the instruction, as a simulated user reads it."""
     return f"Preferred seating: {goal.seating or 'any'}. If the time is taken: the nearest free one."
