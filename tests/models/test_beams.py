@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from bestofq.core.language import Request, user
 from bestofq.models.beams import beam_search
-from bestofq.models.decoding import with_room
+from bestofq.models.decoding import CACHE, with_room
 from bestofq.models.local import LocalModel
 
 WORDS, END = 6, 0
@@ -42,7 +42,7 @@ def test_a_search_wide_enough_finds_the_likeliest_replies(tiny: LlamaForCausalLM
     padded = torch.tensor([[1, 2, 3, 4], [5, 2, 1, 1]])
     seen = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).bool()
     out = tiny(padded, use_cache=True)
-    cache, first = with_room(out.past_key_values, width * limit), out.logits[[0, 1], [3, 1]]
+    cache, first = with_room(getattr(out, CACHE), width * limit), out.logits[[0, 1], [3, 1]]
     searched = beam_search(tiny, padded, seen, cache, first, torch.tensor([END]), width=width, limit=limit)
     for prompt, found in zip(prompts, searched, strict=True):
         whole = {
@@ -70,7 +70,7 @@ def test_a_narrow_search_finds_what_that_of_transformers_finds(tiny: LlamaForCau
         output_scores=True,
     )
     out = tiny(prompt, use_cache=True)
-    cache, seen = with_room(out.past_key_values, width * limit), torch.ones(1, 4, dtype=torch.bool)
+    cache, seen = with_room(getattr(out, CACHE), width * limit), torch.ones(1, 4, dtype=torch.bool)
     found = beam_search(tiny, prompt, seen, cache, out.logits[:, -1], torch.tensor([END]), width=width, limit=limit)[0]
     assert [score for score, _ in found] == pytest.approx(right.sequences_scores.tolist(), abs=1e-4)
     for (_, reply), sequence in zip(found, right.sequences[:, 4:].tolist(), strict=True):

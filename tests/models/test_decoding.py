@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from bestofq.models.decoding import attend_in_order, with_room
+from bestofq.models.decoding import CACHE, attend_in_order, with_room
 
 TEXT, NEXT = torch.randint(0, 64, (3, 9)), torch.randint(0, 64, (3, 2, 2))  # [B, P], [steps, B, R]
 
@@ -19,7 +19,7 @@ def _logits(groups: int, *, in_order: bool) -> list[torch.Tensor]:
     if in_order:
         attend_in_order(model)
     out = model(input_ids=TEXT[:2], use_cache=True)
-    cache = with_room(out.past_key_values, 8) if in_order else out.past_key_values
+    cache = with_room(getattr(out, CACHE), 8) if in_order else getattr(out, CACHE)
     steps = [out.logits]
     for step, tokens in enumerate([*NEXT, NEXT[0, 1:]]):
         rows = len(tokens)
@@ -32,8 +32,8 @@ def _logits(groups: int, *, in_order: bool) -> list[torch.Tensor]:
             input_ids=tokens,
             attention_mask=seen.expand(rows, 1, -1, -1),
             position_ids=torch.full((rows, 2), 9 + step),
-            past_key_values=cache,
             use_cache=True,
+            **{CACHE: cache},
         )
         steps.append(out.logits)
     return steps

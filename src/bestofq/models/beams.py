@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bestofq.models.decoding import CACHE
+
 Found = tuple[float, tuple[int, ...]]
 """A reply, its end included where there is one, and the natural log of its probability, not divided by length."""
 
@@ -58,8 +60,8 @@ def beam_search(
             input_ids=written[..., -1],
             attention_mask=torch.cat([prefix, own[:, None]], dim=-1),  # [A, 1, W, P + W·(step+1)]
             position_ids=(lengths[active, None] + step).expand(-1, width),
-            past_key_values=cache,
             use_cache=True,
+            **{CACHE: cache},
         ).logits
     for row, likelihoods, replies in zip(active.tolist(), scores.tolist(), written.tolist(), strict=True):
         cut = zip(likelihoods, map(tuple, replies), strict=True)  # by the limit

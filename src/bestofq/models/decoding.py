@@ -11,7 +11,10 @@ import transformers  # its attention takes a second to import: it is named where
 from torch import Tensor
 from torch.nn import functional
 from transformers.cache_utils import DynamicLayer
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
+# A model's input and output of that meaning: transformers 5.24 renamed it, and the old name warns.
+CACHE = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
 NAME = "bestofq_decoding"
 
 

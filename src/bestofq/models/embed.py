@@ -23,6 +23,7 @@ from bestofq.core.language import Generation, Request, user
 from bestofq.core.transitions import Floats
 from bestofq.models.batching import in_groups
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
+from bestofq.models.decoding import CACHE
 from bestofq.models.local import LocalModel
 from bestofq.models.matching import MATCHES, matches
 from bestofq.models.pooling import hidden_states, padded, pooled
@@ -138,13 +139,13 @@ class LocalEmbedder(CachedEmbedder):
             logits_to_keep=1,
         )
         owner = torch.tensor([row for row, (_, texts) in enumerate(nodes) for _ in texts], device=self._model.device)
-        out.past_key_values.batch_select_indices(owner)
+        getattr(out, CACHE).batch_select_indices(owner)
         own_ids, own = padded([self._own(text) for _, texts in nodes for text in texts], self._model.device)
         hidden = self._hidden(
             input_ids=own_ids,
             attention_mask=torch.cat([seen[owner], own], dim=1).long(),
             position_ids=lengths[owner][:, None] + torch.arange(own_ids.shape[1], device=self._model.device),
-            past_key_values=out.past_key_values,
+            **{CACHE: getattr(out, CACHE)},
         )
         first = torch.cat([torch.ones_like(owner[:1]), owner[1:] != owner[:-1]]).long()
         tokens = (own.sum(1) + first * lengths[owner]).tolist()

@@ -30,7 +30,7 @@ from bestofq.core.picture import Picture
 from bestofq.models.batching import MicroBatcher, in_groups
 from bestofq.models.beams import beam_search
 from bestofq.models.constrained import Grammars
-from bestofq.models.decoding import attend_in_order, with_room
+from bestofq.models.decoding import CACHE, attend_in_order, with_room
 from bestofq.models.pooling import padded
 from bestofq.models.shipped import POCKET
 
@@ -189,7 +189,7 @@ class LocalModel(PromptTokens):
         kept, where = torch.unique(lengths - 1, return_inverse=True)
         out = self.model(input_ids=ids, use_cache=True, logits_to_keep=kept, output_hidden_states=states)
         beams = requests[0].beams
-        cache = with_room(out.past_key_values, (beams or draws) * limit)
+        cache = with_room(getattr(out, CACHE), (beams or draws) * limit)
         each = torch.arange(rows, device=self.device)
         first = out.logits[each, where]  # [B, V]
         if beams:
@@ -233,9 +233,9 @@ class LocalModel(PromptTokens):
                 input_ids=tokens,
                 attention_mask=torch.cat([prefix, branches], dim=-1),  # [A, 1, R, P + R·(step+1)]
                 position_ids=(lengths[active, None] + step).expand(-1, draws),
-                past_key_values=cache,
                 use_cache=True,
                 output_hidden_states=states,
+                **{CACHE: cache},
             )
             logits = out.logits.float()
             if states:
