@@ -1,0 +1,65 @@
+"""Rows as a Parquet file, or as JSON lines, by the file's ending: written as they come, whole or not at all."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pydantic_core import to_json
+
+from bestofq.core.errors import InputError
+from bestofq.core.loading import extra
+from bestofq.store.whole import whole_file
+
+Kind = Any
+"""Of a column: `text`, `integer`, `number`, `truth`; a list of one kind; or a mapping of kinds by name."""
+Columns = Mapping[str, Kind]
+ENDINGS = (".parquet", ".jsonl")
+_AT_ONCE = 1024  # rows in memory, and of a row group
+
+
+def check_ending(path: Path) -> None:
+    """InputError where the file's ending names no format, SetupError where the package for it is missing."""
+    if path.suffix not in ENDINGS:
+        raise InputError(
+            f"{path} ends in {path.suffix or 'nothing'}: give --out a name that ends in .parquet or .jsonl"
+        )
+    if path.suffix == ".parquet":
+        extra("pyarrow")
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Columns) -> int:
+    """Write rows that have these columns; how many. Errors as `check_ending`."""
+    check_ending(path)
+    with whole_file(path) as file:
+        return (_parquet if path.suffix == ".parquet" else _json_lines)(file, iter(rows), columns)
+
+
+def _json_lines(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Columns) -> int:
+    count = 0
+    for row in rows:
+        count += 1
+        file.write(to_json({name: row[name] for name in columns}, inf_nan_mode="null") + b"\n")
+    return count
+
+
+def _parquet(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Columns) -> int:
+    arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
+    schema = arrow.schema([(name, _typed(arrow, kind)) for name, kind in columns.items()])
+    count = 0
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        while some := list(islice(rows, _AT_ONCE)):
+            writer.write_table(arrow.Table.from_pylist(some, schema=schema))
+            count += len(some)
+    return count
+
+
+def _typed(arrow: Any, kind: Kind) -> Any:
+    match kind:
+        case [of]:
+            return arrow.list_(_typed(arrow, of))
+        case Mapping():
+            return arrow.struct([(name, _typed(arrow, one)) for name, one in kind.items()])
+        case _:
+            names = {"text": "string", "integer": "int64", "number": "float64", "truth": "bool_"}
+            return getattr(arrow, names[kind])()
