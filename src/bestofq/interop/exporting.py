@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from bestofq.core.decision import DECIDED, Episode
@@ -12,7 +11,7 @@ from bestofq.core.errors import DataError, InputError
 from bestofq.core.observation import Screenshot, Split
 from bestofq.interop import rows
 from bestofq.interop.atif_writing import trajectory
-from bestofq.interop.tables import check_ending, write_rows
+from bestofq.interop.tables import write_rows
 from bestofq.store.store import Store
 
 PICTURES = "screenshots"
@@ -44,16 +43,18 @@ class PairOptions:
 
 
 def export_steps(store: Store, selected: Selected, out: Path) -> int:
-    """Write a row a step; how many. InputError, SetupError as `tables.check_ending`, DataError where there are none."""
-    return _written(out, rows.step_rows(selected.episodes(store)), rows.STEPS, f"steps{selected}")
+    """Write a row a step; how many. InputError, SetupError as `tables.write_rows`, DataError where there are none."""
+    none = f"the store holds no steps{selected}: {_runs(store)}"
+    return write_rows(out, rows.step_rows(selected.episodes(store)), rows.STEPS, none=none)
 
 
 def export_conversations(store: Store, selected: Selected, out: Path, *, failures: bool = False) -> int:
     """Write a row a successful episode, with `failures` each that was decided; how many. Errors as `export_steps`."""
     outcomes = DECIDED if failures else ("success",)
     episodes = (one for one in selected.episodes(store) if one.verdict.outcome in outcomes)
-    what = f"{'decided' if failures else 'successful'} episodes{selected}"
-    return _written(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, what)
+    which = "decided" if failures else "successful"
+    none = f"the store holds no {which} episodes with a step{selected}: {_runs(store)}"
+    return write_rows(out, rows.conversation_rows(episodes), rows.CONVERSATIONS, none=none)
 
 
 def export_preferences(store: Store, selected: Selected, out: Path, options: PairOptions) -> int:
@@ -66,7 +67,8 @@ def export_preferences(store: Store, selected: Selected, out: Path, options: Pai
     else:
         found = rows.scored_pairs(selected.episodes(store), threshold=options.threshold)
         hint = "play episodes with the agent best-of-q, or lower --threshold"
-    return _written(out, found, rows.PREFERENCES, f"pairs{selected} that differ by {options.threshold:g}", hint)
+    none = f"the store holds no pairs{selected} whose Q differ by {options.threshold:g}: {hint}"
+    return write_rows(out, found, rows.PREFERENCES, none=none)
 
 
 def _of_trees(store: Store, selected: Selected, options: PairOptions) -> Iterator[rows.Row]:
@@ -76,16 +78,8 @@ def _of_trees(store: Store, selected: Selected, options: PairOptions) -> Iterato
             yield from rows.tree_pairs(run.name, trees, alpha=options.alpha, threshold=options.threshold)
 
 
-def _written(out: Path, found: Iterator[rows.Row], columns: Any, what: str, hint: str = "see `bestofq view`") -> int:
-    check_ending(out)
-    if (first := next(found, None)) is None:
-        raise DataError(f"the store holds no {what}: {hint}")
-    return write_rows(out, _with(first, found), columns)
-
-
-def _with(first: rows.Row, rest: Iterator[rows.Row]) -> Iterator[rows.Row]:
-    yield first
-    yield from rest
+def _runs(store: Store) -> str:
+    return f"its runs are {', '.join(run.name for run in store.runs()) or 'none'}"
 
 
 def export_atif(store: Store, selected: Selected, out: Path) -> int:
@@ -103,7 +97,7 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
         (part / f"{quote(episode.id, safe='')}.json").write_text(body + "\n", "utf-8")
     if not count:
         part.rmdir()
-        raise DataError(f"the store holds no finished episodes{selected}: see `bestofq view`")
+        raise DataError(f"the store holds no finished episodes{selected}: {_runs(store)}")
     part.replace(out)
     return count
 
