@@ -7,32 +7,25 @@ from typing import Any, BinaryIO
 
 from pydantic_core import to_json
 
-from bestofq.core.errors import InputError
+from bestofq.core.errors import DataError, InputError
 from bestofq.core.loading import extra
 from bestofq.store.whole import whole_file
 
 Kind = Any
 """Of a column: `text`, `integer`, `number`, `truth`; a list of one kind; or a mapping of kinds by name."""
 Columns = Mapping[str, Kind]
-ENDINGS = (".parquet", ".jsonl")
 _AT_ONCE = 1024  # rows in memory, and of a row group
 
 
-def check_ending(path: Path) -> None:
-    """InputError where the file's ending names no format, SetupError where the package for it is missing."""
-    if path.suffix not in ENDINGS:
-        raise InputError(
-            f"{path} ends in {path.suffix or 'nothing'}: give --out a name that ends in .parquet or .jsonl"
-        )
-    if path.suffix == ".parquet":
-        extra("pyarrow")
-
-
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Columns) -> int:
-    """Write rows that have these columns; how many. Errors as `check_ending`."""
-    check_ending(path)
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Columns, *, none: str) -> int:
+    """Write rows that have these columns; how many. InputError where the file's ending names no format, SetupError where
+    the package for it is missing, DataError with the sentence `none` where there are no rows."""
+    if path.suffix not in _WRITERS:
+        raise InputError(f"{path} ends in {path.suffix or 'nothing'}: give a name that ends in {' or '.join(_WRITERS)}")
     with whole_file(path) as file:
-        return (_parquet if path.suffix == ".parquet" else _json_lines)(file, iter(rows), columns)
+        if not (count := _WRITERS[path.suffix](file, iter(rows), columns)):
+            raise DataError(none)
+        return count
 
 
 def _json_lines(file: BinaryIO, rows: Iterator[Mapping[str, Any]], columns: Columns) -> int:
@@ -63,3 +56,6 @@ def _typed(arrow: Any, kind: Kind) -> Any:
         case _:
             names = {"text": "string", "integer": "int64", "number": "float64", "truth": "bool_"}
             return getattr(arrow, names[kind])()
+
+
+_WRITERS = {".parquet": _parquet, ".jsonl": _json_lines}

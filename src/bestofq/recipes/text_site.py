@@ -17,7 +17,7 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
 class TextSite:
-    """A site played as text. An episode ends where the site ends it, by an answer, or at the step limit, which earns 0."""
+    """A site played as text. An episode ends as the site ends it, by an answer, or at the step limit, which earns 0."""
 
     def __init__(self, suite: Suite) -> None:
         """ConfigError where the suite is no local site."""
