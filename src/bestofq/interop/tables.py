@@ -18,8 +18,8 @@ _AT_ONCE = 1024  # rows in memory, and of a row group
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Columns, *, none: str) -> int:
-    """Write rows that have these columns; how many. InputError where the file's ending names no format, SetupError where
-    the package for it is missing, DataError with the sentence `none` where there are no rows."""
+    """Write rows that have these columns; how many. InputError where its ending names no format, SetupError
+    where the package for it is missing, DataError with the sentence `none` where there are no rows."""
     if path.suffix not in _WRITERS:
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}: give a name that ends in {' or '.join(_WRITERS)}")
     with whole_file(path) as file:
