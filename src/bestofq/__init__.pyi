@@ -24,7 +24,6 @@ from .recipes.api import search_tree as search_tree
 from .recipes.api import tune as tune
 from .recipes.api import visit as visit
 from .recipes.ranker import Ranker as Ranker
-from .recipes.site_tools import site_tools as site_tools
 from .reports.report import gather as gather
 from .store.store import Store as Store
 from .viewer.app import viewer_app as viewer_app
