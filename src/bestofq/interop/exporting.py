@@ -1,6 +1,7 @@
 """Stored episodes for other tools: tables of steps, conversations and preference pairs, and ATIF trajectories."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,18 +89,21 @@ def export_atif(store: Store, selected: Selected, out: Path) -> int:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} holds something already: give --out a new folder")
     part = out.with_name(f".{out.name}.part")
-    part.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for episode in selected.episodes(store):
-        count += 1
-        pictures = {shot.sha256: _picture(store, shot, part) for shot in _shots(episode)}
-        body = json.dumps(trajectory(episode, pictures), ensure_ascii=False, indent=1)
-        (part / f"{quote(episode.id, safe='')}.json").write_text(body + "\n", "utf-8")
-    if not count:
-        part.rmdir()
-        raise DataError(f"the store holds no finished episodes{selected}: {_runs(store)}")
-    part.replace(out)
-    return count
+    shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
+    part.mkdir(parents=True)
+    try:
+        count = 0
+        for episode in selected.episodes(store):
+            count += 1
+            pictures = {shot.sha256: _picture(store, shot, part) for shot in _shots(episode)}
+            body = json.dumps(trajectory(episode, pictures), ensure_ascii=False, indent=1)
+            (part / f"{quote(episode.id, safe='')}.json").write_text(body + "\n", "utf-8")
+        if not count:
+            raise DataError(f"the store holds no finished episodes{selected}: {_runs(store)}")
+        part.replace(out)
+        return count
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _shots(episode: Episode) -> list[Screenshot]:

@@ -84,7 +84,7 @@ def tree_pairs(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold
             assert better is not None
             assert worse is not None
             state = state_after(root, taken_to(pair.node, tree), tree.pages[tree.page[pair.node]])
-            yield _pair(state, better, worse, margin=pair.margin, run=run, source="trees")
+            yield from _pair(state, better, worse, margin=pair.margin, run=run, source="trees")
 
 
 def scored_pairs(episodes: Iterable[Episode], *, threshold: float) -> Iterator[Row]:
@@ -97,17 +97,21 @@ def scored_pairs(episodes: Iterable[Episode], *, threshold: float) -> Iterator[R
             for one, other in combinations(zip(step.decision.scores, step.decision.candidates, strict=True), 2):
                 (low, worse), (high, better) = sorted((one, other), key=lambda scored: scored[0])
                 if high > low and high - low >= threshold:
-                    yield _pair(state, better, worse, margin=high - low, run=episode.run, source="q")
+                    yield from _pair(state, better, worse, margin=high - low, run=episode.run, source="q")
 
 
 def _by_q(decision: Decision) -> bool:
     return decision.scorer == "QScorer"
 
 
-def _pair(state: State, better: Candidate, worse: Candidate, *, margin: float, run: str, source: Source) -> Row:
+def _pair(
+    state: State, better: Candidate, worse: Candidate, *, margin: float, run: str, source: Source
+) -> Iterator[Row]:
+    """None where both are the same words: they differ in what a command does not say, such as how far to scroll."""
     task = {name: getattr(state.task, name) for name in ("suite", "split")}
     sides = {"prompt": [_user(state)], "chosen": [_assistant(better)], "rejected": [_assistant(worse)]}
-    return {**sides, "margin": margin, "run": run, "task": state.task.id, **task, "source": source}
+    if sides["chosen"] != sides["rejected"]:
+        yield {**sides, "margin": margin, "run": run, "task": state.task.id, **task, "source": source}
 
 
 def _user(state: State) -> Row:
