@@ -121,7 +121,7 @@ async def test_pairs_of_a_tree_have_the_history_of_their_node(tmp_path: Path) ->
     with Store.open(tmp_path / "store") as opened:
         await opened.begin_run("search", {}, Provenance(version="1"))
         await opened.trees.save("search", tree)
-    bestofq("export", "preferences", tmp_path / "store", "--out", tmp_path / "p.jsonl", "--threshold", 0.01)
+    bestofq("export", "preferences", tmp_path / "store", "--out", tmp_path / "p.jsonl", "--threshold", "0.01")
     root, below = lines(tmp_path / "p.jsonl")
     assert root["margin"] == pytest.approx(0.5)
     assert (root["chosen"][0]["content"], root["rejected"][0]["content"]) == ("click [1]", "click [2]")
@@ -145,7 +145,7 @@ def test_what_cannot_be_written_leaves_the_earlier_file(
     with pytest.raises(InputError, match=r"\.parquet or \.jsonl"):
         bestofq("export", "steps", store, "--out", tmp_path / "out.csv")
     with pytest.raises(InputError, match="--alpha"):
-        bestofq("export", "steps", store, "--out", out, "--alpha", 0.5)
+        bestofq("export", "steps", store, "--out", out, "--alpha", "0.5")
     with pytest.raises(InputError, match="new folder"):
         bestofq("export", "atif", store, "--out", store)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
@@ -163,9 +163,10 @@ def there_and_back(store: Path, out: Path) -> tuple[list[Episode], list[Episode]
     bestofq("export", "atif", store, "--out", out)
     with Store.open(store, read_only=True) as opened:
         ours = [with_pictures(opened, episode) for episode in opened.episodes()]
-    read = list(atif.read(out))
-    assert not [one for one in read if isinstance(one, Malformed)]
-    return sorted(ours, key=lambda one: one.id), sorted(read, key=lambda one: one.id)  # type: ignore[arg-type, union-attr]
+    found = list(atif.read(out))
+    read = [one for one in found if isinstance(one, Episode)]
+    assert read == found
+    return sorted(ours, key=lambda one: one.id), sorted(read, key=lambda one: one.id)
 
 
 def with_pictures(store: Store, episode: Episode) -> Episode:
@@ -275,6 +276,9 @@ def test_atif_gives_back_what_was_imported(store: Path, tmp_path: Path) -> None:
     ours, read = there_and_back(store, tmp_path / "out")
     assert {one.run for one in ours} == {"logs", "other"}
     assert read == ours
+    (other,) = (one.id for one in ours if one.run == "other")
+    spun = json.loads((tmp_path / "out" / f"{other}.json").read_text("utf-8"))["steps"][1]
+    assert spun["tool_calls"] == [{"tool_call_id": "call-1", "function_name": "spin", "arguments": {"by": 2}}]
     bestofq("import", "atif", tmp_path / "out", "--store", tmp_path / "second", "--run", "again", "--split", "dev")
     with Store.open(tmp_path / "second", read_only=True) as opened:
         again = {(one.agent, one.task.id): one for one in opened.episodes()}

@@ -11,10 +11,11 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from bestofq.core.actions import Answer
+from bestofq.core.actions import Action, Answer, Other
 from bestofq.core.decision import Episode, Step
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Observation
+from bestofq.interop.actions import Call, call_in
 from bestofq.interop.nouns import picture_of, text_of
 from bestofq.interop.rows import total
 
@@ -77,9 +78,11 @@ def _turn(step: Step, pages: list[Record]) -> Record:
     }
 
 
-def _call(action: Noun) -> Record:
+def _call(action: Action) -> Record:
+    """One of our actions by its kind; another tool's as that tool called it."""
     body = _body(action)
-    return {"function_name": body.pop("kind"), "arguments": body}
+    call = call_in(action.text) if isinstance(action, Other) else Call(body.pop("kind"), body)
+    return {"function_name": call.name, "arguments": call.arguments}
 
 
 def _result(page: Observation, pictures: Mapping[str, str]) -> Record:

@@ -31,7 +31,7 @@ _EPISODE: Columns = {
     **dict.fromkeys(("run", "agent", "suite", "task", "split", "episode", "goal"), "text"),
     "outcome": "text",
     "episode_reward": "number",
-    "judge": "text",
+    **dict.fromkeys(("judge", "reason"), "text"),
 }
 STEPS: Columns = {
     **_EPISODE,
@@ -130,9 +130,8 @@ def _of_episode(episode: Episode) -> Row:
         **{name: getattr(task, name) for name in ("suite", "split", "goal")},
         "task": task.id,
         "episode": episode.id,
-        "outcome": verdict.outcome,
         "episode_reward": verdict.reward,
-        "judge": verdict.judge,
+        **{name: getattr(verdict, name) for name in ("outcome", "judge", "reason")},
     }
 
 
