@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import torch
 import uvicorn
@@ -184,3 +185,5 @@ def test_an_openenv_client_plays_it(served: str) -> None:
         assert other.state()["step_count"] == 0
         with pytest.raises(RuntimeError, match="dev tasks, from 0 on"):
             one.reset(split="dev", index=10**6)
+    assert [split["name"] for split in httpx.get(f"{served}/webshop/splits").json()] == ["train", "dev", "test"]
+    assert httpx.post(f"{served}/webshop/task", json={"split": "dev", "index": 1}).json()["task"]["goal"] == goal
