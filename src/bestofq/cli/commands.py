@@ -39,6 +39,7 @@ PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
     "Data": (
         ("tasks", maintain.tasks, "bestofq tasks booking --split dev --tasks 10"),
         ("import", maintain.import_, "bestofq import jsonl logs.jsonl --store runs/logs --run logs"),
+        ("export", maintain.export, "bestofq export steps runs/webshop --out steps.parquet"),
         ("serve-model", maintain.serve_model, "bestofq serve-model --model pocket --port 8000"),
     ),
     "Maintain": (

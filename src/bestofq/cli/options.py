@@ -50,6 +50,7 @@ Budget = Annotated[float | None, Option("--budget", min=0, help="USD at most; th
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
 PriceOption = partial(Option, rich_help_panel="Costs and judges")
 TreeOption = partial(Option, rich_help_panel="Search trees")
+PairOption = partial(Option, rich_help_panel="Preferences")
 GoldenOption = partial(Option, rich_help_panel="With --golden")
 WriteOption = partial(Option, rich_help_panel="With --write")
 EndpointOption = partial(
@@ -238,6 +239,30 @@ class Log:
     store: Stored = Path("runs/imported")
     run: Annotated[str, Option(help="Name of the run.")] = "imported"
     split: Split = "train"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """`bestofq export`."""
+
+    kind: Annotated[
+        Literal["steps", "preferences", "conversations", "atif"],
+        Argument(metavar="KIND", help="steps, preferences, conversations or atif."),
+    ]
+    where: Annotated[Path, Argument(metavar="STORE", help="Folder of the episodes.")]
+    out: Annotated[Path, Option(help="File that ends in .parquet or .jsonl; of atif a new folder.")]
+    run: Annotated[Text, Option(help="Only this run.")] = None
+    agent: Annotated[Text, Option(help="Only this agent's episodes.")] = None
+    split: Annotated[SplitName | None, Option(help="Only this split.")] = None
+    failures: Annotated[bool, Option("--failures", help="Conversations: also those that did not succeed.")] = False
+    source: Annotated[
+        Literal["trees", "q"] | None,
+        PairOption(help="Two children of a search tree's node (the default), or candidates that a Q-function scored."),
+    ] = None
+    alpha: Annotated[
+        float | None, PairOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
+    ] = None
+    threshold: Annotated[float | None, PairOption(min=0, help="Least difference in Q of a pair (Algorithm 1).")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,7 +41,14 @@ def call_object(name: str, *arguments: object) -> Any:
     return make(*arguments)  # type: ignore[operator]
 
 
-EXTRAS = {"accelerate": "agentq", "peft": "agentq", "pyarrow": "agentq", "gguf": "local", "llguidance": "local"}
+EXTRAS = {
+    "accelerate": "agentq",
+    "peft": "agentq",
+    "pyarrow": "export",
+    "gguf": "local",
+    "llguidance": "local",
+    "openenv": "openenv",
+}
 
 
 def extra(module: str) -> Any:

@@ -76,6 +76,16 @@ def call_of(name: Any, arguments: Any) -> Call:
     return Call(str(name), arguments)
 
 
+def call_in(text: str) -> Call:
+    """The call that `Call.text` wrote. Words that are none are the text of a call `other`."""
+    name, _, arguments = text.partition(" ")
+    try:
+        found = json.loads(arguments or "{}")
+    except ValueError:
+        found = None
+    return Call(name, found) if isinstance(found, Mapping) else Call("other", {"text": text})
+
+
 def spoken(words: str, *, last: bool) -> Action:
     """A reply that calls no tool: the answer where the episode ends with it."""
     return Answer(text=words) if last else Other(text=words or NOTHING)

@@ -1,4 +1,5 @@
-"""ATIF 1.7, the Agent Trajectory Interchange Format (Harbor, NeMo, ADP): one episode a file. It has no outcome."""
+"""ATIF 1.7, the Agent Trajectory Interchange Format (Harbor, NeMo, ADP): one episode a file. It has no
+outcome, except where we wrote it."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 from bestofq.core.decision import Decision, Episode
 from bestofq.core.observation import Observation
 from bestofq.interop.actions import call_of, candidate_of, spoken
+from bestofq.interop.atif_writing import episode_in
 from bestofq.interop.browsergym import elements_in
 from bestofq.interop.files import Malformed, json_files
 from bestofq.interop.nouns import decision_of, episode_of, picture_of, taken, task_of, text_of
@@ -19,7 +21,10 @@ def read(path: Path) -> Iterator[Episode | Malformed]:
 
 
 def episode(record: Any, file: Path) -> Episode:
-    """ValueError, LookupError or TypeError where it is none. The goal is the first thing the user says."""
+    """One of ours as it was. Else the goal is the first thing the user says. ValueError, LookupError or TypeError where
+    it is none."""
+    if isinstance(record, Mapping) and (ours := episode_in(record, file.parent)) is not None:
+        return ours
     own, rest = taken(record, "steps")
     turns: list[tuple[Observation, Decision]] = []
     goal, others = "", []

@@ -8,7 +8,6 @@ the sums. What the pairs are of stands in the file's metadata.
 """
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,6 +18,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.loading import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
+from bestofq.store.whole import whole_file
 
 Kind = Literal["step", "trajectory"]
 Decode = Callable[[Sequence[int]], str]
@@ -61,13 +61,8 @@ def write_pairs(
     rows = [_row(pair, card.kind, decode) for pair in pairs]
     table = arrow.Table.from_pylist(rows, schema=_schema(arrow, card.kind, texts="chosen" in rows[0]))
     table = table.replace_schema_metadata({_KEY: card.model_dump_json().encode()})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
+    with whole_file(path) as file:
         parquet.write_table(table, file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
     return path
 
 

@@ -1,10 +1,23 @@
-"""Tasks, logs of other tools, a local model for others to call; what this machine has, and what can be set."""
+"""Tasks, logs of and for other tools, a local model for others to call; what this machine has, and what can be set."""
 
 from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from bestofq.cli.options import Checkup, Config, Given, Log, Model, Set, SuiteTasks, Text, console, refuse_given, takes
+from bestofq.cli.options import (
+    Checkup,
+    Config,
+    Export,
+    Given,
+    Log,
+    Model,
+    Set,
+    SuiteTasks,
+    Text,
+    console,
+    refuse_given,
+    takes,
+)
 
 
 @takes("model", "base_url", "budget", "dry_run")
@@ -33,6 +46,17 @@ def import_(wanted: Log) -> None:
     from bestofq.cli.importing import import_episodes
 
     import_episodes(wanted)
+
+
+@takes()
+def export(wanted: Export) -> None:
+    """Write stored episodes for other tools: steps with all candidates, pairs and conversations for TRL, ATIF.
+
+    What is there already is replaced only by a whole new file.
+    """
+    from bestofq.cli.exporting import export_episodes
+
+    export_episodes(wanted)
 
 
 def serve_model(

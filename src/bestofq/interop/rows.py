@@ -1,0 +1,176 @@
+"""Stored episodes as rows: of steps with all their candidates, of conversations, of preference pairs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Any, Literal
+
+from bestofq.agents.prompting import state_text
+from bestofq.core.actions import Targeted, action_text
+from bestofq.core.decision import Candidate, Decision, Episode, State, Step, state_at
+from bestofq.core.tree import SearchTree
+from bestofq.core.usage import Usage
+from bestofq.interop.tables import Columns
+from bestofq.search.mcts import state_after
+from bestofq.search.pairs import node_pairs
+from bestofq.search.tree import taken_to
+
+Row = dict[str, Any]
+MESSAGES = [{"role": "text", "content": "text"}]
+CANDIDATE: Columns = {
+    **dict.fromkeys(("action", "kind"), "text"),
+    "mark": "integer",
+    **dict.fromkeys(("label", "reasoning", "note", "plan", "explanation"), "text"),
+    "log_prob": "number",
+    "votes": "integer",
+    "reply": "text",
+    **dict.fromkeys(("score", "q", "feedback"), "number"),
+    "visits": "integer",
+    "chosen": "truth",
+}
+_EPISODE: Columns = {
+    **dict.fromkeys(("run", "agent", "suite", "task", "split", "episode", "goal"), "text"),
+    "outcome": "text",
+    "episode_reward": "number",
+    **dict.fromkeys(("judge", "reason"), "text"),
+}
+STEPS: Columns = {
+    **_EPISODE,
+    "step": "integer",
+    **dict.fromkeys(("url", "title", "observation", "error"), "text"),
+    "notices": ["text"],
+    "picture": "text",
+    "candidates": [CANDIDATE],
+    "chosen": "integer",
+    "explored": "truth",
+    "state_value": "number",
+    **dict.fromkeys(("scorer", "checkpoint"), "text"),
+    "reward": "number",
+    **dict.fromkeys(("terminated", "truncated"), "truth"),
+    **dict.fromkeys(("tokens_in", "tokens_out"), "integer"),
+    **dict.fromkeys(("usd", "seconds"), "number"),
+}
+CONVERSATIONS: Columns = {"messages": MESSAGES, **_EPISODE}
+PREFERENCES: Columns = {
+    **dict.fromkeys(("prompt", "chosen", "rejected"), MESSAGES),
+    "margin": "number",
+    **dict.fromkeys(("run", "suite", "task", "split", "source"), "text"),
+}
+Source = Literal["trees", "q"]
+"""Where pairs are from: two children of a search tree's node, or two candidates of a step that a Q-function scored."""
+
+
+def step_rows(episodes: Iterable[Episode]) -> Iterator[Row]:
+    """A row a step (`STEPS`), with a struct a candidate (`CANDIDATE`). Unknown values are None."""
+    return (_of_episode(episode) | _of_step(step) for episode in episodes for step in episode.steps)
+
+
+def conversation_rows(episodes: Iterable[Episode]) -> Iterator[Row]:
+    """A row an episode that has a step (`CONVERSATIONS`): pages by the user, thoughts and commands by the assistant."""
+    for episode in episodes:
+        turns = [
+            (_user(State(task=episode.task, observation=step.observation)), _assistant(step.decision.candidate))
+            for step in episode.steps
+        ]
+        if turns:
+            yield {"messages": [message for turn in turns for message in turn], **_of_episode(episode)}
+
+
+def tree_pairs(run: str, trees: Iterable[SearchTree], *, alpha: float, threshold: float) -> Iterator[Row]:
+    """Pairs of a node's children (`PREFERENCES`) by Q as blended in Eq. 10 of Agent Q; `margin` is their difference."""
+    for tree in trees:
+        root = State(task=tree.task, observation=tree.pages[tree.page[0]])
+        for pair in node_pairs(tree, alpha=alpha, threshold=threshold):
+            better, worse = tree.candidate[pair.chosen], tree.candidate[pair.rejected]
+            assert better is not None
+            assert worse is not None
+            state = state_after(root, taken_to(pair.node, tree), tree.pages[tree.page[pair.node]])
+            yield from _pair(state, better, worse, margin=pair.margin, run=run, source="trees")
+
+
+def scored_pairs(episodes: Iterable[Episode], *, threshold: float) -> Iterator[Row]:
+    """Pairs of a step's candidates (`PREFERENCES`) whose Q differ by the threshold or more, never equal ones."""
+    for episode in episodes:
+        for step in episode.steps:
+            if not _by_q(step.decision):
+                continue
+            state = state_at(episode.task, episode.steps[: step.index], step.observation)
+            for one, other in combinations(zip(step.decision.scores, step.decision.candidates, strict=True), 2):
+                (low, worse), (high, better) = sorted((one, other), key=lambda scored: scored[0])
+                if high > low and high - low >= threshold:
+                    yield from _pair(state, better, worse, margin=high - low, run=episode.run, source="q")
+
+
+def _by_q(decision: Decision) -> bool:
+    return decision.scorer == "QScorer"
+
+
+def _pair(
+    state: State, better: Candidate, worse: Candidate, *, margin: float, run: str, source: Source
+) -> Iterator[Row]:
+    """None where both are the same words: they differ in what a command does not say, such as how far to scroll."""
+    task = {name: getattr(state.task, name) for name in ("suite", "split")}
+    sides = {"prompt": [_user(state)], "chosen": [_assistant(better)], "rejected": [_assistant(worse)]}
+    if sides["chosen"] != sides["rejected"]:
+        yield {**sides, "margin": margin, "run": run, "task": state.task.id, **task, "source": source}
+
+
+def _user(state: State) -> Row:
+    return {"role": "user", "content": state_text(state)}
+
+
+def _assistant(candidate: Candidate) -> Row:
+    """What `agents/dialects/commands.py` reads back: the thought, and the command as the last line."""
+    return {"role": "assistant", "content": f"{candidate.thought}\n{action_text(candidate.action)}".strip()}
+
+
+def _of_episode(episode: Episode) -> Row:
+    task, verdict = episode.task, episode.verdict
+    return {
+        **{name: getattr(episode, name) for name in ("run", "agent")},
+        **{name: getattr(task, name) for name in ("suite", "split", "goal")},
+        "task": task.id,
+        "episode": episode.id,
+        "episode_reward": verdict.reward,
+        **{name: getattr(verdict, name) for name in ("outcome", "judge", "reason")},
+    }
+
+
+def _of_step(step: Step) -> Row:
+    seen, decision = step.observation, step.decision
+    return {
+        "step": step.index,
+        **{name: getattr(seen, name) for name in ("url", "title", "error")},
+        "observation": seen.text,
+        "notices": list(seen.notices),
+        "picture": seen.screenshot and seen.screenshot.sha256,
+        "candidates": [_of_candidate(decision, index) for index in range(len(decision.candidates))],
+        **{name: getattr(decision, name) for name in ("chosen", "explored", "state_value", "scorer", "checkpoint")},
+        **{name: getattr(step, name) for name in ("reward", "terminated", "truncated")},
+        **total(decision.usage),
+    }
+
+
+def _of_candidate(decision: Decision, index: int) -> Row:
+    candidate = decision.candidates[index]
+    action, score = candidate.action, decision.scores[index]
+    return {
+        "action": action_text(action),
+        "kind": action.kind,
+        "mark": action.mark if isinstance(action, Targeted) else None,
+        "reasoning": candidate.thought,
+        **{n: getattr(candidate, n) for n in ("label", "note", "plan", "explanation", "log_prob", "votes", "reply")},
+        "score": score,
+        "q": score if _by_q(decision) else None,
+        "feedback": decision.feedback and decision.feedback[index],
+        "visits": decision.visits and decision.visits[index],
+        "chosen": index == decision.chosen,
+    }
+
+
+def total(usage: Sequence[Usage]) -> Row:
+    """Of all roles. None where nothing was counted; a price is None too where one is not known."""
+    if not usage:
+        return dict.fromkeys(("tokens_in", "tokens_out", "usd", "seconds"))
+    prices = [one.usd for one in usage]
+    sums = {name: sum(getattr(one, name) for one in usage) for name in ("tokens_in", "tokens_out", "seconds")}
+    return {**sums, "usd": None if None in prices else sum(filter(None, prices))}
