@@ -259,7 +259,7 @@ async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path)
 
 
 async def test_agents_with_tools_are_told_apart_though_the_upstream_repeats_its_ids(tmp_path: Path) -> None:
-    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    call = {"id": "call_0", "type": "function", "function": {"name": "click", "arguments": "{}"}}
     upstream = Upstream(lambda body, count: {"role": "assistant", "content": None, "tool_calls": [call]})
     async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
         asks = {goal: [{"role": "user", "content": goal}] for goal in ("shoes", "hats")}
