@@ -64,7 +64,7 @@ def asked(body: Json) -> Asked | None:
     messages: Sequence[Json] = body.get("messages") or []
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema") or {}
     properties = schema.get("properties") or {}
-    required = {"": schema.get("required") or ()}
+    required = {"": _required(schema)}
     if "verdict" in properties:
         kind: Literal["schema", "tools", "judge"] = "judge"
     elif "action" in properties:
@@ -72,7 +72,7 @@ def asked(body: Json) -> Asked | None:
     elif body.get("tools") and body.get("tool_choice") != "none":
         kind = "tools"
         functions = [one.get("function") or {} for one in body["tools"]]
-        required = {one.get("name", ""): (one.get("parameters") or {}).get("required") or () for one in functions}
+        required = {one.get("name", ""): _required(one.get("parameters") or {}) for one in functions}
     else:
         return None
     users = [text_of(one.get("content")) for one in messages if one["role"] == "user"]
@@ -80,13 +80,20 @@ def asked(body: Json) -> Asked | None:
     if not users and not since:
         return None
     seen = heard(messages[since:], Path())
-    latest = users[-1] if users else ""
+    latest = next((one for one in reversed(users) if page_in(one)), "".join(users[-1:]))  # warnings may follow it
     if page := page_in(latest):
         seen = seen.model_copy(update={"text": page, "elements": elements_on(page)})
     counted = _STEP.search(latest)
     step = int(counted.group(1)) - 1 if counted else None
     goal = goal_in(latest) or "".join(users[:1])[:GOAL]
     return Asked(kind, goal, seen, messages, step, required)
+
+
+def _required(schema: Json) -> list[str]:
+    """What an object cannot do without. Strict schemas require all; what may be null, or has a default, may be left out."""
+    properties = schema.get("properties") or {}
+    named = ((one, properties.get(one) or {}) for one in schema.get("required") or ())
+    return [one for one, about in named if "default" not in about and "null" not in json.dumps(about)]
 
 
 def candidate(request: Asked, reply: Json) -> Candidate:
