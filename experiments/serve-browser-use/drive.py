@@ -3,8 +3,8 @@
     /tmp/browser-use/bin/python experiments/serve-browser-use/drive.py --serve http://127.0.0.1:8770 --world \
         http://127.0.0.1:8801 --split train --tasks 200 --name record --out runs/serve-browser-use/record.jsonl
 
-It runs in browser-use's own environment (`pip install 'browser-use>=0.13'`) and imports nothing of bestofq. Run again it
-goes on after the last task in `--out`. A success is a reward of 1: all that the goal asks for was bought.
+It runs in browser-use's own environment (`pip install 'browser-use>=0.13'`) and imports nothing of bestofq. Run again
+it goes on after the last task in `--out`. A success is a reward of 1: all that the goal asks for was bought.
 """
 
 import argparse
@@ -16,7 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ |= {"ANONYMIZED_TELEMETRY": "false", "BROWSER_USE_LOGGING_LEVEL": "result", "BROWSER_USE_VERSION_CHECK": "false"}
+os.environ |= {
+    "ANONYMIZED_TELEMETRY": "false",
+    "BROWSER_USE_LOGGING_LEVEL": "result",
+    "BROWSER_USE_VERSION_CHECK": "false",
+}
 os.environ |= {"BROWSER_USE_CLOUD_SYNC": "false"}
 
 import httpx
@@ -38,7 +42,9 @@ def browser() -> BrowserSession:
     return BrowserSession(browser_profile=profile)
 
 
-async def shop(args: argparse.Namespace, session: BrowserSession, client: httpx.AsyncClient, number: int) -> dict[str, Any]:
+async def shop(
+    args: argparse.Namespace, session: BrowserSession, client: httpx.AsyncClient, number: int
+) -> dict[str, Any]:
     name, began = f"{args.name}-{number}", time.monotonic()
     wanted = {"split": args.split, "number": number}
     visit = (await client.post(f"{args.world}/visit", json=wanted)).raise_for_status().json()

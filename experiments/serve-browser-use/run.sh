@@ -7,7 +7,7 @@ python=${BROWSER_USE:-/tmp/browser-use/bin/python} world=http://127.0.0.1:8801
 bin=.venv/bin store=$out/store
 mkdir -p "$out"
 pids=()
-trap 'kill -INT "${pids[@]}" 2>/dev/null || true' EXIT
+trap 'kill "${pids[@]}" 2>/dev/null || true' EXIT
 start() { "$@" >>"$out/log.txt" 2>&1 & pids+=($!); }
 serve() { start $bin/bestofq serve --upstream $world/v1 --store "$store-$1" --run "$1" --port "$2" "${@:3}"; }
 up() { until curl -s -o /dev/null "$1"; do sleep 1; done; }
@@ -19,9 +19,9 @@ serve record 8770
 up $world/v1/models
 up http://127.0.0.1:8770/v1/models
 both 8770 record 0 --split train --temperature 1.0
-kill -INT "${pids[1]}" && wait "${pids[1]}" || true # a store has one writer
+kill "${pids[1]}" && wait "${pids[1]}" || true # a store has one writer
 [[ -d $out/q ]] || $bin/bestofq train --store "$store-record" --run record --out "$out/q" --set model.embedder=pocket \
-    --set iql.network.scaling=whiten --set model.embed_matches=true
+    --set iql.network.scaling=whiten --set model.embed_matches=true --set iql.steps=1500
 serve prompting 8771
 serve best-of-q 8772 --rank "$out/q" --embedder pocket
 up http://127.0.0.1:8771/v1/models

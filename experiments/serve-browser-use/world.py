@@ -51,7 +51,7 @@ class Shown(NamedTuple):
 
 
 def shown(page: str) -> Shown:
-    """The page as our shop writes it: links of products on lines of their own, the rest of a line's controls together."""
+    """The page as our shop writes it: a product on a line of its own, other controls beside each other."""
     text = page.partition("[Start of page]\n")[2].partition("\n[End of page]")[0]
     named = {one.mark: one.name for one in elements_on(text)}
     lines: list[str] = []
@@ -72,9 +72,7 @@ def shown(page: str) -> Shown:
         checked = "checked=true" in attributes
         value = next(iter(_VALUE.findall(attributes)), "") if tag == "input" else None
         role = {"input": "searchbox", "a": "radio" if "role=radio" in attributes else "link"}.get(tag, tag)
-        elements.append(
-            Element(mark=mark, role=role, name=name, value=value, states=("checked",) if checked else ())
-        )
+        elements.append(Element(mark=mark, role=role, name=name, value=value, states=("checked",) if checked else ()))
         piece = name + ("" if value is None else f': "{value}"') + (" (checked)" if checked else "") + f" [{mark}]"
         joins = joins and not name.startswith("$")
         lines[-1:] = [f"{lines[-1]} {piece}"] if joins and lines else [*lines[-1:], piece]
