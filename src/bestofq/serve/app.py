@@ -173,7 +173,8 @@ class Proxy:
             await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
             if not replying.done() or replying.result().status_code == 200:
                 return StreamingResponse(_streamed(wire, replying), media_type="text/event-stream")
-        return await asyncio.shield(replying)  # who asks again gets it, too
+        await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
+        return LATE.response() if replying.cancelled() else replying.result()
 
     def _remembered(self, asking: Asking, given: str | None, *, again: bool) -> asyncio.Future[Response]:
         """The reply that this request has had, where it was a good one; else a new one. A client that asks again has
