@@ -8,13 +8,13 @@ Any endpoint may stand behind `serve`; `--script` starts one that calls the tool
 
 import argparse
 import json
-import os
 import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
+from inspect_ai.model import get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import Tool, tool
@@ -70,10 +70,11 @@ def main() -> None:
         server = ThreadingHTTPServer(("127.0.0.1", args.upstream_port), Scripted)
         threading.Thread(target=server.serve_forever, daemon=True).start()
     for name, right in (("kettle", "23"), ("lamp", "41")):
-        os.environ |= {"BESTOFQ_API_KEY": "none", "BESTOFQ_BASE_URL": f"{args.serve}/sessions/{name}/v1"}
+        base = f"{args.serve}/sessions/{name}/v1"
+        model = get_model("openai-api/bestofq/m", base_url=base, api_key="none", memoize=False)
         sample = Sample(input=f"What is the price of the {name}?", target=right)
         task = Task(dataset=[sample], solver=[use_tools(price()), generate()], scorer=includes())
-        [log] = eval(task, model="openai-api/bestofq/m", display="none", log_dir="/tmp/inspect-logs")
+        [log] = eval(task, model=model, display="none", log_dir="/tmp/inspect-logs")
         assert log.samples, log.error
         score = next(iter((log.samples[0].scores or {}).values()))
         outcome = json.dumps({"success": score.value == "C", "judge": "inspect's includes"}).encode()
