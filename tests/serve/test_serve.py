@@ -81,10 +81,10 @@ async def test_ranking_answers_with_one_of_the_replies_and_all_that_was_spent(tm
         serving(upstream, tmp_path, by_label("second"), ("best-of-q",), mode="rank", n=3) as root,
         openai_client(root) as client,
     ):
-        asks: dict[str, Any] = {"model": "m"}
+        asks: dict[str, Any] = {"model": "m", "tools": TOOLS}
         messages: list[Any] = [{"role": "user", "content": "buy shoes"}]
         for page in ("page one", "page two"):
-            said: Any = await client.chat.completions.create(**asks, messages=messages, tools=TOOLS)
+            said: Any = await client.chat.completions.create(**asks, messages=messages)
             [call] = said.choices[0].message.tool_calls
             assert json.loads(call.function.arguments) == {"on": "second"}
             assert (said.usage.prompt_tokens, said.usage.total_tokens) == (30, 36)
