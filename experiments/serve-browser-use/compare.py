@@ -1,6 +1,6 @@
 """The two arms of `run.sh`, task by task: success and reward, with intervals over tasks. Writes result.json.
 
-    compare.py runs/serve-browser-use experiments/serve-browser-use/result.json
+compare.py runs/serve-browser-use experiments/serve-browser-use/result.json
 """
 
 import json

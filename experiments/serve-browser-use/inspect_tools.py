@@ -1,4 +1,4 @@
-"""An inspect_ai task with a tool, through `bestofq serve`: its calls are recorded, and its episode is judged by its score.
+"""An inspect_ai task with a tool, through `bestofq serve`: calls are recorded, episodes judged by its score.
 
     /tmp/browser-use/bin/pip install inspect_ai openai
     /tmp/browser-use/bin/python experiments/serve-browser-use/inspect_tools.py --serve http://127.0.0.1:8770
@@ -8,6 +8,7 @@ Any endpoint may stand behind `serve`; `--script` starts one that calls the tool
 
 import argparse
 import json
+import sys
 import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -48,7 +49,8 @@ class Scripted(BaseHTTPRequestHandler):
             message = {"role": "assistant", "content": None, "tool_calls": [call]}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-        reply = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+        reply = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+        reply["usage"] = usage
         data = json.dumps(reply).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
@@ -80,7 +82,8 @@ def main() -> None:
         outcome = json.dumps({"success": score.value == "C", "judge": "inspect's includes"}).encode()
         there = f"{args.serve}/sessions/{name}/outcome"
         asked = urllib.request.Request(there, outcome, {"content-type": "application/json"})
-        print(name, score.value, urllib.request.urlopen(asked).read().decode())
+        told = urllib.request.urlopen(asked).read().decode()
+        sys.stdout.write(f"{name} {score.value} {told}\n")
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def asked(body: Json) -> Asked | None:
 
 
 def _required(schema: Json) -> list[str]:
-    """What an object cannot do without: strict schemas require all, but what may be null or has a default is left out."""
+    """What an object cannot do without; strict schemas also require what may be null or has a default: not counted."""
     properties = schema.get("properties") or {}
     named = ((one, properties.get(one) or {}) for one in schema.get("required") or ())
     return [one for one, about in named if "default" not in about and "null" not in json.dumps(about)]
