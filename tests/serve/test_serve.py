@@ -2,107 +2,32 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from openai import AsyncOpenAI
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from bestofq.core.decision import Candidate, Episode, Provenance, State
+from bestofq.core.decision import Provenance
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
 from bestofq.serve.wire import asked, candidate
 from bestofq.store.store import Store
-from bestofq.testing import ScriptedScorer, serve_app
-
-Body = Mapping[str, Any]
-SCHEMA = {"type": "json_schema", "json_schema": {"name": "agent_output", "schema": {"properties": {"action": {}}}}}
-JUDGE = {"type": "json_schema", "json_schema": {"name": "agent_output", "schema": {"properties": {"verdict": {}}}}}
-TOOLS = [{"type": "function", "function": {"name": "click", "parameters": {"type": "object"}}}]
-PAGE = "Shoes\n[1]<a />\n\tred shoes\n\t[2]<button type=submit />\n\t\tBuy now\n\t\ttoday\n[3]<a />\n\tblue shoes\nend"
-
-
-class Upstream:
-    """An endpoint that replies by a function of the request and of how often it was asked."""
-
-    def __init__(self, reply: Callable[[Body, int], Any]) -> None:
-        self.reply, self.asked, self.headers = reply, list[Body](), list[Mapping[str, str]]()
-
-    async def chat(self, request: Request) -> Response:
-        body = await request.json()
-        self.asked.append(body)
-        self.headers.append(dict(request.headers))
-        said = self.reply(body, len(self.asked))
-        if asyncio.iscoroutine(said):
-            said = await said
-        if isinstance(said, int):
-            return JSONResponse({"error": {"message": "busy"}}, said)
-        message = said if isinstance(said, dict) else {"role": "assistant", "content": said}
-        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        text = json.dumps({"id": f"r{len(self.asked)}", "object": "chat.completion", "created": 1, "model": "m",
-                           "choices": [choice], "usage": usage}, indent=3)  # fmt: skip
-        return Response(text, media_type="application/json")
-
-    async def models(self, request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": "m", "object": "model"}]})
-
-    @property
-    def app(self) -> Starlette:
-        chat = Route("/v1/chat/completions", self.chat, methods=["POST"])
-        return Starlette(routes=[chat, Route("/v1/models", self.models)])
-
-
-@asynccontextmanager
-async def serving(
-    upstream: Upstream, folder: Path, score: Callable[[State, Sequence[Candidate]], Sequence[float]] | None = None,
-    arms: tuple[str, ...] = ("prompting",), **config: Any,
-) -> AsyncIterator[str]:  # fmt: skip
-    """The root that agents are given, without /v1."""
-    with Store.open(folder) as store:
-        await store.begin_run("serve", {}, Provenance(version="test"))
-        sessions = Sessions(store, "serve", Provenance(version="test"), arms)
-        async with serve_app(upstream.app) as url:
-            app = proxy_app(ServeConfig(**config), f"{url}/v1", sessions, ScriptedScorer(score) if score else None)
-            async with serve_app(app) as root, app.router.lifespan_context(app):
-                yield root
-
-
-def openai_client(root: str) -> AsyncOpenAI:
-    return AsyncOpenAI(base_url=f"{root}/v1", api_key="k", max_retries=4)
-
-
-def episodes(folder: Path) -> list[Episode]:
-    with Store.open(folder, read_only=True) as store:
-        return list(store.episodes(run="serve"))
-
-
-def browser_use(goal: str, step: int, memory: str = "") -> dict[str, Any]:
-    """A request as browser-use rebuilds it each step: no ids, its own memory quoted."""
-    now = f"<user_request>{goal}</user_request><step_info>Step{step} maximum:9</step_info>"
-    text = f"<agent_history>{memory}</agent_history>{now}<browser_state>{PAGE}</browser_state>"
-    parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
-    messages = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": parts}]
-    return {"model": "m", "messages": messages, "response_format": SCHEMA, "temperature": 0.2}
-
-
-def click(index: int, memory: str = "", goal: str = "") -> str:
-    return json.dumps({"memory": memory, "next_goal": goal, "action": [{"click": {"index": index}}]})
-
-
-def completion(content: str) -> dict[str, Any]:
-    return {"choices": [{"message": {"role": "assistant", "content": content}}]}
-
-
-def by_label(wanted: str) -> Callable[[State, Sequence[Candidate]], list[float]]:
-    return lambda state, candidates: [float(wanted in one.label) for one in candidates]
+from bestofq.testing import serve_app
+from tests.serve.agents import (
+    JUDGE,
+    PAGE,
+    TOOLS,
+    Body,
+    Upstream,
+    browser_use,
+    by_label,
+    click,
+    completion,
+    episodes,
+    openai_client,
+    serving,
+)
 
 
 async def test_recording_changes_no_byte_and_keeps_the_episode_without_the_key(tmp_path: Path) -> None:
@@ -156,9 +81,10 @@ async def test_ranking_answers_with_one_of_the_replies_and_all_that_was_spent(tm
         serving(upstream, tmp_path, by_label("second"), ("best-of-q",), mode="rank", n=3) as root,
         openai_client(root) as client,
     ):
+        asks: dict[str, Any] = {"model": "m", "tools": TOOLS}
         messages: list[Any] = [{"role": "user", "content": "buy shoes"}]
         for page in ("page one", "page two"):
-            said = await client.chat.completions.create(model="m", messages=messages, tools=TOOLS)  # type: ignore[call-overload]
+            said: Any = await client.chat.completions.create(**asks, messages=messages)
             [call] = said.choices[0].message.tool_calls
             assert json.loads(call.function.arguments) == {"on": "second"}
             assert (said.usage.prompt_tokens, said.usage.total_tokens) == (30, 36)
@@ -259,7 +185,7 @@ async def test_four_agents_without_ids_keep_their_episodes_apart(tmp_path: Path)
 
 
 async def test_agents_with_tools_are_told_apart_though_the_upstream_repeats_its_ids(tmp_path: Path) -> None:
-    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    call = {"id": "call_0", "type": "function", "function": {"name": "click", "arguments": "{}"}}
     upstream = Upstream(lambda body, count: {"role": "assistant", "content": None, "tool_calls": [call]})
     async with serving(upstream, tmp_path) as root, httpx.AsyncClient() as client:
         asks = {goal: [{"role": "user", "content": goal}] for goal in ("shoes", "hats")}

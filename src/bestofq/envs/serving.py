@@ -22,7 +22,7 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
     """The application's root, `http://127.0.0.1:port`, until the context ends. InfraError where it does not start."""
-    listener = socket.socket()
+    listener = socket.socket(proto=socket.IPPROTO_TCP)  # asyncio sends at once where it knows that this is TCP
     listener.bind(("127.0.0.1", 0))
     server = _Server(
         uvicorn.Config(app, log_level="error", lifespan="off", access_log=False, timeout_graceful_shutdown=1)

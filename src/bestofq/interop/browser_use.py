@@ -14,8 +14,13 @@ from bestofq.interop.nouns import UNJUDGED, decision_of, element_of, episode_of,
 NAME = "browser-use"
 _STATE = re.compile(r"<browser_state>\s*(.*?)\s*</browser_state>", re.S)
 _REQUEST = re.compile(r"<user_request>\s*(.*?)\s*</user_request>", re.S)
-_ELEMENT = re.compile(r"^(\t*)\*?\[(\d+)\]<(\w+)[^\n]*((?:\n\1\t+[^\t\[*\n].*)*)", re.M)
-"""`[7]<button id=x />`, and its words on the lines below it that are further in, up to the next element."""
+_ELEMENT = re.compile(
+    r"^(\t*)(?:\|[A-Z]+[^|\n]*\|)?\*?\[(\d+)\]<(\w+)([^\n]*)((?:\n\1\t+(?!\|[A-Z]|\*?\[\d)[^\t\n].*)*)", re.M
+)
+"""`[7]<button id=x />`, and its words on the lines below it that are further in, up to the next element. Before it may
+stand what holds it, as `|SHADOW(open)|`."""
+_NAMED = re.compile(r" (?:aria-label|placeholder|title|alt|value)=(.+?)(?= [\w-]+=| ?/?>|$)")
+"""What an element without words is called by its attributes."""
 
 
 def read(path: Path) -> Iterator[Episode | Malformed]:
@@ -69,7 +74,10 @@ def page_in(message: str) -> str:
 
 def elements_on(page: str) -> tuple[Element, ...]:
     """Those that the agent's words for a page number."""
-    found = (element_of(int(mark), tag, words) for _, mark, tag, words in _ELEMENT.findall(page))
+    found = []
+    for _, mark, tag, attributes, words in _ELEMENT.findall(page):
+        named = words.strip() or next(iter(_NAMED.findall(attributes)), "")
+        found.append(element_of(int(mark), tag, named))
     return tuple(filter(None, found))
 
 

@@ -1,14 +1,16 @@
-"""An OpenAI-compatible endpoint before another: agents change their base URL, and a Q-function chooses their actions.
+"""An endpoint before another: agents change their base URL, and a Q-function chooses their actions.
 
 One request of an agent is one decision. `record` passes it on and keeps what was seen and done; `shadow` draws more
-candidates and keeps what Q would have chosen; `rank` answers with it. Whatever is no decision passes through as it is.
+candidates and keeps what Q would have chosen; `rank` answers with it. Where no reply can be read, the upstream is asked
+once more. Whatever is no decision passes through as it is.
 """
 
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Literal, NamedTuple
 
 import httpx
@@ -23,13 +25,32 @@ from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer
 from bestofq.core.usage import Usage
-from bestofq.serve.sessions import Sessions
-from bestofq.serve.wire import END, Asked, Json, as_event, as_events, asked, candidate, is_final, judged, total
+from bestofq.interop.nouns import text_of
+from bestofq.serve.anthropic import MESSAGES
+from bestofq.serve.responses import RESPONSES
+from bestofq.serve.sessions import Session, Sessions
+from bestofq.serve.wire import (
+    CHAT,
+    END,
+    Asked,
+    Json,
+    Unreadable,
+    Wire,
+    as_event,
+    asked,
+    candidate,
+    corrected,
+    is_final,
+    judged,
+    total,
+    with_ids,
+)
 
 Mode = Literal["record", "shadow", "rank"]
 SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
 KEPT_ALIVE = 10.0  # seconds between comments to a client that waits
 REMEMBERED = 1_000  # replies, for clients that ask again
+LEAVING = 5.0  # seconds that a stop waits for replies under way
 _HOP = {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 _ENCODED = _HOP | {"content-encoding"}  # of a response: httpx has decoded it
 
@@ -41,6 +62,7 @@ class ServeConfig(Noun):
     n: int = Field(default=3, ge=1, description="candidates a step (Best-of-Q, 4.1), the request as it came among them")
     temperature: float = Field(default=1.0, ge=0, description="of the others, where the request's own is lower")
     deadline: float = Field(default=45.0, gt=0, description="seconds after which what has come is ranked")
+    repair: bool = Field(default=True, description="ask once more where no reply can be read, with what is wrong")
     patience: float = Field(default=600.0, gt=0, description="seconds that the upstream may be silent")
 
 
@@ -56,8 +78,16 @@ class Reply(NamedTuple):
         return Response(self.content, self.status, _passed(self.headers, _ENCODED))
 
 
-Post = Callable[[float | None], Awaitable[Reply]]
-"""Asks the upstream at a temperature; None: as the request came."""
+class Asking(NamedTuple):
+    """A request for a decision, and where to ask for its replies."""
+
+    wire: Wire
+    asked: Asked
+    body: Json
+    raw: bytes
+    url: str
+    headers: Mapping[str, str]
+    key: str  # of its session's name and its content
 
 
 LATE = Reply(504, {}, b'{"error": {"message": "the upstream was too slow"}}', None)
@@ -66,11 +96,14 @@ LATE = Reply(504, {}, b'{"error": {"message": "the upstream was too slow"}}', No
 def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None = None) -> Starlette:
     """The application; `scorer` ranks, and is needed by the modes `shadow` and `rank`."""
     proxy = Proxy(config, upstream.rstrip("/"), sessions, scorer)
-    chat = "/v1/chat/completions"
+    decisions = [
+        Route(f"{before}/v1/{wire.path}", partial(proxy.decide, wire), methods=["POST"])
+        for wire in (CHAT, RESPONSES, MESSAGES)
+        for before in ("", "/sessions/{session}")
+    ]
     return Starlette(
         routes=[
-            Route(chat, proxy.chat, methods=["POST"]),
-            Route("/sessions/{session}" + chat, proxy.chat, methods=["POST"]),
+            *decisions,
             Route("/sessions/{session}/outcome", proxy.outcome, methods=["POST"]),
             Route("/sessions/{session}/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
             Route("/v1/{rest:path}", proxy.passed, methods=["GET", "POST", "DELETE"]),
@@ -92,7 +125,11 @@ class Proxy:
         try:
             yield
         finally:
-            await asyncio.gather(*self._replies.values(), return_exceptions=True)
+            if under_way := [one for one in self._replies.values() if not one.done()]:
+                _, late = await asyncio.wait(under_way, timeout=LEAVING)
+                for one in late:
+                    one.cancel()
+                await asyncio.gather(*late, return_exceptions=True)
             await self.sessions.close()
             await self._client.aclose()
 
@@ -112,46 +149,60 @@ class Proxy:
         headers = _passed(answer.headers, _HOP)
         return StreamingResponse(_closing(answer), answer.status_code, headers)
 
-    async def chat(self, request: Request) -> Response:
-        """A chat completion."""
+    async def decide(self, wire: Wire, request: Request) -> Response:
+        """What may be an agent's decision; what is none passes."""
         raw = await request.body()
-        url, headers = f"{self.upstream}/chat/completions", _passed(request.headers, _HOP)
+        url, headers = f"{self.upstream}/{wire.path}", _passed(request.headers, _HOP)
         try:
             body = json.loads(raw)
-            wanted = asked(body)
+            wanted = asked(wire.as_chat(body))
         except (ValueError, LookupError, AttributeError, TypeError):
             wanted = None
         if wanted is None:
             return await self._stream(request, url, raw)
         if wanted.kind == "judge":
             reply = await self._post(url, raw, headers)
-            if verdict := judged(reply.json):
+            if verdict := judged(reply.json and wire.as_completion(reply.json)):
                 await self.sessions.judged(wanted, verdict)
             return reply.response()
         given = request.path_params.get("session") or request.headers.get(SESSION)
-        key = f"{given} {hashlib.sha256(raw).hexdigest()}"
-        lost = given is not None or request.headers.get(RETRIED, "0") != "0"  # else another agent may ask the same
-        replying = self._replies.get(key) if lost else None
-        if replying is None or (replying.done() and (replying.exception() or replying.result().status_code != 200)):
-            post = self._posting(url, body, raw, headers)
-            replying = self._replies[key] = asyncio.ensure_future(self._reply(wanted, given, post, body))
-            while len(self._replies) > REMEMBERED:
-                self._replies.pop(next(iter(self._replies)))
+        key = f"{given} {wire.path} {hashlib.sha256(raw).hexdigest()}"
+        again = given is not None or request.headers.get(RETRIED, "0") != "0"  # else another agent may ask the same
+        replying = self._remembered(Asking(wire, wanted, body, raw, url, headers, key), given, again=again)
         if body.get("stream"):
-            return StreamingResponse(_streamed(replying), media_type="text/event-stream")
-        return await asyncio.shield(replying)  # who asks again gets it, too
+            await asyncio.wait([replying], timeout=KEPT_ALIVE)  # an error is one to clients that stream, too
+            if not replying.done() or replying.result().status_code == 200:
+                return StreamingResponse(_streamed(wire, replying), media_type="text/event-stream")
+        await asyncio.wait([replying])  # not cancelled with its client: who asks again gets it, too
+        return LATE.response() if replying.cancelled() else replying.result()
 
-    def _posting(self, url: str, body: Json, raw: bytes, headers: Mapping[str, str]) -> Post:
-        """Asks once: at a temperature, or as the request came, but that a stream is asked for whole."""
+    def _remembered(self, asking: Asking, given: str | None, *, again: bool) -> asyncio.Future[Response]:
+        """The reply that this request has had, where it was a good one; else a new one. A client that asks again has
+        given up its first request: what comes first of the two is the reply to both."""
+        before = self._replies.get(asking.key) if again else None
+        if before and before.done() and not before.cancelled() and not before.exception():
+            if before.result().status_code == 200:
+                return before
+            before = None
+        session = self.sessions.of(asking.asked, given)
+        replying = asyncio.ensure_future(self._reply(session, asking))
+        if before and not before.done():
+            replying = asyncio.ensure_future(_either(before, replying))
+        self._replies[asking.key] = replying
+        while len(self._replies) > REMEMBERED:
+            self._replies.pop(next(iter(self._replies)))
+        return replying
 
-        async def post(temperature: float | None) -> Reply:
-            if temperature is None and not body.get("stream"):
-                return await self._post(url, raw, headers)
-            asks = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
-            warm = {} if temperature is None else {"temperature": temperature}
-            return await self._post(url, json.dumps(asks | warm).encode(), headers)
-
-        return post
+    async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> Reply:
+        """Once: at a temperature, or as the request came, but that a stream is asked for whole."""
+        if temperature is None and body is None and not asking.body.get("stream"):
+            return await self._post(asking.url, asking.raw, asking.headers)
+        asks = {name: v for name, v in (body or asking.body).items() if name not in ("stream", "stream_options")}
+        warm = {} if temperature is None else {"temperature": temperature}
+        reply = await self._post(asking.url, json.dumps(asks | warm).encode(), asking.headers)
+        if reply.status == 400 and warm and asks.pop("temperature", 0) is not None:  # some models take none
+            reply = await self._post(asking.url, json.dumps(asks).encode(), asking.headers)
+        return reply
 
     async def _post(self, url: str, content: bytes, headers: Mapping[str, str]) -> Reply:
         try:
@@ -165,49 +216,86 @@ class Proxy:
             said = None
         return Reply(answer.status_code, answer.headers, answer.content, said if isinstance(said, dict) else None)
 
-    async def _reply(self, wanted: Asked, given: str | None, post: Post, body: Json) -> Response:
+    async def _reply(self, session: Session, asking: Asking) -> Response:
         """What the agent is to do: one of the upstream's replies. Steps of one session follow one another."""
-        session = self.sessions.of(wanted, given)
+        ranks = self.config.mode == "rank" and session.agent == self.sessions.arms[-1]
+        replies = await self._draw(asking, self.config.n if ranks or self.config.mode == "shadow" else 1)
+        read = [(_read(asking, one), one) for one in replies]
+        why, own = read[0]
+        if self.config.repair and isinstance(why, str) and not any(isinstance(one, Candidate) for one, _ in read):
+            own = await self._repair(asking, why, own)
+            read.append((_read(asking, own), own))
+        found = [(one, reply) for one, reply in read if isinstance(one, Candidate)]
         async with session.busy:
-            ranks = self.config.mode == "rank" and session.agent == self.sessions.arms[-1]
-            replies = await self._draw(post, body, self.config.n if ranks or self.config.mode == "shadow" else 1)
-            found = [(one, reply) for reply in replies if reply.json and (one := candidate(wanted, reply.json))]
-            first = replies[0]
-            greedy = next((one for one, reply in found if reply is first), None)
-            if not found or (greedy is None and not ranks):  # the agent deals with it as it always has
-                return first.response()
-            candidates, state = distinct(one for one, _ in found), session.state(wanted)
-            scores, best = await self._rank(state, candidates, greedy)
-            if ranks and best is None:
-                return first.response()
-            chosen = best if ranks and best is not None else 0
-            decision = Decision(
-                candidates=candidates,
-                scores=scores.values,
-                state_value=scores.state_value,
-                checkpoint=scores.checkpoint,
-                scorer=type(self.scorer).__name__ if self.scorer else None,
-                chosen=chosen,
-                usage=(_usage(replies), *scores.usage),
-            )
-            taken = next(reply for one, reply in found if one.action == candidates[chosen].action)
-            assert taken.json is not None
-            await self.sessions.step(session, state, decision, taken.json)
-            if taken is first and not ranks:
-                return first.response()
-            return JSONResponse({**taken.json, "usage": total([one.json for one in replies if one.json])})
+            if session.answered and session.answered[0] == asking.key:  # asked again meanwhile
+                return session.answered[1]
+            response = await self._decided(session, asking, [one for _, one in read], own, found, ranks=ranks)
+            if response.status_code == 200:
+                session.answered = asking.key, response
+            return response
 
-    async def _draw(self, post: Post, body: Json, n: int) -> list[Reply]:
+    async def _repair(self, asking: Asking, problem: str, reply: Reply) -> Reply:
+        """Asks again, with what is wrong with the reply."""
+        assert reply.json is not None
+        try:
+            message = asking.wire.as_completion(reply.json)["choices"][0]["message"]
+        except (LookupError, TypeError, AttributeError):
+            message = {}
+        return await self._ask(asking, body=corrected(asking.body, asking.wire.turns, message, problem))
+
+    async def _decided(
+        self,
+        session: Session,
+        asking: Asking,
+        replies: Sequence[Reply],
+        own: Reply,
+        found: Sequence[tuple[Candidate, Reply]],
+        *,
+        ranks: bool,
+    ) -> Response:
+        first = replies[0]
+        greedy = next((one for one, reply in found if reply is own), None)
+        if not found or (greedy is None and not ranks):  # the agent deals with it as it always has
+            return first.response()
+        candidates, state = distinct(one for one, _ in found), session.state(asking.asked)
+        scores, best = await self._rank(state, candidates, greedy)
+        if ranks and best is None:
+            return first.response()
+        chosen = best if ranks and best is not None else 0
+        decision = Decision(
+            candidates=candidates,
+            scores=scores.values,
+            state_value=scores.state_value,
+            checkpoint=scores.checkpoint,
+            scorer=type(self.scorer).__name__ if self.scorer else None,
+            chosen=chosen,
+            usage=(_usage(replies), *scores.usage),
+        )
+        taken = next(reply for one, reply in found if one.action == candidates[chosen].action)
+        assert taken.json is not None
+        message = asking.wire.as_completion(taken.json)["choices"][0]["message"]
+        new = self.sessions.planted(session, message)
+        await self.sessions.step(session, state, decision, text_of(message.get("content")))
+        if taken is first and not ranks and not new:
+            return first.response()
+        said = with_ids(taken.json, new) if new else taken.json
+        if ranks or taken is not first:
+            said = {**said, "usage": {**(said.get("usage") or {}), **total([one.json for one in replies if one.json])}}
+        return JSONResponse(said)
+
+    async def _draw(self, asking: Asking, n: int) -> list[Reply]:
         """The reply to the request as it came, then what has come of n - 1 others by the deadline."""
-        warmer = max(self.config.temperature, body.get("temperature") or 0.0)
-        asking = [asyncio.ensure_future(post(warmer if number else None)) for number in range(n)]
-        await asyncio.wait(asking, timeout=self.config.deadline)
-        if not any(one.done() for one in asking):
-            await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
-        come = [one.result() for one in asking if one.done()]
-        for one in asking:
-            one.cancel()
-        return come if asking[0].done() and not asking[0].cancelled() else [LATE, *come]
+        warmer = max(self.config.temperature, asking.body.get("temperature") or 0.0)
+        drawing = [asyncio.ensure_future(self._ask(asking, warmer if number else None)) for number in range(n)]
+        try:
+            await asyncio.wait(drawing, timeout=self.config.deadline)
+            if not any(one.done() for one in drawing):
+                await asyncio.wait(drawing, return_when=asyncio.FIRST_COMPLETED)
+            come = [one.result() for one in drawing if one.done()]
+            return come if drawing[0].done() else [LATE, *come]
+        finally:
+            for one in drawing:
+                one.cancel()
 
     async def _rank(
         self, state: State, candidates: Sequence[Candidate], greedy: Candidate | None
@@ -240,17 +328,40 @@ class Proxy:
         return JSONResponse({"session": request.path_params["session"], "outcome": verdict.outcome})
 
 
+def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
+    """What a reply would do; where it cannot be read, why; None where it is no reply."""
+    if reply.json is None:
+        return None
+    try:
+        return candidate(asking.asked, asking.wire.as_completion(reply.json))
+    except Unreadable as error:
+        return str(error)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        return f"it has another form ({type(error).__name__})"
+
+
 def _usage(replies: Sequence[Reply]) -> Usage:
     spent = total([one.json for one in replies if one.json])
-    return Usage(
-        role="proposer",
-        tokens_in=spent.get("prompt_tokens", 0),
-        tokens_out=spent.get("completion_tokens", 0),
-        calls=len(replies),
+    tokens_in, tokens_out = (
+        spent.get(old, spent.get(new, 0))
+        for old, new in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
     )
+    return Usage(role="proposer", tokens_in=tokens_in, tokens_out=tokens_out, calls=len(replies))
 
 
-async def _streamed(replying: asyncio.Future[Response]) -> AsyncIterator[bytes]:
+async def _either(before: asyncio.Future[Response], after: asyncio.Future[Response]) -> Response:
+    """The first good reply of two requests for the same; the other is not waited for."""
+    try:
+        for one in asyncio.as_completed([before, after]):
+            if (response := await one).status_code == 200:
+                break
+        return response
+    finally:
+        before.cancel()
+        after.cancel()
+
+
+async def _streamed(wire: Wire, replying: asyncio.Future[Response]) -> AsyncIterator[bytes]:
     """The reply as events, and a comment now and then until it is there."""
     while not replying.done():
         await asyncio.wait([replying], timeout=KEPT_ALIVE)
@@ -258,7 +369,7 @@ async def _streamed(replying: asyncio.Future[Response]) -> AsyncIterator[bytes]:
             yield b": waiting\n\n"
     reply, body = replying.result(), bytes(replying.result().body)
     failed = as_event({"error": {"code": reply.status_code, "message": body.decode(errors="replace")}})
-    for event in as_events(json.loads(body)) if reply.status_code == 200 else (failed, END):
+    for event in wire.as_events(json.loads(body)) if reply.status_code == 200 else (failed, END):
         yield event
 
 

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from starlette.responses import Response
+
 from bestofq.core.decision import Candidate, Decision, Provenance, State, Step, Verdict
 from bestofq.core.errors import DataError
 from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
-from bestofq.serve.wire import Asked, Json, call_ids
+from bestofq.interop.nouns import text_of
+from bestofq.serve.wire import Asked, Json, ids_of
 from bestofq.store.store import Store
 
 SUITE = "serve"
@@ -27,6 +30,7 @@ class Session:
     decisions: list[Decision] = field(default_factory=list)
     quoted: tuple[str, ...] = ()  # of the last reply, what the agent's next request repeats
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)  # one step at a time
+    answered: tuple[str, Response] | None = None  # the last request, and what it was answered with
 
     def state(self, asked: Asked) -> State:
         """What Q reads."""
@@ -42,7 +46,7 @@ class Sessions:
     made: Provenance
     arms: tuple[str, ...]
     _all: dict[str, Session] = field(default_factory=dict)
-    _of_call: dict[tuple[str, str], Session] = field(default_factory=dict)  # by goal and id of a tool call of theirs
+    _of_id: dict[str, Session] = field(default_factory=dict)  # by ids in their replies: of tool calls, or of responses
     _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -56,14 +60,15 @@ class Sessions:
         return found or self._new(asked, given or secrets.token_hex(8))
 
     def _repeated(self, asked: Asked) -> Session | None:
-        """By ids of tool calls, else by words of the last reply under the same goal, of several the longest history."""
-        said = [one for one in asked.messages if one.get("role") == "assistant"]
-        for call in (call for message in reversed(said) for call in call_ids(message)):
-            if found := self._of_call.get((asked.goal, call)):
+        """By ids in its replies, else by words of the last one under the same goal, of several the longest history."""
+        for one in (one for message in reversed(asked.replies) for one in ids_of(message)):
+            if found := self._of_id.get(one):
                 return found
+        said = "\n".join(text_of(one.get("content")) for one in asked.replies)
+        text = said if asked.kind == "tools" else asked.text  # with tools, replies are repeated word for word
         goal = [one for one in self._all.values() if one.task.goal == asked.goal]
         counted = [one for one in goal if asked.step in (None, len(one.decisions))]
-        quoted = [one for one in counted if one.quoted and all(words in asked.text for words in one.quoted)]
+        quoted = [one for one in counted if one.quoted and all(words in text for words in one.quoted)]
         return max(quoted, key=lambda one: len(one.decisions), default=None)
 
     def _new(self, asked: Asked, name: str) -> Session:
@@ -71,18 +76,24 @@ class Sessions:
         task = Task(id=key_of({"goal": asked.goal}), suite=SUITE, goal=asked.goal, start_url="", split="train")
         return self._all.setdefault(name, Session(id=name, agent=arm, task=task))
 
-    async def step(self, session: Session, state: State, decision: Decision, reply: Json) -> None:
-        """Keeps a step, with the reply that the agent got."""
+    def planted(self, session: Session, message: Json) -> dict[str, str]:
+        """Ids of this reply by which the session can be known; new ones for those that another session has."""
+        new: dict[str, str] = {}
+        for one in ids_of(message):
+            if self._of_id.get(one, session) is not session and one != message.get("response_id"):
+                new[one] = f"call_{secrets.token_hex(12)}"
+            self._of_id[new.get(one, one)] = session
+        return new
+
+    async def step(self, session: Session, state: State, decision: Decision, said: str) -> None:
+        """Keeps a step; `said` are the words of the reply."""
         if session.episode is None:
             at = (session.agent, session.task.id)
             repeat, self._repeats[at] = self._repeats[at], self._repeats[at] + 1
             session.episode = await self.store.begin_episode(self.run, session.agent, session.task, repeat, self.made)
         step = Step(index=len(session.decisions), observation=state.observation, decision=decision)
         session.decisions.append(decision)
-        chosen = decision.candidate
-        session.quoted = tuple(_quoted(chosen))
-        for call in call_ids(reply["choices"][0]["message"]):
-            self._of_call[session.task.goal, call] = session
+        session.quoted = tuple(_quoted(decision.candidate)) or tuple(filter(None, (said.strip(),)))
         await self.store.append_step(session.episode, step)
 
     async def outcome(self, name: str, verdict: Verdict) -> None:
@@ -90,7 +101,7 @@ class Sessions:
         if (session := self._all.get(name)) is None or session.episode is None:
             raise DataError(f"there is no open session {name!r} in the run {self.run}")
         del self._all[name]
-        self._of_call = {call: one for call, one in self._of_call.items() if one is not session}
+        self._of_id = {name: one for name, one in self._of_id.items() if one is not session}
         async with session.busy:
             await self.store.finish_episode(session.episode, verdict, None)
 

@@ -1,12 +1,13 @@
 """Chat Completions as agents send them: which request asks for an agent's next action, and what a reply would do.
 
 browser-use asks by a JSON schema that has the property `action`, and its judge by one that has `verdict`; agents with
-tools by `tools`. All else is none of our business.
+tools by `tools`. All else is none of our business. A `Wire` says another protocol in these words: `responses.py`,
+`anthropic.py`.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +25,20 @@ GOAL = 2_000  # characters of a goal that no tag parts from the rest
 _STEP = re.compile(r"<step_info>\s*Step\s*(\d+)")
 
 
+class Wire(NamedTuple):
+    """A protocol, by what tells it from Chat Completions."""
+
+    path: str  # behind the upstream's address
+    as_chat: Callable[[Json], Json]  # a request
+    as_completion: Callable[[Json], Json]  # a reply
+    as_events: Callable[[Json], Iterator[bytes]]  # a reply as the stream that a client with `stream` awaits
+    turns: str  # where a request has what was said so far
+
+
+class Unreadable(Exception):
+    """A reply that says no action; in words for the model."""
+
+
 class Asked(NamedTuple):
     """What a request asks for. `seen` is what the model is shown now."""
 
@@ -32,10 +47,16 @@ class Asked(NamedTuple):
     seen: Observation
     messages: Sequence[Json]
     step: int | None  # from 0, where the request counts
+    required: Mapping[str, Sequence[str]]  # what the schema, or each tool by its name, cannot do without
 
     @property
     def text(self) -> str:
         return "\n".join(text_of(one.get("content")) for one in self.messages)
+
+    @property
+    def replies(self) -> list[Json]:
+        """What the model said so far."""
+        return [one for one in self.messages if one["role"] == "assistant"]
 
 
 def asked(body: Json) -> Asked | None:
@@ -43,38 +64,66 @@ def asked(body: Json) -> Asked | None:
     messages: Sequence[Json] = body.get("messages") or []
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema") or {}
     properties = schema.get("properties") or {}
+    required = {"": _required(schema)}
     if "verdict" in properties:
         kind: Literal["schema", "tools", "judge"] = "judge"
     elif "action" in properties:
         kind = "schema"
     elif body.get("tools") and body.get("tool_choice") != "none":
         kind = "tools"
+        functions = [one.get("function") or {} for one in body["tools"]]
+        required = {one.get("name", ""): _required(one.get("parameters") or {}) for one in functions}
     else:
         return None
     users = [text_of(one.get("content")) for one in messages if one["role"] == "user"]
-    if not users:
-        return None
     since = max((number for number, one in enumerate(messages) if one["role"] == "assistant"), default=-1) + 1
+    if not users and not since:
+        return None
     seen = heard(messages[since:], Path())
-    if page := page_in(users[-1]):
+    latest = next((one for one in reversed(users) if page_in(one)), "".join(users[-1:]))  # warnings may follow it
+    if page := page_in(latest):
         seen = seen.model_copy(update={"text": page, "elements": elements_on(page)})
-    counted = _STEP.search(users[-1])
+    counted = _STEP.search(latest)
     step = int(counted.group(1)) - 1 if counted else None
-    return Asked(kind, goal_in(users[-1]) or users[0][:GOAL], seen, messages, step)
+    goal = goal_in(latest) or "".join(users[:1])[:GOAL]
+    return Asked(kind, goal, seen, messages, step, required)
 
 
-def candidate(request: Asked, reply: Json) -> Candidate | None:
-    """What a reply (a `chat.completion`) would do, all its actions together; None where it is no valid one."""
+def _required(schema: Json) -> list[str]:
+    """What an object cannot do without; strict schemas also require what may be null or has a default: not counted."""
+    properties = schema.get("properties") or {}
+    named = ((one, properties.get(one) or {}) for one in schema.get("required") or ())
+    return [one for one, about in named if "default" not in about and "null" not in json.dumps(about)]
+
+
+def candidate(request: Asked, reply: Json) -> Candidate:
+    """What a reply (a `chat.completion`) would do, all its actions together. Unreadable where it is no valid one."""
     try:
         message = reply["choices"][0]["message"]
         if request.kind == "tools":
-            said = replied(message, request.seen, last=True)
-            return said if message.get("tool_calls") or text_of(message.get("content")).strip() else None
+            for call in message.get("tool_calls") or ():
+                _check_call(request, call["function"])
+            if message.get("tool_calls") or text_of(message.get("content")).strip():
+                return replied(message, request.seen, last=True)
+            raise Unreadable("it is empty")
         output = json.loads(message["content"])
         calls = calls_of(output)
-        return candidate_of_output(output, calls, request.seen.elements) if calls else None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return None
+        if missing := [name for name in request.required[""] if name not in output]:
+            raise Unreadable(f"it lacks {', '.join(missing)}")
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise Unreadable(f"it is not the JSON that was asked for ({error})") from error
+    if not calls:
+        raise Unreadable("its list of actions is empty")
+    return candidate_of_output(output, calls, request.seen.elements)
+
+
+def _check_call(request: Asked, function: Json) -> None:
+    """Unreadable where there is no such tool, or it lacks an argument; ValueError where its arguments are no JSON."""
+    name, arguments = function["name"], json.loads(function["arguments"] or "{}")
+    if name not in request.required and "" not in request.required:  # "": a tool that the endpoint itself knows
+        raise Unreadable(f"there is no tool {name}: it is one of {', '.join(request.required)}")
+    if missing := [one for one in request.required.get(name, ()) if one not in arguments]:
+        raise Unreadable(f"the call of {name} lacks {', '.join(missing)}")
 
 
 def judged(reply: Json | None) -> Verdict | None:
@@ -86,8 +135,34 @@ def judged(reply: Json | None) -> Verdict | None:
     return verdict if verdict and verdict.outcome != "unjudged" else None
 
 
-def call_ids(message: Json) -> list[str]:
-    return [one["id"] for one in message.get("tool_calls") or ()]
+def ids_of(message: Json) -> list[str]:
+    """Of a reply: those that the agent's next request repeats."""
+    said = [message["response_id"]] if message.get("response_id") else []
+    return [*said, *(one["id"] for one in message.get("tool_calls") or () if one.get("id"))]
+
+
+def with_ids(reply: Any, new: Mapping[str, str]) -> Any:
+    """A reply of any protocol in which these ids are others."""
+    if isinstance(reply, list):
+        return [with_ids(one, new) for one in reply]
+    if not isinstance(reply, Mapping):
+        return reply
+    named = ("id", "call_id")
+    return {
+        name: new.get(one, one) if name in named and isinstance(one, str) else with_ids(one, new)
+        for name, one in reply.items()
+    }
+
+
+def corrected(body: Json, turns: str, message: Json, problem: str) -> Json:
+    """The request after a reply that was no use, with what is wrong with it. Calls are quoted: nobody answered them."""
+    before, said = body[turns], text_of(message.get("content"))
+    calls = [one["function"] for one in message.get("tool_calls") or ()]
+    quoted = f" You called {json.dumps(calls)}." if calls else ""
+    told = f"Your reply could not be used: {problem}.{quoted} Reply again, in the form that was asked for."
+    more = [{"role": "assistant", "content": said}] if said.strip() else []
+    begun = [{"role": "user", "content": before}] if isinstance(before, str) else before
+    return {**body, turns: [*begun, *more, {"role": "user", "content": told}]}
 
 
 def is_final(one: Candidate) -> bool:
@@ -129,3 +204,11 @@ def as_events(reply: Json) -> Iterator[bytes]:
 
 def as_event(chunk: Json) -> bytes:
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+def sse(event: str, **values: Any) -> bytes:
+    """An event with a name, as the protocols after Chat Completions send them."""
+    return f"event: {event}\n".encode() + as_event({"type": event, **values})
+
+
+CHAT = Wire("chat/completions", lambda body: body, lambda reply: reply, as_events, "messages")

@@ -17,6 +17,7 @@ def serve(
     n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow and --rank.")] = 3,
     temperature: Annotated[float, Option(min=0, help="Of the further candidates, at least.")] = 1.0,
     deadline: Annotated[float, Option(min=1, help="Seconds after which what has come is ranked.")] = 45.0,
+    repair: Annotated[bool, Option(help="Ask once more where no reply can be read, with what is wrong.")] = True,
     run: Annotated[str, Option(help="Name of the run.")] = "serve",
     store: Annotated[Path, Option("--store", help="Folder of the episodes.")] = Path("runs/serve"),
     port: Annotated[int, Option(min=0, max=65535, help="Of the loopback interface; 0: any free one.")] = 8770,
@@ -34,5 +35,5 @@ def serve(
     if rank and shadow:
         raise ConfigError("--rank answers and --shadow only watches: give one of them")
     mode = "rank" if rank else "shadow" if shadow else "record"
-    asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline}
+    asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline, "repair": repair}
     serve_before(upstream, rank or shadow, embedder, asked, arms=ab, run=run, folder=store, port=port, console=console)

@@ -1,0 +1,96 @@
+"""Anthropic's Messages in the words of Chat Completions: `tool_use` and `tool_result`.
+
+Types as in anthropic-sdk-python (`types/message.py`, `types/raw_*_event.py`).
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from bestofq.interop.nouns import text_of
+from bestofq.serve.wire import Json, Wire, sse
+
+
+def as_chat(body: Json) -> Json:
+    tools = [
+        {"function": {"name": one.get("name", ""), "parameters": one["input_schema"]}} if "input_schema" in one else one
+        for one in body.get("tools") or ()
+    ]
+    said: list[Json] = [{"role": "system", "content": body["system"]}] if body.get("system") else []
+    for message in body["messages"]:
+        said += _messages(message)
+    return {"messages": said, "tools": tools, "tool_choice": (body.get("tool_choice") or {}).get("type")}
+
+
+def _messages(message: Json) -> list[Json]:
+    """A message; each result of a tool in it is one of its own."""
+    content = message["content"]
+    if isinstance(content, str):
+        return [message]
+    results = [one for one in content if one["type"] == "tool_result"]
+    rest = [_part(one) for one in content if one["type"] in ("text", "image")]
+    calls = [_call(one) for one in content if one["type"] == "tool_use"]
+    found: list[Json] = [
+        {"role": "tool", "tool_call_id": one["tool_use_id"], "content": _parts(one.get("content"))} for one in results
+    ]
+    if rest or calls:
+        found.append({"role": message["role"], "content": rest} | ({"tool_calls": calls} if calls else {}))
+    return found
+
+
+def _parts(content: Any) -> Any:
+    return [_part(one) for one in content] if isinstance(content, list) else content
+
+
+def _part(part: Json) -> Json:
+    if part["type"] != "image":
+        return part
+    source = part["source"]
+    url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _call(block: Json) -> Json:
+    function = {"name": block["name"], "arguments": json.dumps(block["input"])}
+    return {"id": block["id"], "type": "function", "function": function}
+
+
+def as_completion(reply: Json) -> Json:
+    content = reply["content"]
+    words = text_of([one for one in content if one["type"] == "text"])
+    calls = [_call(one) for one in content if one["type"] == "tool_use"]
+    return {
+        "choices": [{"message": {"role": "assistant", "content": words} | ({"tool_calls": calls} if calls else {})}]
+    }
+
+
+def as_events(reply: Json) -> Iterator[bytes]:
+    yield sse("message_start", message={**reply, "content": [], "stop_reason": None, "stop_sequence": None})
+    for index, block in enumerate(reply["content"]):
+        empty, deltas = _pieces(block)
+        yield sse("content_block_start", index=index, content_block=empty)
+        for delta in deltas:
+            yield sse("content_block_delta", index=index, delta=delta)
+        yield sse("content_block_stop", index=index)
+    end = {"stop_reason": reply.get("stop_reason"), "stop_sequence": reply.get("stop_sequence")}
+    yield sse("message_delta", delta=end, usage=reply.get("usage") or {})
+    yield sse("message_stop")
+
+
+def _pieces(block: Json) -> tuple[Json, list[Json]]:
+    """A block as it begins, and what is added to it."""
+    match block["type"]:
+        case "text":
+            return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+        case "tool_use":
+            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+        case "thinking":
+            signed = [{"type": "signature_delta", "signature": block.get("signature", "")}]
+            return {**block, "thinking": "", "signature": ""}, [
+                {"type": "thinking_delta", "thinking": block["thinking"]},
+                *signed,
+            ]
+    return block, []
+
+
+MESSAGES = Wire("messages", as_chat, as_completion, as_events, "messages")
