@@ -1,6 +1,6 @@
 """browser-use shops: an episode a task, each in a session of `bestofq serve`, its outcome the shop's own reward.
 
-    /tmp/browser-use/bin/python experiments/serve-browser-use/drive.py --serve http://127.0.0.1:8770 --world \
+    .venv-browser-use/bin/python experiments/serve-browser-use/drive.py --serve http://127.0.0.1:8770 --world \
         http://127.0.0.1:8801 --split train --tasks 200 --name record --out runs/serve-browser-use/record.jsonl
 
 It runs in browser-use's own environment (`pip install 'browser-use>=0.13'`) and imports nothing of bestofq. Run again

@@ -1,7 +1,7 @@
 """An inspect_ai task with a tool, through `bestofq serve`: calls are recorded, episodes judged by its score.
 
-    /tmp/browser-use/bin/pip install inspect_ai openai
-    /tmp/browser-use/bin/python experiments/serve-browser-use/inspect_tools.py --serve http://127.0.0.1:8770
+    .venv-browser-use/bin/pip install inspect_ai openai
+    .venv-browser-use/bin/python experiments/serve-browser-use/inspect_tools.py --serve http://127.0.0.1:8770
 
 Any endpoint may stand behind `serve`; `--script` starts one that calls the tool and then submits, on `--upstream-port`.
 """
@@ -21,7 +21,7 @@ from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import Tool, tool
 
 
-@tool
+@tool  # type: ignore[untyped-decorator]
 def price() -> Tool:
     async def execute(product: str) -> str:
         """What a product costs.
@@ -41,7 +41,7 @@ class Scripted(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         last = body["messages"][-1]
         if last["role"] == "tool":
-            message = {"role": "assistant", "content": f"It costs {last['content']}."}
+            message: dict[str, object] = {"role": "assistant", "content": f"It costs {last['content']}."}
         else:
             said = last["content"] if isinstance(last["content"], str) else last["content"][0]["text"]
             arguments = json.dumps({"product": said.rstrip("?").split()[-1]})
@@ -76,7 +76,7 @@ def main() -> None:
         model = get_model("openai-api/bestofq/m", base_url=base, api_key="none", memoize=False)
         sample = Sample(input=f"What is the price of the {name}?", target=right)
         task = Task(dataset=[sample], solver=[use_tools(price()), generate()], scorer=includes())
-        [log] = eval(task, model=model, display="none", log_dir="/tmp/inspect-logs")
+        [log] = eval(task, model=model, display="none", log_dir="runs/inspect-logs")
         assert log.samples, log.error
         score = next(iter((log.samples[0].scores or {}).values()))
         outcome = json.dumps({"success": score.value == "C", "judge": "inspect's includes"}).encode()
