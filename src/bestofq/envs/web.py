@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
-from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text
+from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text, element_of
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
-from bestofq.core.irreversible import element_of, irreversible
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import SimulatedUser
 from bestofq.core.usage import Usage
+from bestofq.safety.irreversible import irreversible
 
 User = Callable[[str], Awaitable[str | None]]
 """A question → the reply, or None where nobody is there to reply."""
@@ -26,7 +26,7 @@ class WebEnv:
     `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation,
     or to `simulated_user` where there is one;
     targets in words are the agent's to place (`Agent.localizer`). Where `approve` is given, it is asked before each
-    action that seems irreversible (`core.irreversible`); its refusal is an error in the next observation. The reward is
+    action that seems irreversible (`safety.irreversible`); its refusal is an error in the next observation. The reward is
     what `evaluate` says, and None without it: then a judge must say how the episode ended. Exceptions are the
     machinery's (BrowserError); what the agent cannot do is `Observation.error`.
     """

@@ -17,8 +17,8 @@ from bestofq.core.actions import (
     Wait,
     Write,
 )
-from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Box, Element, Observation, Point
+from bestofq.safety.irreversible import irreversible
 
 SHOP = "http://shop.test/item/7"
 BUY, SEND, DELETE, BOOK = "buy or pay", "send or publish", "delete or cancel", "book or reserve"
