@@ -3,11 +3,12 @@
     python benchmarks/gate.py --half dev                                   # what is missed there, to work on
     python benchmarks/gate.py --half held-out --sites --out benchmarks/results/gate.json
 
-`data/gate/` holds names of controls in many languages and tricks to hide them. A hash of each case says which half it
-is in; the words of `safety/words.toml` are worked on with the first half alone. `oscar.toml`, the controls of a shop
-that others wrote and translated, is held out whole. `--sites` counts alarms at the controls of the shop, the booking
-site and the sites with quirks, where the suite knows what is final, and at those of MiniWoB++ (in a browser), where
-nobody does.
+`data/gate/` holds names of controls in many languages and tricks to hide them. `controls.toml` and `tricks.toml` are
+written here: a hash of each case says which half it is in. `oscar.toml` and `wagtail.toml` are the controls of a shop
+and of an editor that others wrote and translated. The words of `safety/words.toml` are worked on with the dev half and
+with `oscar.toml`, whose misses were read after its first count (results/gate.json: `first_reading`); `wagtail.toml` is
+held out whole. `--sites` counts alarms at the controls of the shop, the booking site and the sites with quirks, where
+the suite knows what is final, and at those of MiniWoB++ (in a browser), where nobody does.
 """
 
 import argparse
@@ -37,12 +38,13 @@ from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.safety.irreversible import irreversible
 
 DATA = Path(__file__).parent / "data" / "gate"
-FILES = ("controls", "oscar")
+FILES = ("controls", "oscar", "wagtail")
+HALVES = {"oscar": "dev", "wagtail": "held-out"}  # whole files
 VISITS, STEPS = 40, 12  # random walks over each site
 
 
 class Case(NamedTuple):
-    group: str  # controls, oscar or tricks
+    group: str  # a file, or tricks
     language: str
     name: str
     action: Action
@@ -51,8 +53,8 @@ class Case(NamedTuple):
 
     @property
     def half(self) -> str:
-        if self.group == "oscar":
-            return "held-out"
+        if self.group in HALVES:
+            return HALVES[self.group]
         digest = hashlib.sha256(f"{self.language}\t{self.name}\t{self.final}".encode()).digest()
         return "dev" if digest[0] % 2 else "held-out"
 
@@ -109,7 +111,7 @@ async def walked(site: Rules[Any, Any, Any], seed: int) -> dict[str, Any]:
             element = rng.choice(seen.elements)
             action: Action = Click(mark=element.mark)
             if element.role in ("searchbox", "textbox"):
-                action = Write(mark=element.mark, text=task.goal.split()[-1], enter=element.role == "searchbox")
+                action = Write(mark=element.mark, text=rng.choice(task.goal.split()), enter=element.role == "searchbox")
             result = await env.step(action)
             if result.terminated:
                 break
@@ -140,7 +142,11 @@ async def miniwob() -> dict[str, Any]:
 
 
 async def on_sites(seed: int) -> dict[str, Any]:
-    sites = {"webshop": synthetic_suite(), "booking": Booking(), "quirks": Quirks(QuirksSettings())}
+    sites: dict[str, Rules[Any, Any, Any]] = {
+        "webshop": synthetic_suite(),
+        "booking": Booking(),
+        "quirks": Quirks(QuirksSettings()),
+    }
     found = {name: await walked(site, seed) for name, site in sites.items()}
     return found | {"miniwob": await miniwob()}
 
@@ -160,11 +166,13 @@ def main() -> None:
     sys.stdout.write(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     if args.out:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        first = json.loads(args.out.read_text("utf-8")).get("first_reading") if args.out.exists() else None
         head = {
             "command": " ".join(["python", *sys.argv]),
             "seed": args.seed,
             "commit": commit,
             "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
+            "first_reading": first,  # of oscar.toml and of the gate before this corpus was: kept, never counted again
         }
         args.out.write_text(json.dumps({**head, **result}, indent=1, ensure_ascii=False) + "\n")
 

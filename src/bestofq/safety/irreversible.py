@@ -20,7 +20,7 @@ _WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
 _VALUED = {*_WRITABLE, "slider", "scrollbar"}  # roles whose click says nothing: they are named after what they hold
 _CHOICES = {"radio", "checkbox", "switch", "tab", "option"}  # named after what they choose: a verb alone is no command
 _WORDS_OF_A_LINK = 3  # a longer one is a title
-_WORDS_OF_A_BUTTON = 6
+_WORDS_OF_A_BUTTON = 8
 _LETTERS_OF_A_SCRIPT = 20  # of a name in a language without blanks
 _BEFORE = 240  # characters of the page read before a bare "Yes"
 
@@ -219,10 +219,10 @@ def _commanded(name: str, role: str, observation: Observation) -> str | None:
             return command.reason
         if role in _CHOICES or (command.in_carts_harmless and CART.search(address(observation.url))):
             continue
-        if len(name) <= _LETTERS_OF_A_SCRIPT and command.script.search(name):
-            return command.reason
+        if link and command.noun_too.match(name):
+            continue
         imperative = command.verb.match(name) or command.infinitive.search(name)
-        if short and imperative and not (link and command.noun_too.match(name)):
+        if (short and imperative) or (len(name) <= _LETTERS_OF_A_SCRIPT and command.script.search(name)):
             return command.reason
     return None
 
