@@ -57,6 +57,7 @@ class Command:
 _DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 COMMANDS: Sequence[Command] = [Command(entry) for entry in _DATA["commands"]]
 QUESTION = _any(*_DATA["question"], start="^(?:", end=r")\b")
+NO = _any(*_DATA["no"], start="^(?:", end=r")(?= |$)")
 LEAD_IN = _any(*_DATA["lead_in"], start="^(?:(?:", end=") )+")
 BARE_YES = _any(*_DATA["bare_yes"])
 WITH_TEXT = _any(*_DATA["with_text"], end=r")$")
@@ -208,6 +209,8 @@ def _with_text(names: Sequence[str], element: Element, observation: Observation)
 
 
 def _commanded(name: str, role: str, observation: Observation) -> str | None:
+    if NO.match(name):
+        return None
     name = LEAD_IN.sub("", name) or name
     link = role == "link"
     short = len(name.split()) <= (_WORDS_OF_A_LINK if link else _WORDS_OF_A_BUTTON)
