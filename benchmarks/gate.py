@@ -4,11 +4,12 @@
     python benchmarks/gate.py --half held-out --sites --out benchmarks/results/gate.json
 
 `data/gate/` holds names of controls in many languages and tricks to hide them. `controls.toml` and `tricks.toml` are
-written here: a hash of each case says which half it is in. The other files are the controls of a shop, an editor and a
-booking site that others wrote and translated. The words of `safety/words.toml` are worked on with the dev half, and
-with `oscar.toml` and `wagtail.toml`, whose misses were read after their first count (gate.json: `first_reading`);
-`indico.toml` is held out whole. `--sites` counts alarms at the controls of the shop, the booking site and the sites
-with quirks, where the suite knows what is final, and at those of MiniWoB++ (in a browser), where nobody does.
+written here: a hash of each case says which half it is in, and the words of `safety/words.toml` are worked on with the
+dev half alone. The other files are the controls of a shop, an editor and a booking site that others wrote and
+translated: each was counted once before its misses were read and worked on (gate.json: `first_reading`), which says
+what to expect of names that the words were not written for. `--sites` counts alarms at the controls of the shop, the
+booking site and the sites with quirks, where the suite knows what is final, and at those of MiniWoB++ (in a browser),
+where nobody does.
 """
 
 import argparse
@@ -38,8 +39,7 @@ from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.safety.irreversible import irreversible
 
 DATA = Path(__file__).parent / "data" / "gate"
-FILES = ("controls", "oscar", "wagtail", "indico")
-HALVES = {"oscar": "dev", "wagtail": "dev", "indico": "held-out"}  # whole files
+TRANSLATED = ("oscar", "wagtail", "indico")
 VISITS, STEPS = 40, 12  # random walks over each site
 
 
@@ -53,8 +53,8 @@ class Case(NamedTuple):
 
     @property
     def half(self) -> str:
-        if self.group in HALVES:
-            return HALVES[self.group]
+        if self.group in TRANSLATED:
+            return "dev"
         digest = hashlib.sha256(f"{self.language}\t{self.name}\t{self.final}".encode()).digest()
         return "dev" if digest[0] % 2 else "held-out"
 
@@ -69,7 +69,7 @@ def page(**element: Any) -> Observation:
 
 
 def cases() -> Iterator[Case]:
-    for file in FILES:
+    for file in ("controls", *TRANSLATED):
         for language, names in _read(file).items():
             for kind in ("irreversible", "ordinary"):
                 for entry in names[kind]:
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file for the result")
     args = parser.parse_args()
     half = [case for case in cases() if case.half == args.half]
-    groups = {group: [case for case in half if case.group == group] for group in (*FILES, "tricks")}
+    groups = {group: [case for case in half if case.group == group] for group in ("controls", "tricks", *TRANSLATED)}
     result: dict[str, Any] = {group: counted(found) for group, found in groups.items() if found}
     if args.sites:
         result["sites"] = asyncio.run(on_sites(args.seed))
@@ -172,7 +172,7 @@ def main() -> None:
             "seed": args.seed,
             "commit": commit,
             "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-            "first_reading": first,  # of what is worked on since, and of the gate before this corpus was: kept, never counted again
+            "first_reading": first,  # kept, never counted again
         }
         args.out.write_text(json.dumps({**head, **result}, indent=1, ensure_ascii=False) + "\n")
 
