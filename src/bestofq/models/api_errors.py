@@ -16,6 +16,7 @@ import openai
 from pydantic import AfterValidator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError
+from bestofq.models.bounds import OversizedError
 from bestofq.models.token_ids import NEEDS
 
 
@@ -62,6 +63,8 @@ def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: fl
         return ApiError(f"no answer within {attempt:g} s", "overload")
     if isinstance(error, openai.APIStatusError):
         return _status(error, where, key_variable)
+    if isinstance(error, OversizedError) or isinstance(error.__cause__, OversizedError):
+        return ApiError(_brief(error if isinstance(error, OversizedError) else error.__cause__, key_variable))
     if isinstance(error, openai.APIConnectionError):
         return ApiError(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
     if isinstance(error, ModelError | ValueError | AttributeError | TypeError | RecursionError):
@@ -71,6 +74,12 @@ def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: fl
 
 def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiError:
     status, said = error.status_code, f"{error.message} {error.body or ''}"
+    if 300 <= status < 400:
+        there = _brief(error.response.headers.get("location", "nowhere"), key_variable)
+        raise ConfigError(
+            f"{where} sends on to {there}, which is not followed: "
+            f"give that address as base_url if you trust it (HTTP {status})"
+        ) from None
     if status == 429 and "insufficient_quota" not in said:
         return ApiError("429, too many requests", "overload", wait=_retry_after(error))
     if status in (408, 409) or status >= 500:
@@ -94,8 +103,8 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiE
     raise ConfigError(f"{where}: {fix} (HTTP {status})") from None
 
 
-def _brief(error: BaseException, key_variable: str) -> str:
-    return " ".join(without_key(str(error), key_variable).split())[:200]
+def _brief(said: object, key_variable: str) -> str:
+    return " ".join(without_key(str(said), key_variable).split())[:200]
 
 
 def without_key(text: str, key_variable: str) -> str:

@@ -24,7 +24,9 @@ from bestofq.core.language import Finish, Generation, Message, Reply, Request
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
+from bestofq.core.usage import token_count
 from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, keep_out_of_logs, without_key
+from bestofq.models.bounds import async_client
 from bestofq.models.images import PictureCache, image_part, limits_of
 from bestofq.models.prices import Budget, Price, price_of
 from bestofq.models.rate_limit import RateLimit
@@ -114,6 +116,7 @@ class ChatModel:
             api_key=os.environ.get(config.key_variable) or "none",  # local servers want none; the SDK wants a word
             max_retries=0,
             timeout=config.attempt,
+            http_client=async_client(),
         )
         self._pace = RateLimit(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
         self._price = config.price()
@@ -294,9 +297,8 @@ class ChatModel:
         if not choices:
             raise ModelError("the endpoint's answer is no chat completion")
         usage = getattr(completion, "usage", None)
-        counts = [getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion")]
-        read, written = (count if isinstance(count, int) else 0 for count in counts)
-        counted = all(isinstance(count, int) for count in counts)
+        counts = [token_count(getattr(usage, f"{kind}_tokens", None)) for kind in ("prompt", "completion")]
+        read, written = (count or 0 for count in counts)
         replies = [_reply(choice, written, self.config.key_variable) for choice in choices]
         if where is not None:
             told = [drawn_tokens(completion, choice, where) for choice in choices]
@@ -308,7 +310,7 @@ class ChatModel:
             tuple(replies),
             read,
             written,
-            usd=self._price.usd(read, written) if counted else None,
+            usd=None if None in counts else self._price.usd(read, written),
         )
 
 

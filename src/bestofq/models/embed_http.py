@@ -26,7 +26,9 @@ from pydantic import Field, ValidationError
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.core.noun import Noun
+from bestofq.core.usage import token_count
 from bestofq.models.api_errors import Address
+from bestofq.models.bounds import OversizedError, client
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.images import image_part
 
@@ -85,6 +87,7 @@ class PoolingEndpoint:
             api_key=os.environ.get(config.key_variable) or "none",
             timeout=config.attempt,
             max_retries=config.attempts - 1,
+            http_client=client(),
         )
 
     def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
@@ -101,7 +104,7 @@ class PoolingEndpoint:
         body = {"model": self.config.model, "encoding_format": "float", **_content(item)}
         try:
             reply = self._client.post("/embeddings", cast_to=CreateEmbeddingResponse, body=body)
-            return Vector(np.asarray(reply.data[0].embedding, np.float32), reply.usage.prompt_tokens)
+            return Vector(np.asarray(reply.data[0].embedding, np.float32), token_count(reply.usage.prompt_tokens) or 0)
         except openai.APIStatusError as error:
             said = " ".join(error.message.split())[:200]
             if error.status_code in (408, 409, 429) or error.status_code >= 500:
@@ -112,6 +115,8 @@ class PoolingEndpoint:
                 f"{self.config.name} refuses the request (HTTP {error.status_code}: {said}): check the model's name, "
                 f"the key in {self.config.key_variable}, and that it is served for pooling as models/embed_http.py says"
             ) from error
+        except OversizedError as error:
+            raise ModelError(f"{self.config.name} gave no embedding: {error}") from error
         except openai.APIConnectionError as error:
             raise ModelError(f"{self.config.name} cannot be reached: {error.__cause__ or error.message}") from error
         except (openai.APIError, AttributeError, IndexError, TypeError, ValueError) as error:
