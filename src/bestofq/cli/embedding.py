@@ -11,6 +11,7 @@ from bestofq.cli.options import Checkup, console
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
+from bestofq.core.secrets import hide_json
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_vision import load_embedder
 
@@ -29,7 +30,7 @@ def compare_embeddings(wanted: Checkup, base_url: str) -> None:
         agreement = check(endpoint, mine, probes(pictures=mine.spec.pixels > 0))
     finally:
         endpoint.close()
-    wanted.out.write_text(agreement.model_dump_json(indent=2) + "\n")
+    wanted.out.write_text(hide_json(agreement.model_dump_json(indent=2)) + "\n")
     console.print(
         f"{model} agrees with {mine.spec.model} in {agreement.items} inputs: least cosine {agreement.cosine:.5f}, "
         f"lengths within {100 * agreement.length:.2f} %. Kept in {wanted.out}",

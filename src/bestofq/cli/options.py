@@ -89,6 +89,9 @@ class PageRun(Given):
     hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = ""
     any_host: Annotated[bool, Option("--any-host", help="Allow every host.")] = False
     yes: Annotated[bool, Option("--yes", help="Do what seems irreversible without asking.")] = False
+    ask_forms: Annotated[
+        bool, Option("--ask-forms", help="Ask before whatever sends a form, too, whatever its button is called.")
+    ] = False
     headed: Annotated[bool, Option("--headed", help="Show the browser's window.")] = False
     localizer: Annotated[
         Text,

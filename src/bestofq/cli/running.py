@@ -55,7 +55,13 @@ def run_on_page(wanted: PageRun) -> bool:
             try:
                 async with Browser.launch(browsing) as browser:
                     user = view.reply if view.interactive else None
-                    env = WebEnv(browser, screenshots=wanted.screenshots, user=user, approve=view.approve)
+                    env = WebEnv(
+                        browser,
+                        screenshots=wanted.screenshots,
+                        user=user,
+                        approve=view.approve,
+                        forms=wanted.ask_forms,
+                    )
                     env.simulated_user = models.user
                     with view.live(), keeping_vectors(models, kind_of(chosen.name), store.vectors):
                         episode = await visit(env, chosen, task, store=store, config=config, options=options)

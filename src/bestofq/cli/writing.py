@@ -8,12 +8,13 @@ from pathlib import Path
 
 from bestofq.cli.options import console
 from bestofq.core.errors import InputError
+from bestofq.core.secrets import hidden
 from bestofq.core.usage import Usage, merge_usage
 
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:
     """Indented, with a line break at the end. JSON has no NaN and no infinity: null, and "Infinity" as in tables."""
-    path.write_text(json.dumps(_known(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    path.write_text(json.dumps(hidden(_known(result)), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
 
 
 def write_out(path: Path, result: str | Mapping[str, object]) -> None:

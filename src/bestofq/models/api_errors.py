@@ -16,15 +16,21 @@ import openai
 from pydantic import AfterValidator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError
+from bestofq.core.secrets import hide, keep_secret, keep_secrets_of
 from bestofq.models.bounds import OversizedError
 from bestofq.models.token_ids import NEEDS
 
 
 def address_of(text: str) -> str:
-    """The same, if it can be an endpoint's. ValueError."""
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{text!r} is no address of an endpoint, such as http://127.0.0.1:8000/v1")
+    """The same, if it can be an endpoint's; a password or key in it is a secret from now on. ValueError."""
+    keep_secrets_of(text)
+    try:
+        parts = urlsplit(text)
+        fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets of no IPv6 address, a port above 65535
+        fit = False
+    if not fit:
+        raise ValueError(f"{hide(text)!r} is no address of an endpoint, such as http://127.0.0.1:8000/v1")
     return text
 
 
@@ -109,8 +115,8 @@ def _brief(said: object, key_variable: str) -> str:
 
 def without_key(text: str, key_variable: str) -> str:
     """Endpoints may echo what they were sent: the key is taken out of all that is kept of an answer."""
-    key = os.environ.get(key_variable)
-    return text.replace(key, f"[{key_variable}]") if key else text
+    keep_secret(os.environ.get(key_variable), f"[{key_variable}]")
+    return hide(text)
 
 
 _LOGGERS = (  # a filter does not reach child loggers: each that may quote an answer, of either client the SDK takes
@@ -138,6 +144,7 @@ class KeyFilter(logging.Filter):
 
 def keep_out_of_logs(key_variable: str) -> None:
     """The key, for this process; a second call for the same key does nothing."""
+    keep_secret(os.environ.get(key_variable), f"[{key_variable}]")
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(KeyFilter(key_variable))
 

@@ -24,6 +24,7 @@ from bestofq.core.language import Finish, Generation, Message, Reply, Request
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
+from bestofq.core.secrets import hide
 from bestofq.core.usage import token_count
 from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, keep_out_of_logs, without_key
 from bestofq.models.bounds import async_client
@@ -111,6 +112,7 @@ class ChatModel:
                 "model.path, or --model alone"
             )
         keep_out_of_logs(config.key_variable)
+        self._where = f"{config.model} at {hide(config.base_url)}"
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=os.environ.get(config.key_variable) or "none",  # local servers want none; the SDK wants a word
@@ -148,7 +150,7 @@ class ChatModel:
     async def offered(self) -> list[str] | None:
         """The models that the endpoint lists, None where it lists none; asks no model. ConfigError where the key or the
         address is refused, ModelError where nobody answers."""
-        where = f"{self.config.model} at {self.config.base_url}"
+        where = self._where
         try:
             async with asyncio.timeout(self.config.attempt):
                 return [one.id for one in (await self._client.models.list()).data] or None
@@ -197,7 +199,7 @@ class ChatModel:
     async def _call(self, request: Request) -> Generation:
         """The replies of one call, its first all greedy or all sampled; errors as `generate`."""
         began = time.monotonic()
-        where = f"{self.config.model} at {self.config.base_url}"
+        where = self._where
         spent, waits, attempt = 0.0, 0.0, 0
         failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]

@@ -24,6 +24,7 @@ from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, d
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer
+from bestofq.core.secrets import keep_secret
 from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import text_of
 from bestofq.serve.anthropic import MESSAGES
@@ -131,6 +132,8 @@ class Proxy:
 
     async def decide(self, wire: Wire, request: Request) -> Response:
         """What may be an agent's decision; what is none passes."""
+        keep_secret(request.headers.get("authorization", "").rpartition(" ")[2], "[key]")
+        keep_secret(request.headers.get("x-api-key"), "[key]")
         raw = await body_of(request)
         if raw is None:
             return TOO_LONG.response()
