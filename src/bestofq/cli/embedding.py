@@ -8,6 +8,7 @@ from PIL import Image, ImageDraw
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.config import config_of
 from bestofq.cli.options import Checkup, console
+from bestofq.cli.writing import check_out
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
@@ -19,6 +20,7 @@ from bestofq.models.embed_vision import load_embedder
 def compare_embeddings(wanted: Checkup, base_url: str) -> None:
     """Compare an endpoint's embeddings to those of the model in this process; refused below a cosine of 0.999."""
     model = wanted.model
+    check_out(wanted.out)
     if model is None:
         raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
     config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
