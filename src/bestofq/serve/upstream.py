@@ -3,12 +3,12 @@
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import httpx
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from bestofq.core.secrets import hide
 from bestofq.models.bounds import BODY_LIMIT, OversizedError, bounded
 from bestofq.serve.wire import Json
 
@@ -85,8 +85,8 @@ def unreachable(error: Exception) -> Reply:
 
 
 def sent_on(answer: httpx.Response) -> Reply:
-    host = urlsplit(answer.headers["location"]).netloc or "another page"
-    return _failure(502, f"the upstream sends on to {host}, which is not followed")
+    there = hide(answer.headers["location"])[:200]
+    return _failure(502, f"the upstream sends on to {there}, which is not followed")
 
 
 def passed(headers: Mapping[str, str], left_out: set[str]) -> dict[str, str]:
