@@ -26,7 +26,6 @@ DATA = (
     "browser/snapshot.js",
     "browser/act.js",
     "browser/chromium.toml",
-    "core/irreversible.toml",
     "envs/booking/site.css",
     "envs/booking/words.toml",
     "envs/local_site/page.jinja",
@@ -44,6 +43,7 @@ DATA = (
     "models/pocket_agentq/config.json",
     "models/pocket_agentq/training_log.json",
     "reports/templates/palette.css",
+    "safety/words.toml",
     "viewer/assets/viewer.js",
     "viewer/templates/base.jinja",
 )

@@ -237,6 +237,30 @@ async def test_an_echoed_key_reaches_neither_store_nor_result_nor_report(tmp_pat
     assert KEY.encode() not in written(tmp_path)
 
 
+async def test_a_password_in_the_address_and_an_escaped_echo_reach_no_byte(tmp_path: Path, within: Within) -> None:
+    """Searched as they are and escaped, in every file, and in what the store has packed."""
+    password = "hunter2-or-longer"
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+
+    def echoing(request: Mapping[str, Any]) -> str:
+        return shopper(request).replace('"so"', f'"so {escaped} and {password}"')
+
+    async with FaultServer(echoing) as server:
+        address = server.base_url.replace("://", f"://ann:{password}@")
+        where = ("--model", "m", "--base-url", address, "--set", "judge.model=j", "--set", f"judge.base_url={address}")
+        code, said = await within("eval", *where, "--agents", "prompting,picker", *ONCE, "--out", "result.json")
+        assert code == 0, said
+        code, more = await within("eval", *where, "--agents", "prompting", *ONCE)  # the same run: nothing differs
+        assert code == 0, more
+    with Store.open(tmp_path / "runs/webshop", read_only=True) as store:
+        kept = "".join(episode.model_dump_json() for episode in store.episodes(run="eval")) + repr(store.runs())
+    everything = kept + said + more + written(tmp_path).decode("latin-1")
+    assert "so [OPENAI_API_KEY] and ***" in kept
+    assert "ann:***@127.0.0.1" in kept
+    for secret in (password, KEY, escaped):
+        assert secret not in everything
+
+
 async def test_a_refused_key_ends_the_run_with_a_sentence(within: Within) -> None:
     async with FaultServer(shopper, {"401": 1.0}) as server:
         code, said = await within("eval", "--model", "m", "--base-url", server.base_url, "--agents", "prompting")

@@ -115,3 +115,14 @@ async def test_a_password_is_not_sent_by_enter_and_a_search_is(browser: Browser,
     assert (await env.step(Write(mark=1, text="kettle", enter=True))).observation.url == f"{site.url}/search?q=kettle"
     assert len(site.asked) == 1
     await env.close()
+
+
+async def test_every_form_can_be_asked_about(browser: Browser, site: Site) -> None:
+    env = WebEnv(browser, screenshots=False, approve=site.approve, forms=True)
+    await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}/"), seed=0)
+    for way in (Write(mark=1, text="kettle", enter=True), Click(mark=4), Submit(mark=1)):
+        refused = await env.step(way)
+        assert "send a form" in (refused.observation.error or "")
+    assert (await env.step(Click(mark=5))).observation.error is None
+    assert site.sent == []
+    await env.close()

@@ -11,10 +11,10 @@ from branch_world import TASK, BranchEnv, RestoringEnv, never, search_of
 from bestofq.browser.browser import Browser
 from bestofq.core.actions import Action, Click, Goto, Write
 from bestofq.core.decision import State, StepResult
-from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Box, Element, Observation, Point, Task
 from bestofq.core.protocols import Env
 from bestofq.envs.web import WebEnv
+from bestofq.safety.irreversible import irreversible
 from bestofq.search.backtracking import DivergedError, EnvPool, find_again
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search, state_after

@@ -3,10 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply
+
+TRIES = 200
+CHARACTERS = 20_000_000  # read in all tries together
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,10 +31,12 @@ def json_of(reply: Reply) -> dict[str, Any]:
 
 
 def tolerant_json(text: str) -> dict[str, Any]:
-    """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none."""
+    """The first JSON object in a text that may hold a fence or words around it. ReplyError when there is none, or none
+    at the first `TRIES` places where one may begin: each costs a reading of the text."""
     decoder = json.JSONDecoder(strict=False)  # line breaks within strings are let pass
-    problem = "the reply holds no JSON object"
-    for start in (brace.start() for brace in re.finditer(r"\{", text)):
+    problem = "the reply holds no JSON object (names stand in double quotes)"
+    starts = (brace.start() for brace in re.finditer(r'\{(?=\s*["}])', text))
+    for start in islice(starts, min(TRIES, max(1, CHARACTERS // max(1, len(text))))):
         try:
             found: dict[str, Any] = decoder.raw_decode(text, start)[0]
             json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, not written

@@ -13,10 +13,10 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.actions import Action
 from bestofq.core.errors import ConfigError, InputError
-from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
 from bestofq.envs.suites import make_suite
+from bestofq.safety.irreversible import irreversible
 from bestofq.store.store import Store
 
 

@@ -8,9 +8,11 @@ from PIL import Image, ImageDraw
 from bestofq.agents.prompting import prompt_hash
 from bestofq.cli.config import config_of
 from bestofq.cli.options import Checkup, console
+from bestofq.cli.writing import check_out
 from bestofq.core.embedding import EmbedConfig, EmbedItem
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Screenshot
+from bestofq.core.secrets import hide_json
 from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint, check
 from bestofq.models.embed_vision import load_embedder
 
@@ -18,6 +20,7 @@ from bestofq.models.embed_vision import load_embedder
 def compare_embeddings(wanted: Checkup, base_url: str) -> None:
     """Compare an endpoint's embeddings to those of the model in this process; refused below a cosine of 0.999."""
     model = wanted.model
+    check_out(wanted.out)
     if model is None:
         raise ConfigError(f"--base-url {base_url} needs --model, the name by which the endpoint knows its model")
     config = config_of(PoolingConfig, {"model": model, "base_url": base_url})
@@ -29,7 +32,7 @@ def compare_embeddings(wanted: Checkup, base_url: str) -> None:
         agreement = check(endpoint, mine, probes(pictures=mine.spec.pixels > 0))
     finally:
         endpoint.close()
-    wanted.out.write_text(agreement.model_dump_json(indent=2) + "\n")
+    wanted.out.write_text(hide_json(agreement.model_dump_json(indent=2)) + "\n")
     console.print(
         f"{model} agrees with {mine.spec.model} in {agreement.items} inputs: least cosine {agreement.cosine:.5f}, "
         f"lengths within {100 * agreement.length:.2f} %. Kept in {wanted.out}",

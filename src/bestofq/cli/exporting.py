@@ -2,6 +2,7 @@
 
 from bestofq.build.settings import AgentQSettings
 from bestofq.cli.options import Export, console, refuse_given
+from bestofq.cli.writing import check_out
 from bestofq.interop.exporting import (
     PairOptions,
     Selected,
@@ -21,6 +22,8 @@ def export_episodes(wanted: Export) -> None:
         refuse_given(wanted, f"of {wanted.kind}", "source", "alpha", "threshold")
     if wanted.kind != "conversations":
         refuse_given(wanted, f"of {wanted.kind}", "failures")
+    if wanted.kind != "atif":
+        check_out(wanted.out)
     selected = Selected(run=wanted.run, agent=wanted.agent, split=wanted.split)
     with Store.open(wanted.where, read_only=True) as store:
         match wanted.kind:

@@ -3,19 +3,20 @@
 import asyncio
 
 from bestofq.cli.options import Log, console
+from bestofq.cli.settings import store_at
 from bestofq.core.decision import DECIDED
+from bestofq.core.errors import DataError
 from bestofq.interop.importing import Imported, check_log, import_log
 from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.progress import bar
-from bestofq.store.store import Store
 
 
 def import_episodes(wanted: Log) -> None:
     """Import them, and print what was found and what it lacks."""
     check_log(wanted.kind, wanted.path)  # before a folder is made
     made = current_provenance(prompts="", seed=0)
-    with Store.open(wanted.store) as store, bar(console) as shown:
+    with store_at(wanted.store) as store, bar(console) as shown:
         line = shown.add_task("importing", total=None)
         found = asyncio.run(
             import_log(
@@ -29,9 +30,11 @@ def import_episodes(wanted: Log) -> None:
             )
         )
         shown.update(line, total=found.episodes + found.malformed)
+        if not found.episodes:
+            why = "; ".join(f"{where}: {reason}" for where, reason in found.examples) or "it holds no record"
+            raise DataError(f"{wanted.path} holds no episode that can be read as {wanted.kind}: {why}")
     console.print(imported_table(found, wanted))
-    if found.episodes:
-        console.print(f"see them: bestofq view {wanted.store}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"see them: bestofq view {wanted.store}", highlight=False, soft_wrap=True, markup=False)
 
 
 def imported_table(found: Imported, wanted: Log) -> Table:

@@ -13,7 +13,7 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Judging, console
 from bestofq.cli.settings import budget_of, existing, set_by
-from bestofq.cli.writing import print_spending, write_out
+from bestofq.cli.writing import check_out, print_spending, write_out
 from bestofq.core.decision import Verdict
 from bestofq.core.protocols import VisionModel
 from bestofq.core.usage import Usage
@@ -34,6 +34,7 @@ from bestofq.store.store import Store
 
 def judge_episodes(wanted: Judging) -> None:
     """Judge them, and print how often they succeeded, or how well the judge agrees with the environment."""
+    check_out(wanted.out)
     run, agent = wanted.run, wanted.agent
     which: Which = "beside" if wanted.against_env else "all" if wanted.again else "open"
     models, chat = _chat(wanted)
@@ -77,6 +78,7 @@ def judge_episodes(wanted: Judging) -> None:
 
 def judge_steps(wanted: Judging) -> None:
     """Ask a model whether the golden step was among the candidates: was it not proposed, or not chosen?"""
+    check_out(wanted.out, wanted.svg)
     run, agent = wanted.run, wanted.agent or "best-of-q"
     models, chat = _chat(wanted)
     matcher = GoldenMatcher(model=chat)

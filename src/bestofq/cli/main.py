@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import sys
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -11,6 +12,7 @@ from rich.markup import escape
 
 from bestofq.cli.commands import app
 from bestofq.core.errors import BestOfQError
+from bestofq.core.secrets import HidingStream
 
 
 def run() -> NoReturn:
@@ -20,6 +22,7 @@ def run() -> NoReturn:
 def exit_with(command: Callable[[], object]) -> NoReturn:
     """Run a command line. Our errors, and paths that cannot be read or written (2), are printed as one sentence."""
     gc.set_threshold(50_000, 20, 20)  # imports leave no garbage: to look for it takes an eighth of a short command
+    sys.stdout, sys.stderr = HidingStream(sys.stdout), HidingStream(sys.stderr)
     console = Console()
     logging.basicConfig(
         level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)], format="%(message)s"

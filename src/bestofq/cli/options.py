@@ -1,6 +1,7 @@
 """Options that several commands share, each with one name and one meaning; and those of the commands that have many, as
 their work reads them. Loads no model, browser or database."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from rich.console import Console
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from bestofq.core.errors import InputError
 
@@ -18,6 +19,14 @@ RUNS = Path("runs/webshop")
 ABLATIONS = Path("runs/ablations")
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
 LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager", "open-operator-evals", "go-browse")
+
+
+def some_tasks(tasks: str | None) -> str | None:
+    """As given. BadParameter where it names none: 0, a negative number, nothing."""
+    if tasks is not None and (not tasks.strip() or (re.fullmatch(r"\s*[+-]?\d+\s*", tasks) and int(tasks) < 1)):
+        raise BadParameter(f"{tasks!r} are no tasks: give a number from 1, or globs of names")
+    return tasks
+
 
 # What an option holds that may be left out, or given several times:
 Text = str | None
@@ -42,7 +51,10 @@ Model = Annotated[Text, Option("--model", help="Directory or hub name; with --ba
 BaseUrl = Annotated[Text, Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
 Q = Annotated[Place, Option("--q", help="Folder of the Q-function. Default: the one that ships.")]
 N = Annotated[int | None, Option("--n", min=1, help="Candidates a step. Default: n_candidates.")]
-Tasks = Annotated[Text, Option("--tasks", help="How many at most, or globs of their names: 'click-*,enter-*'.")]
+Tasks = Annotated[
+    Text,
+    Option("--tasks", callback=some_tasks, help="How many at most, or globs of their names: 'click-*,enter-*'."),
+]
 SplitName = Literal["train", "dev", "test"]
 Split = Annotated[SplitName, Option("--split", help="Which tasks.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Say what would be done, and do nothing.")]
@@ -89,6 +101,9 @@ class PageRun(Given):
     hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = ""
     any_host: Annotated[bool, Option("--any-host", help="Allow every host.")] = False
     yes: Annotated[bool, Option("--yes", help="Do what seems irreversible without asking.")] = False
+    ask_forms: Annotated[
+        bool, Option("--ask-forms", help="Ask before whatever sends a form, too, whatever its button is called.")
+    ] = False
     headed: Annotated[bool, Option("--headed", help="Show the browser's window.")] = False
     localizer: Annotated[
         Text,

@@ -10,8 +10,8 @@ from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind
 from bestofq.cli.options import Evaluation, console
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.settings import kind_of, limit_of, models_of, named_only, store_of, warned, with_values
-from bestofq.cli.writing import write_out
+from bestofq.cli.settings import kind_of, limit_of, models_of, named_only, store_at, store_of, warned, with_values
+from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import ConfigError
 from bestofq.recipes.collect import AGENTS, Play, compare
 from bestofq.recipes.provenance import made_by
@@ -19,7 +19,6 @@ from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
-from bestofq.store.store import Store
 
 
 def play_and_show(
@@ -30,7 +29,7 @@ def play_and_show(
 
     async def work() -> None:
         async with open_suite(models, named) as suite:
-            with Store.open(folder) as store:
+            with store_at(folder) as store:
                 await play(RunContext(models, suite, store, console))
                 console.print(cost_table(agent_costs(store, played)))
 
@@ -39,6 +38,7 @@ def play_and_show(
 
 def evaluate_agents(wanted: Evaluation) -> None:
     """Play the tasks with each agent, and print and write the tables."""
+    check_out(wanted.out)
     models = models_of(wanted, *named_only(wanted.tasks))
     limit, store = limit_of(wanted.tasks, models.settings.suite), store_of(wanted, models)
     given = None if wanted.agents is None else [kind_of(kind.strip()) for kind in wanted.agents.split(",")]
@@ -58,7 +58,7 @@ def evaluate_agents(wanted: Evaluation) -> None:
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
-            with Store.open(store) as opened:
+            with store_at(store) as opened:
                 context = RunContext(models, suite, opened, console)
                 await compare(
                     context,

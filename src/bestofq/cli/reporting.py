@@ -10,7 +10,7 @@ from typing import Annotated, get_args
 from pydantic import Field, TypeAdapter, ValidationError
 
 from bestofq.cli.options import Reporting, console
-from bestofq.cli.writing import write_out
+from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
 from bestofq.reports.agreement import judge_error
@@ -61,6 +61,7 @@ def report_store(wanted: Reporting) -> None:
 
 def compare_stores(wanted: Reporting) -> None:
     """Success by settings, over one store or several; each agent has rows of its own."""
+    check_out(wanted.svg)
     with ExitStack() as stack:
         folders = wanted.stores or [wanted.store]
         opened = {str(path): stack.enter_context(Store.open(path, read_only=True)) for path in folders}

@@ -12,7 +12,7 @@ from bestofq.browser.browser import Browser
 from bestofq.build.agents import check_pictures, keeping_vectors, make_agent
 from bestofq.build.models import Models
 from bestofq.cli.options import PageRun, console
-from bestofq.cli.settings import kind_of, models_of, with_values
+from bestofq.cli.settings import kind_of, models_of, store_at, with_values
 from bestofq.cli.step_view import StepView
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Episode, Provenance
@@ -22,7 +22,6 @@ from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
 from bestofq.rollouts.episode import EpisodeOptions
-from bestofq.store.store import Store
 
 
 def run_on_page(wanted: PageRun) -> bool:
@@ -51,11 +50,17 @@ def run_on_page(wanted: PageRun) -> bool:
         browsing = browsing.model_copy(update={"headless": False})
 
     async def work() -> Episode:
-        with Store.open(wanted.store) as store:
+        with store_at(wanted.store) as store:
             try:
                 async with Browser.launch(browsing) as browser:
                     user = view.reply if view.interactive else None
-                    env = WebEnv(browser, screenshots=wanted.screenshots, user=user, approve=view.approve)
+                    env = WebEnv(
+                        browser,
+                        screenshots=wanted.screenshots,
+                        user=user,
+                        approve=view.approve,
+                        forms=wanted.ask_forms,
+                    )
                     env.simulated_user = models.user
                     with view.live(), keeping_vectors(models, kind_of(chosen.name), store.vectors):
                         episode = await visit(env, chosen, task, store=store, config=config, options=options)

@@ -11,6 +11,7 @@ from bestofq.agents.scorers.learned import Values
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.cli.options import console
+from bestofq.cli.settings import store_at
 from bestofq.cli.writing import print_spending
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way
@@ -18,7 +19,6 @@ from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks
 from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
-from bestofq.store.store import Store
 
 SEARCHED = 100  # tasks, unless --tasks says how many
 
@@ -32,7 +32,7 @@ def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Pat
         recipe.check(models)
         async with open_suite(models) as suite:
             await recipe.training_tasks(models.settings, suite, chosen.rounds)
-            with Store.open(store) as opened:
+            with store_at(store) as opened:
                 policy = await recipe.agent_q(RunContext(models, suite, opened, console), out)
                 return policy, search_rows(opened, runs, alpha=chosen.alpha, threshold=chosen.threshold)
 
@@ -53,7 +53,7 @@ def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: 
             if settings.chat and settings.model.dialect == "composite" and not settings.chat.token_ids:
                 console.print("no policy can be tuned on these trees: chat.token_ids=true keeps the tokens of a server")
             chosen = await suite.tasks(split, tasks)
-            with Store.open(store) as opened:
+            with store_at(store) as opened:
                 context = RunContext(models, suite, opened, console)
                 await begin(context, run, split, values=values)
                 return await search_tasks(context, run, chosen, values)

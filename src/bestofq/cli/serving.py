@@ -13,6 +13,7 @@ from bestofq import __version__
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.loading import checked
+from bestofq.models.api_errors import address_of
 from bestofq.recipes.provenance import this_command
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
@@ -35,8 +36,10 @@ def serve_before(
     """Serve until interrupted. InputError where the upstream is no address or the port is taken, ConfigError where
     there is nothing to compare."""
     config = checked(TypeAdapter(ServeConfig), asked)
-    if not upstream.startswith(("http://", "https://")):
-        raise InputError(f"--upstream {upstream} is no address: give one such as https://api.openai.com/v1")
+    try:
+        address_of(upstream)
+    except ValueError as error:
+        raise InputError(f"--upstream {error}") from None
     if arms and config.mode != "rank":
         raise ConfigError("--ab compares answers by a Q-function with those without: give --rank Q, too")
     scorer = None

@@ -1,6 +1,8 @@
 """What the options of several commands stand for: settings and models, a suite, a store, a Q-function."""
 
-from collections.abc import Collection, Mapping
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -47,6 +49,25 @@ def store_of(given: Given, models: Models) -> Path:
     return given.store or Path("runs") / models.settings.suite.name.rpartition(":")[2]
 
 
+@contextmanager
+def store_at(folder: Path) -> Iterator[Store]:
+    """To write into, made when missing, and removed again where the command fails before it has kept anything."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    kept = True
+    try:
+        with Store.open(folder) as store:
+            try:
+                yield store
+            except BaseException:
+                kept = bool(store.summaries(status=None) or store.trees.summaries())
+                raise
+    finally:
+        if made and not kept:
+            shutil.rmtree(folder)
+            for one in made[1:]:
+                one.rmdir()
+
+
 def existing(store: Path) -> Store:
     """The store there, to write into. DataError where there is none: no folder is made of a mistyped name."""
     Store.open(store, read_only=True).close()
@@ -64,6 +85,8 @@ def warned(models: Models) -> Suite:
 def with_values(models: Models, folder: Path | None, kinds: Collection[AgentKind]) -> tuple[Models, Values | None]:
     """A Q-function for the agents that need one, and the models with the embeddings it reads. ConfigError where none is
     given and none ships for this model and suite, and where nobody says what embeds the texts of an endpoint."""
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"--q {folder}: there is no such folder; bestofq train makes one")
     if not any(map(models.settings.reads_q, kinds)):
         return models, None
     # with PyTorch, which an endpoint's agents do not need

@@ -1,6 +1,7 @@
 """What commands put out: results as files and room for them; what a model used outside of any episode, in a line."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from math import isinf, isnan
@@ -8,12 +9,32 @@ from pathlib import Path
 
 from bestofq.cli.options import console
 from bestofq.core.errors import InputError
+from bestofq.core.secrets import hidden
 from bestofq.core.usage import Usage, merge_usage
 
 
 def write_json(path: Path, result: Mapping[str, object]) -> None:
     """Indented, with a line break at the end. JSON has no NaN and no infinity: null, and "Infinity" as in tables."""
-    path.write_text(json.dumps(_known(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    path.write_text(json.dumps(hidden(_known(result)), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def check_out(*paths: Path | None) -> None:
+    """Before long work: InputError where a file cannot be written there afterwards. Makes nothing that stays."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = next(one for one in (path.parent, *path.absolute().parents) if one.exists())
+        if path.is_dir():
+            raise InputError(f"{path} is a folder: give a file")
+        if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+            raise InputError(f"{path} cannot be written: give a path below a folder that can")
+
+
+def check_folder(path: Path | None) -> None:
+    """Before long work: InputError where no folder can be, or be made. Makes nothing."""
+    there = None if path is None else next(one for one in (path, *path.absolute().parents) if one.exists())
+    if there is not None and not (there.is_dir() and os.access(there, os.W_OK)):
+        raise InputError(f"{path} can be no folder, as {there} is a file or cannot be written: give another")
 
 
 def write_out(path: Path, result: str | Mapping[str, object]) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from bestofq.core.noun import Noun
-from bestofq.core.observation import Element, Point
+from bestofq.core.observation import Element, Observation, Point
 
 
 class Targeted(Noun):
@@ -116,6 +116,17 @@ def identity(action: Action) -> Action:
     if isinstance(action, Targeted) and action.target is not None:
         return action.model_copy(update={"point": None, "refusal": None})
     return action
+
+
+def element_of(action: Targeted, observation: Observation) -> Element | None:
+    """The element of a mark, or the smallest one under a point; None where there is none, or for words."""
+    if action.mark is not None:
+        return next((element for element in observation.elements if element.mark == action.mark), None)
+    if (point := action.point) is None:
+        return None
+    boxes = ((element, element.box) for element in observation.elements if element.box is not None)
+    under = [e for e, b in boxes if 0 <= point.x - b.x <= b.width and 0 <= point.y - b.y <= b.height]
+    return min(reversed(under), key=lambda e: e.box.width * e.box.height if e.box else 0.0, default=None)
 
 
 def action_text(action: Action, elements: Sequence[Element] | None = None) -> str:

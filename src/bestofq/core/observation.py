@@ -48,6 +48,8 @@ class Element(Noun):
     states: tuple[str, ...] = Field(default=(), description="of: checked, selected, pressed, expanded, disabled, …")
     asks: str | None = Field(default=None, description="what a field asks for: password, file, email, cc-number, …")
     form: int | None = Field(default=None, description="number of the form it is a field of, or that it submits")
+    shown: str | None = Field(default=None, description="its visible text, where that differs from its name")
+    href: str | None = Field(default=None, description="where a link leads, as the page has it")
 
 
 class Screenshot(Noun):

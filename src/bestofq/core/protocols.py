@@ -181,7 +181,7 @@ class Suite(Protocol):
 
 @runtime_checkable
 class KnowsIrreversible(Protocol):
-    """A suite that knows which actions cannot be taken back. For others `core.irreversible` guesses by the page."""
+    """A suite that knows which actions cannot be taken back. For others `safety.irreversible` guesses by the page."""
 
     def irreversible(self, observation: Observation, action: Action) -> bool: ...
 

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from bestofq.core.noun import Noun
 
+MOST_TOKENS = 100_000_000  # of one call: no context is as long
+
 Role = Literal["proposer", "localizer", "embedder", "critic", "judge", "user"]
 
 
@@ -20,6 +22,11 @@ class Usage(Noun):
     unusable: int | None = Field(default=None, description="rankings, choices, reviews whose reply names none")
     seconds: float = 0.0
     usd: float | None = None
+
+
+def token_count(said: object) -> int | None:
+    """What an endpoint says it has counted, None where that can be no count of one call's tokens."""
+    return said if isinstance(said, int) and not isinstance(said, bool) and 0 <= said <= MOST_TOKENS else None
 
 
 def merge_usage(usages: Iterable[Usage]) -> tuple[Usage, ...]:

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
-from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text
+from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text, element_of
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
-from bestofq.core.irreversible import element_of, irreversible
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import SimulatedUser
 from bestofq.core.usage import Usage
+from bestofq.safety.irreversible import irreversible
 
 User = Callable[[str], Awaitable[str | None]]
 """A question → the reply, or None where nobody is there to reply."""
@@ -26,9 +26,10 @@ class WebEnv:
     `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation,
     or to `simulated_user` where there is one;
     targets in words are the agent's to place (`Agent.localizer`). Where `approve` is given, it is asked before each
-    action that seems irreversible (`core.irreversible`); its refusal is an error in the next observation. The reward is
-    what `evaluate` says, and None without it: then a judge must say how the episode ended. Exceptions are the
-    machinery's (BrowserError); what the agent cannot do is `Observation.error`.
+    action that seems irreversible (`safety.irreversible`), with `forms` also before each that sends a form; its refusal
+    is an error in the next observation. The reward is what `evaluate` says, and None without it: then a judge must say
+    how the episode ended. Exceptions are the machinery's (BrowserError); what the agent cannot do is
+    `Observation.error`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class WebEnv:
         evaluate: Evaluator | None = None,
         user: User | None = None,
         approve: Approve | None = None,
+        forms: bool = False,
     ) -> None:
         self.session = Session(browser)
         self.root = ""  # what the URLs of observations leave out: a local site's differs from visit to visit
@@ -46,7 +48,7 @@ class WebEnv:
         self._screenshots = screenshots
         self._evaluate = evaluate
         self._user = user
-        self._approve = approve
+        self._approve, self._forms = approve, forms
         self._task: Task | None = None
         self.simulated_user: SimulatedUser | None = None
 
@@ -95,7 +97,7 @@ class WebEnv:
 
     async def _refused(self, action: Action, observation: Observation) -> str | None:
         """Why the user does not let it be done, for the agent; None where it may be done."""
-        if self._approve is None or (reason := irreversible(action, observation)) is None:
+        if self._approve is None or (reason := irreversible(action, observation, forms=self._forms)) is None:
             return None
         under = element_of(action, observation) if isinstance(action, Targeted) else None
         named = action if under is None else action.model_copy(update={"point": None, "mark": under.mark})

@@ -16,14 +16,21 @@ import openai
 from pydantic import AfterValidator
 
 from bestofq.core.errors import ConfigError, ContextError, ModelError
+from bestofq.core.secrets import hide, keep_secret, keep_secrets_of
+from bestofq.models.bounds import OversizedError
 from bestofq.models.token_ids import NEEDS
 
 
 def address_of(text: str) -> str:
-    """The same, if it can be an endpoint's. ValueError."""
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{text!r} is no address of an endpoint, such as http://127.0.0.1:8000/v1")
+    """The same, if it can be an endpoint's; a password or key in it is a secret from now on. ValueError."""
+    keep_secrets_of(text)
+    try:
+        parts = urlsplit(text)
+        fit = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets of no IPv6 address, a port above 65535
+        fit = False
+    if not fit:
+        raise ValueError(f"{hide(text)!r} is no address of an endpoint, such as http://127.0.0.1:8000/v1")
     return text
 
 
@@ -62,6 +69,8 @@ def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: fl
         return ApiError(f"no answer within {attempt:g} s", "overload")
     if isinstance(error, openai.APIStatusError):
         return _status(error, where, key_variable)
+    if isinstance(error, OversizedError) or isinstance(error.__cause__, OversizedError):
+        return ApiError(_brief(error if isinstance(error, OversizedError) else error.__cause__, key_variable))
     if isinstance(error, openai.APIConnectionError):
         return ApiError(f"no connection ({_brief(error.__cause__ or error, key_variable)})")
     if isinstance(error, ModelError | ValueError | AttributeError | TypeError | RecursionError):
@@ -71,6 +80,12 @@ def api_error_of(error: Exception, *, where: str, key_variable: str, attempt: fl
 
 def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiError:
     status, said = error.status_code, f"{error.message} {error.body or ''}"
+    if 300 <= status < 400:
+        there = _brief(error.response.headers.get("location", "nowhere"), key_variable)
+        raise ConfigError(
+            f"{where} sends on to {there}, which is not followed: "
+            f"give that address as base_url if you trust it (HTTP {status})"
+        ) from None
     if status == 429 and "insufficient_quota" not in said:
         return ApiError("429, too many requests", "overload", wait=_retry_after(error))
     if status in (408, 409) or status >= 500:
@@ -94,14 +109,14 @@ def _status(error: openai.APIStatusError, where: str, key_variable: str) -> ApiE
     raise ConfigError(f"{where}: {fix} (HTTP {status})") from None
 
 
-def _brief(error: BaseException, key_variable: str) -> str:
-    return " ".join(without_key(str(error), key_variable).split())[:200]
+def _brief(said: object, key_variable: str) -> str:
+    return " ".join(without_key(str(said), key_variable).split())[:200]
 
 
 def without_key(text: str, key_variable: str) -> str:
     """Endpoints may echo what they were sent: the key is taken out of all that is kept of an answer."""
-    key = os.environ.get(key_variable)
-    return text.replace(key, f"[{key_variable}]") if key else text
+    keep_secret(os.environ.get(key_variable), f"[{key_variable}]")
+    return hide(text)
 
 
 _LOGGERS = (  # a filter does not reach child loggers: each that may quote an answer, of either client the SDK takes
@@ -129,6 +144,7 @@ class KeyFilter(logging.Filter):
 
 def keep_out_of_logs(key_variable: str) -> None:
     """The key, for this process; a second call for the same key does nothing."""
+    keep_secret(os.environ.get(key_variable), f"[{key_variable}]")
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(KeyFilter(key_variable))
 

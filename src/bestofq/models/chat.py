@@ -24,7 +24,10 @@ from bestofq.core.language import Finish, Generation, Message, Reply, Request
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Screenshot
 from bestofq.core.picture import Coordinates, Picture, PictureLimits
+from bestofq.core.secrets import hide
+from bestofq.core.usage import token_count
 from bestofq.models.api_errors import ApiError, Setting, address_of, api_error_of, keep_out_of_logs, without_key
+from bestofq.models.bounds import async_client
 from bestofq.models.images import PictureCache, image_part, limits_of
 from bestofq.models.prices import Budget, Price, price_of
 from bestofq.models.rate_limit import RateLimit
@@ -109,11 +112,13 @@ class ChatModel:
                 "model.path, or --model alone"
             )
         keep_out_of_logs(config.key_variable)
+        self._where = f"{config.model} at {hide(config.base_url)}"
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=os.environ.get(config.key_variable) or "none",  # local servers want none; the SDK wants a word
             max_retries=0,
             timeout=config.attempt,
+            http_client=async_client(),
         )
         self._pace = RateLimit(config.concurrency, trip_after=config.trip_after, cooldown=config.cooldown)
         self._price = config.price()
@@ -145,7 +150,7 @@ class ChatModel:
     async def offered(self) -> list[str] | None:
         """The models that the endpoint lists, None where it lists none; asks no model. ConfigError where the key or the
         address is refused, ModelError where nobody answers."""
-        where = f"{self.config.model} at {self.config.base_url}"
+        where = self._where
         try:
             async with asyncio.timeout(self.config.attempt):
                 return [one.id for one in (await self._client.models.list()).data] or None
@@ -194,7 +199,7 @@ class ChatModel:
     async def _call(self, request: Request) -> Generation:
         """The replies of one call, its first all greedy or all sampled; errors as `generate`."""
         began = time.monotonic()
-        where = f"{self.config.model} at {self.config.base_url}"
+        where = self._where
         spent, waits, attempt = 0.0, 0.0, 0
         failure = ApiError("it was not tried")
         messages = [await self._message(message, request.pixels) for message in request.messages]
@@ -294,9 +299,8 @@ class ChatModel:
         if not choices:
             raise ModelError("the endpoint's answer is no chat completion")
         usage = getattr(completion, "usage", None)
-        counts = [getattr(usage, f"{kind}_tokens", None) for kind in ("prompt", "completion")]
-        read, written = (count if isinstance(count, int) else 0 for count in counts)
-        counted = all(isinstance(count, int) for count in counts)
+        counts = [token_count(getattr(usage, f"{kind}_tokens", None)) for kind in ("prompt", "completion")]
+        read, written = (count or 0 for count in counts)
         replies = [_reply(choice, written, self.config.key_variable) for choice in choices]
         if where is not None:
             told = [drawn_tokens(completion, choice, where) for choice in choices]
@@ -308,7 +312,7 @@ class ChatModel:
             tuple(replies),
             read,
             written,
-            usd=self._price.usd(read, written) if counted else None,
+            usd=None if None in counts else self._price.usd(read, written),
         )
 
 

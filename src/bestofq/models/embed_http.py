@@ -26,7 +26,10 @@ from pydantic import Field, ValidationError
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import CheckpointError, ConfigError, ModelError
 from bestofq.core.noun import Noun
-from bestofq.models.api_errors import Address
+from bestofq.core.secrets import hide
+from bestofq.core.usage import token_count
+from bestofq.models.api_errors import Address, keep_out_of_logs, without_key
+from bestofq.models.bounds import OversizedError, client
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.images import image_part
 
@@ -52,7 +55,7 @@ class PoolingConfig(Noun):
 
     @property
     def name(self) -> str:
-        return f"{self.model} at {self.base_url}"
+        return f"{self.model} at {hide(self.base_url)}"
 
 
 class Agreement(Noun):
@@ -79,12 +82,14 @@ class PoolingEndpoint:
     """A client of `/v1/embeddings`: a request an item, many at once."""
 
     def __init__(self, config: PoolingConfig) -> None:
+        keep_out_of_logs(config.key_variable)
         self.config = config
         self._client = openai.OpenAI(
             base_url=config.base_url,
             api_key=os.environ.get(config.key_variable) or "none",
             timeout=config.attempt,
             max_retries=config.attempts - 1,
+            http_client=client(),
         )
 
     def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
@@ -101,9 +106,9 @@ class PoolingEndpoint:
         body = {"model": self.config.model, "encoding_format": "float", **_content(item)}
         try:
             reply = self._client.post("/embeddings", cast_to=CreateEmbeddingResponse, body=body)
-            return Vector(np.asarray(reply.data[0].embedding, np.float32), reply.usage.prompt_tokens)
+            return Vector(np.asarray(reply.data[0].embedding, np.float32), token_count(reply.usage.prompt_tokens) or 0)
         except openai.APIStatusError as error:
-            said = " ".join(error.message.split())[:200]
+            said = " ".join(without_key(error.message, self.config.key_variable).split())[:200]
             if error.status_code in (408, 409, 429) or error.status_code >= 500:
                 raise ModelError(
                     f"{self.config.name} gave no vector in {self.config.attempts} attempts: {said}"
@@ -112,8 +117,11 @@ class PoolingEndpoint:
                 f"{self.config.name} refuses the request (HTTP {error.status_code}: {said}): check the model's name, "
                 f"the key in {self.config.key_variable}, and that it is served for pooling as models/embed_http.py says"
             ) from error
+        except OversizedError as error:
+            raise ModelError(f"{self.config.name} gave no embedding: {error}") from error
         except openai.APIConnectionError as error:
-            raise ModelError(f"{self.config.name} cannot be reached: {error.__cause__ or error.message}") from error
+            said = hide(str(error.__cause__ or error.message))
+            raise ModelError(f"{self.config.name} cannot be reached: {said}") from error
         except (openai.APIError, AttributeError, IndexError, TypeError, ValueError) as error:
             raise ModelError(f"{self.config.name} gave no embedding ({type(error).__name__})") from error
 
@@ -124,7 +132,7 @@ class HttpEmbedder(CachedEmbedder):
     def __init__(self, endpoint: PoolingEndpoint, agreement: Agreement) -> None:
         """CheckpointError when the agreement is another endpoint's, or too little."""
         config, known = endpoint.config, agreement.endpoint
-        if (config.model, config.base_url) != (known.model, known.base_url):
+        if (config.model, hide(config.base_url)) != (known.model, hide(known.base_url)):
             raise CheckpointError(f"{known.name} was compared, not {config.name}: run `bestofq doctor --base-url`")
         _require(agreement)
         super().__init__(agreement.spec, batch=4 * config.concurrency)

@@ -136,14 +136,15 @@ async def visit(
     approve: Approve | None = None,
     on_decision: Callable[[State, Decision], None] | None = None,
     screenshots: bool = True,
+    ask_forms: bool = False,
 ) -> Episode:
-    """Do one thing on any web page. `approve` is asked before what seems irreversible. Whether the goal was reached
-    stays open. InputError where `url` is no web address."""
+    """Do one thing on any web page. `approve` is asked before what seems irreversible, with `ask_forms` also before
+    whatever sends a form. Whether the goal was reached stays open. InputError where `url` is no web address."""
 
     task, config = run_goal.page_task(goal, url), {"agent": agent.name}
     options = EpisodeOptions(judge=run_goal.UserJudge(), on_decision=on_decision)
     async with Browser.launch() as browser:
-        env = WebEnv(browser, screenshots=screenshots, approve=approve)
+        env = WebEnv(browser, screenshots=screenshots, approve=approve, forms=ask_forms)
         return await run_goal.visit(env, agent, task, store=store, config=config, options=options)
 
 

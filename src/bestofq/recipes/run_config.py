@@ -11,6 +11,7 @@ from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.errors import DataError
 from bestofq.core.identity import Difference, flat, identity_of
 from bestofq.core.observation import Split
+from bestofq.core.secrets import hidden
 from bestofq.store.configuration import SEARCHES, refusal
 from bestofq.store.records import RunRecord
 
@@ -39,7 +40,7 @@ def policy_config(settings: BestOfQSettings) -> dict[str, JsonValue]:
     kept["model"] = {**identity_of(settings.model), "reply_tokens": settings.model.most_tokens}
     unused = {"suite", *(name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name])}
     unused |= {"judge_screenshots", "judge_criteria"} if settings.judge is None else set()
-    return {name: value for name, value in kept.items() if name not in unused}
+    return {name: hidden(value) for name, value in kept.items() if name not in unused}
 
 
 def agent_config(

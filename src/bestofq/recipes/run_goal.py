@@ -40,8 +40,9 @@ def page_task(goal: str, url: str, *, hosts: Sequence[str] | None = ()) -> Task:
     """The task of a goal on a page; `hosts` are allowed besides its own, None: any. InputError: no web address."""
     try:
         start = address(url)
-    except Impossible as error:
-        raise InputError(str(error)) from error
+        _ = urlsplit(start).port
+    except (Impossible, ValueError) as error:  # ValueError: brackets of no IPv6 address, a port above 65535
+        raise InputError(f"{url} is no web address ({error})") from error
     digest = hashlib.sha256(f"{goal}\x1f{start}".encode()).hexdigest()[:12]
     allowed = () if hosts is None else tuple(dict.fromkeys((*own_hosts(start), *hosts)))
     return Task(id=digest, suite=SUITE, goal=goal, start_url=start, allowed_hosts=allowed)

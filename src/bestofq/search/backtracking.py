@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import get_args
 
-from bestofq.core.actions import Action, Targeted, action_text
+from bestofq.core.actions import Action, Targeted, action_text, element_of
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BestOfQError
-from bestofq.core.irreversible import element_of
 from bestofq.core.observation import Element, Observation, Point, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
 from bestofq.core.tree import BacktrackCost, Way

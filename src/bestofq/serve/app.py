@@ -24,11 +24,13 @@ from bestofq.core.decision import Candidate, Decision, Scores, State, Verdict, d
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.protocols import Scorer
-from bestofq.core.usage import Usage
+from bestofq.core.secrets import keep_secret
+from bestofq.core.usage import Usage, token_count
 from bestofq.interop.nouns import text_of
 from bestofq.serve.anthropic import MESSAGES
 from bestofq.serve.responses import RESPONSES
 from bestofq.serve.sessions import Session, Sessions
+from bestofq.serve.upstream import HOP, LATE, TOO_LONG, Reply, body_of, passed, post, streamed
 from bestofq.serve.wire import (
     CHAT,
     END,
@@ -51,8 +53,6 @@ SESSION, RETRIED = "x-session-id", "x-stainless-retry-count"
 KEPT_ALIVE = 10.0  # seconds between comments to a client that waits
 REMEMBERED = 1_000  # replies, for clients that ask again
 LEAVING = 5.0  # seconds that a stop waits for replies under way
-_HOP = {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
-_ENCODED = _HOP | {"content-encoding"}  # of a response: httpx has decoded it
 
 
 class ServeConfig(Noun):
@@ -66,18 +66,6 @@ class ServeConfig(Noun):
     patience: float = Field(default=600.0, gt=0, description="seconds that the upstream may be silent")
 
 
-class Reply(NamedTuple):
-    """What the upstream said: JSON where it is a completion."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-    json: Json | None
-
-    def response(self) -> Response:
-        return Response(self.content, self.status, _passed(self.headers, _ENCODED))
-
-
 class Asking(NamedTuple):
     """A request for a decision, and where to ask for its replies."""
 
@@ -88,9 +76,6 @@ class Asking(NamedTuple):
     url: str
     headers: Mapping[str, str]
     key: str  # of its session's name and its content
-
-
-LATE = Reply(504, {}, b'{"error": {"message": "the upstream was too slow"}}', None)
 
 
 def proxy_app(config: ServeConfig, upstream: str, sessions: Sessions, scorer: Scorer | None = None) -> Starlette:
@@ -136,23 +121,23 @@ class Proxy:
     async def passed(self, request: Request) -> Response:
         """The upstream's answer, byte for byte as it comes."""
         url = f"{self.upstream}/{request.path_params['rest']}"
-        return await self._stream(request, url, await request.body())
+        body = await body_of(request)
+        return await self._stream(request, url, body) if body is not None else TOO_LONG.response()
 
     async def _stream(self, request: Request, url: str, body: bytes) -> Response:
         sent = self._client.build_request(
-            request.method, url, content=body, params=request.query_params, headers=_passed(request.headers, _HOP)
+            request.method, url, content=body, params=request.query_params, headers=passed(request.headers, HOP)
         )
-        try:
-            answer = await self._client.send(sent, stream=True)
-        except httpx.TransportError as error:
-            return _unreachable(error)
-        headers = _passed(answer.headers, _HOP)
-        return StreamingResponse(_closing(answer), answer.status_code, headers)
+        return await streamed(self._client, sent)
 
     async def decide(self, wire: Wire, request: Request) -> Response:
         """What may be an agent's decision; what is none passes."""
-        raw = await request.body()
-        url, headers = f"{self.upstream}/{wire.path}", _passed(request.headers, _HOP)
+        keep_secret(request.headers.get("authorization", "").rpartition(" ")[2], "[key]")
+        keep_secret(request.headers.get("x-api-key"), "[key]")
+        raw = await body_of(request)
+        if raw is None:
+            return TOO_LONG.response()
+        url, headers = f"{self.upstream}/{wire.path}", passed(request.headers, HOP | {"accept-encoding"})
         try:
             body = json.loads(raw)
             wanted = asked(wire.as_chat(body))
@@ -161,7 +146,7 @@ class Proxy:
         if wanted is None:
             return await self._stream(request, url, raw)
         if wanted.kind == "judge":
-            reply = await self._post(url, raw, headers)
+            reply = await post(self._client, url, raw, headers)
             if verdict := judged(reply.json and wire.as_completion(reply.json)):
                 await self.sessions.judged(wanted, verdict)
             return reply.response()
@@ -196,25 +181,13 @@ class Proxy:
     async def _ask(self, asking: Asking, temperature: float | None = None, body: Json | None = None) -> Reply:
         """Once: at a temperature, or as the request came, but that a stream is asked for whole."""
         if temperature is None and body is None and not asking.body.get("stream"):
-            return await self._post(asking.url, asking.raw, asking.headers)
+            return await post(self._client, asking.url, asking.raw, asking.headers)
         asks = {name: v for name, v in (body or asking.body).items() if name not in ("stream", "stream_options")}
         warm = {} if temperature is None else {"temperature": temperature}
-        reply = await self._post(asking.url, json.dumps(asks | warm).encode(), asking.headers)
+        reply = await post(self._client, asking.url, json.dumps(asks | warm).encode(), asking.headers)
         if reply.status == 400 and warm and asks.pop("temperature", 0) is not None:  # some models take none
-            reply = await self._post(asking.url, json.dumps(asks).encode(), asking.headers)
+            reply = await post(self._client, asking.url, json.dumps(asks).encode(), asking.headers)
         return reply
-
-    async def _post(self, url: str, content: bytes, headers: Mapping[str, str]) -> Reply:
-        try:
-            answer = await self._client.post(url, content=content, headers=headers)
-        except httpx.TransportError as error:
-            response = _unreachable(error)
-            return Reply(response.status_code, dict(response.headers), bytes(response.body), None)
-        try:
-            said = answer.json() if answer.status_code == 200 else None
-        except ValueError:
-            said = None
-        return Reply(answer.status_code, answer.headers, answer.content, said if isinstance(said, dict) else None)
 
     async def _reply(self, session: Session, asking: Asking) -> Response:
         """What the agent is to do: one of the upstream's replies. Steps of one session follow one another."""
@@ -341,9 +314,10 @@ def _read(asking: Asking, reply: Reply) -> Candidate | str | None:
 
 
 def _usage(replies: Sequence[Reply]) -> Usage:
-    spent = total([one.json for one in replies if one.json])
+    said = [one.json.get("usage") for one in replies if one.json]
+    told = [usage for usage in said if isinstance(usage, Mapping)]
     tokens_in, tokens_out = (
-        spent.get(old, spent.get(new, 0))
+        sum(token_count(usage.get(old, usage.get(new))) or 0 for usage in told)
         for old, new in (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens"))
     )
     return Usage(role="proposer", tokens_in=tokens_in, tokens_out=tokens_out, calls=len(replies))
@@ -371,20 +345,3 @@ async def _streamed(wire: Wire, replying: asyncio.Future[Response]) -> AsyncIter
     failed = as_event({"error": {"code": reply.status_code, "message": body.decode(errors="replace")}})
     for event in wire.as_events(json.loads(body)) if reply.status_code == 200 else (failed, END):
         yield event
-
-
-def _unreachable(error: httpx.TransportError) -> JSONResponse:
-    """Clients try a 502 again, as they would a lost connection."""
-    return JSONResponse({"error": {"message": f"the upstream gave no answer ({type(error).__name__})"}}, 502)
-
-
-def _passed(headers: Mapping[str, str], left_out: set[str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() not in left_out}
-
-
-async def _closing(answer: httpx.Response) -> AsyncIterator[bytes]:
-    try:
-        async for piece in answer.aiter_raw():
-            yield piece
-    finally:
-        await answer.aclose()

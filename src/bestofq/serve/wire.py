@@ -13,11 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Verdict
-from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Observation
 from bestofq.interop.browser_use import calls_of, candidate_of_output, elements_on, goal_in, page_in, verdict_of
 from bestofq.interop.chat import heard, replied
 from bestofq.interop.nouns import text_of
+from bestofq.safety.irreversible import irreversible
 
 Json = Mapping[str, Any]
 END = b"data: [DONE]\n\n"

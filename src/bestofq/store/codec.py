@@ -8,6 +8,7 @@ import zlib
 from typing import TypeVar
 
 from bestofq.core.noun import Noun
+from bestofq.core.secrets import hide_json
 
 N = TypeVar("N", bound=Noun)
 
@@ -27,9 +28,9 @@ _LEVEL = 4
 
 
 def pack(noun: Noun) -> bytes:
-    """The noun's JSON without its unset (None) fields, deflated."""
+    """The noun's JSON without its unset (None) fields and without known secrets, deflated."""
     deflate = zlib.compressobj(_LEVEL, zdict=_WORDS)
-    return deflate.compress(noun.model_dump_json(exclude_none=True).encode()) + deflate.flush()
+    return deflate.compress(hide_json(noun.model_dump_json(exclude_none=True)).encode()) + deflate.flush()
 
 
 def unpack(kind: type[N], body: bytes) -> N:

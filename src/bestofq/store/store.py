@@ -19,6 +19,7 @@ from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Task
+from bestofq.core.secrets import hidden, hide_json
 from bestofq.store import database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
@@ -125,11 +126,13 @@ class Store:
         """Begin or continue a run. DataError when it was begun with another configuration. `searches`: settings of
         searches in it, by who searches; `agents`: those of one agent. The first of each are kept."""
 
+        kept, own = hidden(config), (hidden(searches or {}), hidden(agents or {}))
+
         def begin(connection: Connection) -> None:
-            row = {"name": name, "provenance": provenance.model_dump_json(), **_hashed(config)}
+            row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_hashed(kept)}
             database.insert_new(connection, RUNS, [row])
             before = connection.scalars(select(RUNS.c.config).where(RUNS.c.name == name)).one()
-            after = _hashed(going_on(name, json.loads(before), config, searches or {}, agents or {}))
+            after = _hashed(going_on(name, json.loads(before), kept, *own))
             if after["config"] != before:
                 connection.execute(update(RUNS).where(RUNS.c.name == name).values(**after))
 
@@ -334,7 +337,7 @@ def _episode_row(run: str, agent: str, task: Task, body: bytes, provenance: Prov
         "split": task.split,
         "task": task.id,
         "task_key": content_key(body),
-        "provenance": provenance.model_dump_json(),
+        "provenance": hide_json(provenance.model_dump_json()),
         "started_at": provenance.started_at or _now(),
     }
 
@@ -344,7 +347,7 @@ def _status(verdict: Verdict) -> Status:
 
 
 def _json(verdict: Verdict) -> str:
-    return verdict.model_dump_json(exclude_defaults=True)
+    return hide_json(verdict.model_dump_json(exclude_defaults=True))
 
 
 def _now() -> str:

@@ -18,15 +18,19 @@ from typing import Any, Literal, Self
 Status = Literal["429", "408", "500", "503", "format", "400", "401", "403", "404", "quota", "overflow", "413"]
 """An error's status and sentence (`_SAID`). `format`: structured output is refused, whatever is asked. `quota`: a 429,
 the key has no money left. `overflow`: the context is too short for the request; `413` is the same, said by a proxy."""
-Broken = Literal["reset", "silence", "drip", "garbage", "page", "half", "cut", "shape", "deep"]
+Broken = Literal["reset", "silence", "drip", "garbage", "page", "half", "cut", "shape", "deep", "flood", "elsewhere"]
 """No completion. `reset`: the connection is cut without a word. `silence`: it stays open, nothing comes. `drip`: a
 space now and then, for ever. `garbage`: bytes that are no HTTP. With status 200, `page`: a proxy's HTML; `half`: the
 body stops short of its length; `cut`: its JSON stops short; `shape`: JSON that is no completion, each time of another
-shape; `deep`: ten thousand brackets."""
-Odd = Literal["truncated", "empty", "refusal", "nonsense", "uncounted", "miscounted", "surrogate", "braces", "vast"]
+shape; `deep`: ten thousand brackets; `flood`: spaces without end. `elsewhere`: the client is sent on to the server's
+`other` address."""
+Odd = Literal[
+    "truncated", "empty", "refusal", "nonsense", "uncounted", "miscounted", "overcounted", "surrogate", "braces", "vast"
+]
 """A completion of no use. `truncated`: the reply is cut at max_tokens. `nonsense`: it is not what was asked for.
-`uncounted`: it has no usage. `miscounted`: its usage is no number. `surrogate`: half a character, which cannot be sent
-back. `braces`: empty JSON. `vast`: JSON within the reply that Python's reader does not bear."""
+`uncounted`: it has no usage. `miscounted`: its usage is no number; `overcounted`: one that no call can have.
+`surrogate`: half a character, which cannot be sent back. `braces`: empty JSON. `vast`: JSON within the reply that
+Python's reader does not bear."""
 Fault = Status | Broken | Odd
 Refused = Literal["json_schema", "json_object", "max_tokens", "temperature", "logprobs", "return_token_ids"]
 _SAID: Mapping[str, tuple[int, str]] = {
@@ -51,7 +55,7 @@ _SHAPES = (
     b'{"choices": [7]}',
     b'{"choices": [{"finish_reason": "length", "message": {"content": 7}}]}',
 )
-_VAST = ('{"candidates": ' * 10_000, '{"candidates": ' + "1" * 5000 + "}", '{"candidates": "\\ud800"}')
+_VAST = ("{" * 300_000, '{"candidates": ' * 10_000, '{"candidates": ' + "1" * 5000 + "}", '{"candidates": "\\ud800"}')
 _UNSUPPORTED = {  # as OpenAI's models since o1 say it
     "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
     "temperature": "Unsupported value: 'temperature' does not support 0 with this model, only the default (1).",
@@ -85,6 +89,7 @@ class FaultServer:
     sglang: bool = False
     models: Sequence[str] = ()
     echo: bool = False
+    other: str = ""
     seed: int = 0
     requests: list[Mapping[str, Any]] = field(init=False, default_factory=list)
     seen: Counter[str] = field(init=False, default_factory=Counter)
@@ -173,6 +178,13 @@ class FaultServer:
                 writer.write((echo.encode() or noise) + b"\r\n\r\n")
                 await writer.drain()
                 return False
+            case "flood":
+                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while True:
+                    writer.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+                    await writer.drain()
+            case "elsewhere":
+                return await _send(writer, 307, b"", more=[f"Location: {self.other}/chat/completions"])
             case "page":
                 return await _send(writer, 200, f"<html>502 from a proxy{echo}</html>".encode(), kind="text/html")
             case "half" | "cut":
@@ -210,6 +222,8 @@ class FaultServer:
             (choice if self.sglang else completion)["prompt_token_ids"] = prompt
         if fault == "miscounted":
             completion["usage"] = {"prompt_tokens": "many", "completion_tokens": "few", "total_tokens": []}
+        elif fault == "overcounted":
+            completion["usage"] = {"prompt_tokens": -(10**6), "completion_tokens": 10**30, "total_tokens": True}
         elif fault == "uncounted":
             del completion["usage"]
         elif self.log_prob is not None and request.get("logprobs"):
@@ -253,6 +267,7 @@ async def _send(
     kind: str = "application/json",
     length: int | None = None,
     echo: str = "",
+    more: Sequence[str] = (),
 ) -> bool:
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
@@ -260,6 +275,7 @@ async def _send(
         f"Content-Length: {len(body) if length is None else length}",
         *(["Retry-After: 0"] if status == 429 else []),
         *([f"X-Request-Id:{echo}"] if echo else []),
+        *more,
     ]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
     await writer.drain()

@@ -17,8 +17,8 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there; port 0: any free one. InputError where that cannot be had."""
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise InputError(f"there is no address of the name {host!r} ({error.strerror}): give --host another") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name is empty or too long
+        raise InputError(f"there is no address of the name {host!r} ({error}): give --host another") from error
     listener = socket.socket(family, kind, protocol)  # asyncio sends at once where it knows that this is TCP
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -25,8 +25,10 @@ def agent_q(
     from bestofq.cli.planning import plan_searches
     from bestofq.cli.searching import run_agent_q
     from bestofq.cli.settings import models_of, store_of, training_tasks
+    from bestofq.cli.writing import check_folder
     from bestofq.recipes.agent_q import round_run
 
+    check_folder(out)
     more = [] if rounds is None else [f"agent_q.rounds={rounds}"]
     more += training_tasks(tasks, "agent_q.tasks")
     models = models_of(given, *more)
@@ -64,10 +66,12 @@ def pairs(
 ) -> None:
     """Write the preference pairs of searched trees, with the likelihoods their actions were drawn with."""
     from bestofq.cli.settings import models_of, store_of
+    from bestofq.cli.writing import check_out
     from bestofq.recipes import policy_training as recipe
     from bestofq.store.pairs import write_pairs
     from bestofq.store.store import Store
 
+    check_out(out)
     models = models_of(given)
     with Store.open(store_of(given, models), read_only=True) as opened:
         trees = recipe.searched_trees(models, opened, run)
@@ -95,6 +99,7 @@ def tune(
     from rich.console import Console
 
     from bestofq.cli.settings import models_of, store_of
+    from bestofq.cli.writing import check_folder
     from bestofq.core.errors import InputError
     from bestofq.learning.distributed import is_first_process
     from bestofq.recipes import policy_training as recipe
@@ -102,6 +107,7 @@ def tune(
     from bestofq.store.store import Store
 
     console = Console(quiet=not is_first_process())
+    check_folder(out)
     models = models_of(given)
     if replay and pairs is None:
         raise InputError("--replay adds to the pairs that this model drew: give these by --pairs")

@@ -59,9 +59,11 @@ def train(
     from bestofq.cli.choosing import alternatives, chosen
     from bestofq.cli.planning import plan_training
     from bestofq.cli.settings import existing, models_of, store_of
+    from bestofq.cli.writing import check_folder
     from bestofq.recipes import best_of_q as recipe
     from bestofq.recipes.q_training import Lesson, learn
 
+    check_folder(out)
     models, runs = models_of(given), run or ["seed"]
     folder = store_of(given, models)
     if given.dry_run:
@@ -91,10 +93,12 @@ def improve(
     from bestofq.cli.planning import plan_episodes
     from bestofq.cli.playing import play_and_show
     from bestofq.cli.settings import models_of, store_of, training_tasks
+    from bestofq.cli.writing import check_folder
     from bestofq.learning.distributed import choose_device, process_group
     from bestofq.recipes import best_of_q as recipe
     from bestofq.reports.rows import Selection
 
+    check_folder(out)
     models = models_of(given, *training_tasks(tasks))
     folder, plays = store_of(given, models), recipe.plays(models.settings)
     if given.dry_run:

@@ -7,8 +7,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
-from bestofq.core.actions import Action, Click, Submit, Write
-from bestofq.core.irreversible import element_of
+from bestofq.core.actions import Action, Click, Submit, Write, element_of
 from bestofq.core.noun import Noun
 from bestofq.core.observation import Element, Observation, Split, Task
 from bestofq.envs.local_site.page import Page

@@ -1,46 +1,41 @@
 """Whether an action seems irreversible: what a user is asked about first, and what search never does on an open page.
 
-Judged from what the page shows: the element's role, name and form, what the form would send, the page's address and
-the words before a bare "Yes". It is a seat belt, no wall: it would rather ask once too often, and a page that gives
-things false names gets past it.
+Judged from what the page shows: the element's role, its name and visible text however they are spelt, where it leads,
+its form and what that would send, the page's address and the words before a bare "Yes". It is a seat belt, no wall: it
+would rather ask once too often, and a button without words, or one named "Next", gets past it, unless every form is
+asked about. `benchmarks/gate.py` measures it.
 """
 
 import re
 import tomllib
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlsplit
 
-from bestofq.core.actions import Action, Click, Goto, Submit, Targeted, Write
+from bestofq.core.actions import Action, Click, Goto, Submit, Write, element_of
 from bestofq.core.observation import Element, Observation
+from bestofq.safety.readings import address, folded, plain, readings, visible
 
-_ACTING = {"button", "link", "menuitem", "clickable"}  # roles whose click does what their name says
 _WRITABLE = {"textbox", "searchbox", "combobox", "spinbutton", "listbox"}
+_VALUED = {*_WRITABLE, "slider", "scrollbar"}  # roles whose click says nothing: they are named after what they hold
+_CHOICES = {"radio", "checkbox", "switch", "tab", "option"}  # named after what they choose: a verb alone is no command
 _WORDS_OF_A_LINK = 3  # a longer one is a title
-_WORDS_OF_A_BUTTON = 6
+_WORDS_OF_A_BUTTON = 8
+_LETTERS_OF_A_SCRIPT = 20  # of a name in a language without blanks
 _BEFORE = 240  # characters of the page read before a bare "Yes"
 
-# The words of `irreversible.toml` as patterns, to be matched against `plain` text.
+# The words of `words.toml` as patterns, to be matched against `plain` text.
 Words = re.Pattern[str]
 Kinds = Sequence[tuple[Words, str]]
 
 
-def plain(text: str) -> str:
-    """Folded case, no accents, no punctuation, single blanks."""
-    return " ".join(re.sub(r"[\W_]+", " ", _folded(text)).split())
+_BLANK = " ?"  # `BuyNow`, or letters apart
 
 
-def _folded(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
-
-
-def _any(*patterns: str, start: str = r"\b(?:", end: str = r")\b") -> Words:
-    """One of them as whole words; without patterns, nothing."""
-    alternatives = "|".join(patterns).replace("{mine}", _DATA["mine"])
-    return re.compile(start + _folded(alternatives) + end) if patterns else re.compile(r"(?!)")
+def _any(*patterns: str, start: str = r"\b(?:", end: str = r")\b", blank: str = " ") -> Words:
+    """One of them as whole words; without patterns, nothing. `blank`: the pattern of a blank."""
+    alternatives = "|".join(patterns).replace("{mine}", _DATA["mine"]).replace(" ", blank)
+    return re.compile(start + folded(alternatives) + end) if patterns else re.compile(r"(?!)")
 
 
 class Command:
@@ -49,7 +44,7 @@ class Command:
     def __init__(self, entry: Mapping[str, Any]) -> None:
         sure, verbs, last, script = (entry.get(name, ()) for name in ("sure", "verbs", "last", "script"))
         self.reason: str = entry["reason"]
-        self.sure = _any(*sure)
+        self.sure = _any(*sure, blank=_BLANK)
         self.verb = _any(*verbs)
         self.infinitive = _any(*last, end=r")$")  # German and Dutch put the verb last
         self.noun_too = _any(*entry.get("nouns_too", ()))  # as a link they are places, not commands
@@ -59,8 +54,10 @@ class Command:
         self.in_carts_harmless: bool = entry.get("in_carts_harmless", False)
 
 
-_DATA = tomllib.loads(files(__package__).joinpath("irreversible.toml").read_text("utf-8"))
+_DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 COMMANDS: Sequence[Command] = [Command(entry) for entry in _DATA["commands"]]
+QUESTION = _any(*_DATA["question"], start="^(?:", end=r")\b")
+NO = _any(*_DATA["no"], start="^(?:", end=r")(?= |$)")
 LEAD_IN = _any(*_DATA["lead_in"], start="^(?:(?:", end=") )+")
 BARE_YES = _any(*_DATA["bare_yes"])
 WITH_TEXT = _any(*_DATA["with_text"], end=r")$")
@@ -75,45 +72,53 @@ PERSONAL_TOKENS: Kinds = [(re.compile(tokens), what) for what, tokens in _DATA["
 PERSONAL: Kinds = [(_any(*names), what) for what, names in _DATA["personal"].items()]
 
 
-def irreversible(action: Action, observation: Observation) -> str | None:
+def irreversible(action: Action, observation: Observation, *, forms: bool = False) -> str | None:
     """Why the action seems irreversible, words that follow "it seems to" (`buy or pay for something ("Buy now")`),
-    or None. Its element is the marked one, the one under its point, or whatever its words say."""
+    or None. Its element is the marked one, the one under its point, or whatever its words say. `forms`: whatever sends
+    a form is named, too, whatever it says."""
     match action:
         case Goto():
-            found = URL_WORDS.search(_path(action.url))
-            return f"call {found.group().strip('/=')!r} on the site by its address" if found else None
+            return _called(action.url)
         case Click(target=str(words)) | Submit(target=str(words)):
-            return _by_words(words, observation)
+            found = _by_words(words, observation)
         case Write(enter=True):
-            return _enter(element_of(action, observation), action, observation)
+            found = _enter(element_of(action, observation), action, observation)
         case Click() if element := element_of(action, observation):
-            return _click(element, observation)
+            found = _click(element, observation)
         case Submit() if element := element_of(action, observation):
-            return _submission(element, None, observation)
-    return None
+            found = _submission(element, None, observation)
+        case _:
+            return None
+    return found or ("send a form" if forms and _sends_form(action, observation) else None)
 
 
-def element_of(action: Targeted, observation: Observation) -> Element | None:
-    """The element of a mark, or the smallest one under a point; None where there is none, or for words."""
-    if action.mark is not None:
-        return next((element for element in observation.elements if element.mark == action.mark), None)
-    if (point := action.point) is None:
-        return None
-    boxes = ((element, element.box) for element in observation.elements if element.box is not None)
-    under = [e for e, b in boxes if 0 <= point.x - b.x <= b.width and 0 <= point.y - b.y <= b.height]
-    return min(reversed(under), key=lambda e: e.box.width * e.box.height if e.box else 0.0, default=None)
+def _sends_form(action: Click | Submit | Write, observation: Observation) -> bool:
+    """Whether a form may go off: by its button, by Enter, or by a button beside fields that are in no form."""
+    element = element_of(action, observation)
+    if not isinstance(action, Click) or element is None:
+        return True
+    return _submits(element) or (
+        element.role not in _VALUED
+        and element.form is None
+        and any(e.role in _WRITABLE and (e.value or "").strip() for e in _fields(element, observation))
+    )
+
+
+def _called(url: str | None) -> str | None:
+    found = URL_WORDS.search(address(url)) if url else None
+    return f"call {found.group().strip('/=')!r} on the site by its address" if found else None
 
 
 def _click(element: Element, observation: Observation) -> str | None:
     if element.asks == "file":
         return "choose a file to upload"
-    if element.role not in _ACTING:
+    if element.role in _VALUED:
         return None
-    if said := _said_by(element, observation):
+    if said := _said_by(element, observation) or _called(element.href):
         return said
     name = plain(element.name)
     sends = (_submits(element) or SUBMITTING.match(name)) and not HARMLESS_BUTTON.match(name)
-    return _sends(_fields(element, observation), None) if sends else None
+    return _sends(_fields(element, observation), None) if sends and element.role not in _CHOICES else None
 
 
 def _enter(field: Element | None, action: Write, observation: Observation) -> str | None:
@@ -177,39 +182,50 @@ def _named_personal(name: str) -> str | None:
 
 def _by_words(words: str, observation: Observation) -> str | None:
     """An element that is only described is judged by the description, as if it were a button's name."""
-    name = " ".join(ROLE_WORDS.sub(" ", plain(words)).split())
-    said = _commanded(name, "button", observation)
-    if said is None:
-        kind = next((command for command in COMMANDS if command.sure.search(name)), None)
-        said = kind.reason if kind and not kind.harmless.search(name) else None
-    if said is None and SUBMITTING.match(name):
+    names = [" ".join(ROLE_WORDS.sub(" ", name).split()) for name in readings(words)]
+    said = next((found for name in names if (found := _commanded(name, "button", observation))), None)
+    if said is None and any(SUBMITTING.match(name) for name in names):
         return _sends(observation.elements, None)
     return None if said is None else f'{said} ("{_short(words)}")'
 
 
 def _said_by(element: Element, observation: Observation) -> str | None:
-    """What its name says, in quotes."""
-    name = plain(element.name)
-    said = _commanded(name, element.role, observation) or _confirmed(name, element, observation)
-    if said is None and WITH_TEXT.match(name) and len(name.split()) <= _WORDS_OF_A_LINK:
-        texts = (e for e in _fields(element, observation) if e.role == "textbox" and not SEARCH.search(plain(e.name)))
-        said = "send or publish something" if any((e.value or "").strip() for e in texts) else None
-    return None if said is None else f'{said} ("{_short(element.name)}")'
+    """What its name or its visible text says, in quotes."""
+    for text in filter(None, (element.name, element.shown)):
+        names = readings(text)
+        found = (
+            _commanded(name, element.role, observation) or _confirmed(name, element, observation) for name in names
+        )
+        if said := next(filter(None, found), None) or _with_text(names, element, observation):
+            return f'{said} ("{_short(visible(text))}")'
+    return None
+
+
+def _with_text(names: Sequence[str], element: Element, observation: Observation) -> str | None:
+    if not any(WITH_TEXT.match(name) and len(name.split()) <= _WORDS_OF_A_LINK for name in names):
+        return None
+    texts = (e for e in _fields(element, observation) if e.role == "textbox" and not SEARCH.search(plain(e.name)))
+    return "send or publish something" if any((e.value or "").strip() for e in texts) else None
 
 
 def _commanded(name: str, role: str, observation: Observation) -> str | None:
+    if NO.match(name):
+        return None
     name = LEAD_IN.sub("", name) or name
     link = role == "link"
     short = len(name.split()) <= (_WORDS_OF_A_LINK if link else _WORDS_OF_A_BUTTON)
+    inside = not link and role not in _CHOICES and not QUESTION.match(name)  # a sentence may end in the command
     for command in COMMANDS:
         if command.harmless.search(name):
             continue
-        if command.sure.match(name) or (command.script.search(name) and len(name) <= 20):
+        if command.sure.match(name) or (inside and command.sure.search(name)):
             return command.reason
-        if command.in_carts_harmless and CART.search(_path(observation.url)):
+        if role in _CHOICES or (command.in_carts_harmless and CART.search(address(observation.url))):
+            continue
+        if link and command.noun_too.match(name):
             continue
         imperative = command.verb.match(name) or command.infinitive.search(name)
-        if short and imperative and not (link and command.noun_too.match(name)):
+        if (short and imperative) or (len(name) <= _LETTERS_OF_A_SCRIPT and command.script.search(name)):
             return command.reason
     return None
 
@@ -222,11 +238,6 @@ def _confirmed(name: str, element: Element, observation: Observation) -> str | N
     question = plain(before.rpartition("?")[0].rpartition("\n")[2]) if "?" in before else ""
     asked = (c for c in COMMANDS if c.ask.search(question) and not c.harmless.search(question))
     return next((command.reason for command in asked), None)
-
-
-def _path(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.path}?{parts.query}".casefold()
 
 
 def _short(text: str, limit: int = 60) -> str:

@@ -17,8 +17,8 @@ from bestofq.core.actions import (
     Wait,
     Write,
 )
-from bestofq.core.irreversible import irreversible
 from bestofq.core.observation import Box, Element, Observation, Point
+from bestofq.safety.irreversible import irreversible
 
 SHOP = "http://shop.test/item/7"
 BUY, SEND, DELETE, BOOK = "buy or pay", "send or publish", "delete or cancel", "book or reserve"
@@ -268,3 +268,60 @@ def test_what_only_looks_is_never_asked_about() -> None:
     seen = login(password="••••")
     for action in (Scroll(), GoBack(), Refresh(), Wait(), Answer(text="delete"), Clear(mark=2), Click(mark=99)):
         assert irreversible(action, seen) is None
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "more", "reason"),
+    [
+        ("button", "𝐁𝐮𝐲 𝐧𝐨𝐰", {}, BUY),
+        ("button", "B\u200bu\u200by n\u2060ow", {}, BUY),
+        ("button", "Unsub\u00adscribe", {}, DELETE),
+        ("button", "\u0412u\u0443 n\u043ew", {}, BUY),  # Cyrillic
+        ("button", "K\u0443пить ceй\u0447ac", {}, BUY),  # Latin within Cyrillic
+        ("tab", "Buy now", {}, BUY),
+        ("switch", "Delete account", {}, DELETE),
+        ("treeitem", "Delete repository", {}, DELETE),
+        ("option", "Sort by deletion date", {}, None),
+        ("link", "Continue", {"href": "/checkout/complete"}, "call"),
+        ("link", "More", {"href": "/account/%2564elete"}, "call"),
+        ("link", "Help", {"href": "/help/how-to-delete-an-account"}, None),
+        ("button", "Continue", {"shown": "Place order"}, BUY),
+        ("button", "Delete", {"shown": "Learn more"}, DELETE),
+        ("button", "No, keep my account", {}, None),
+        ("button", "How do I cancel my order?", {}, None),
+    ],
+)
+def test_a_name_is_read_as_a_person_reads_it(role: str, name: str, more: dict[str, Any], reason: str | None) -> None:
+    said = irreversible(Click(mark=1), page((role, name, more)))
+    assert said is None if reason is None else (said or "").startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("action", "asked"),
+    [
+        (Click(mark=2), True),  # the form's button
+        (Write(mark=1, text="x", enter=True), True),
+        (Submit(mark=1), True),
+        (Click(mark=4), True),  # beside a filled field that is in no form
+        (Click(target="the blue arrow"), True),  # which may be one
+        (Click(mark=1), False),
+        (Click(mark=5), False),
+        (Write(mark=1, text="x"), False),
+    ],
+)
+def test_every_form_can_be_asked_about(action: Action, asked: bool) -> None:
+    seen = page(
+        ("textbox", "Quantity", {"form": 1, "value": "2"}),
+        ("button", "Next", {"form": 1}),
+        ("textbox", "Note", {"value": "hello"}),
+        ("button", ""),
+        ("tab", "Details", {"form": 1}),
+    )
+    assert irreversible(action, seen) is None
+    assert (irreversible(action, seen, forms=True) == "send a form") is asked
+
+
+def test_no_address_is_too_odd_to_be_judged() -> None:
+    for url in ("http://[::1", "http://a.test:99999/delete", "%", "javascript:alert(1)", "//"):
+        irreversible(Goto(url=url), page())
+    assert irreversible(Goto(url="http://[::1/delete"), page()) is not None

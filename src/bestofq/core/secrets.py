@@ -1,0 +1,111 @@
+"""Keys and passwords of this process, kept out of all that is written: the store's edge and the console's hide them.
+
+A secret is known once a setting is read that holds it (an address with a password or an `api_key=`) or names it (an
+environment variable). It is found as it is, and escaped as JSON, Python, URLs and HTML escape it.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TextIO
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+SHORTEST = 6  # characters: a shorter word would be hidden in texts that have it by chance
+HIDDEN = "***"
+_NAMED = re.compile(r"key|token|secret|pass|pwd|sig|auth|credential", re.IGNORECASE)
+_BREAK = r"(?:[\s│]|\x1b\[[0-9;]*m)*"  # what a terminal's line breaks and colours put within a word
+
+_known: dict[str, str] = {}
+_patterns: dict[bool, re.Pattern[str] | None] = {False: None, True: None}
+
+
+def keep_secret(value: str | None, shown: str = HIDDEN) -> None:
+    """From now on `hide` puts `shown` in its place. Values of less than `SHORTEST` characters are not hidden."""
+    if value is None or len(value) < SHORTEST or value in _known:
+        return
+    _known[value] = shown
+    longest_first = sorted(_known, key=len, reverse=True)
+    for broken in _patterns:
+        between = _BREAK if broken else ""
+        _patterns[broken] = re.compile("|".join(f"({between.join(map(_spelt, one))})" for one in longest_first))
+
+
+def keep_secrets_of(address: str) -> None:
+    """The password in an address, the name before it where it is alone, and what its query calls a key."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return
+    account = parts.netloc.rpartition("@")[0]
+    name, _, password = account.partition(":")
+    if account:
+        keep_secret(f"{account}@", f"{HIDDEN}@" if not password else f"{name}:{HIDDEN}@")
+        keep_secret(base64.b64encode(unquote(account).encode()).decode())
+        for secret in {password or name, unquote(password or name)}:
+            keep_secret(secret)
+    for query in (parts.query, parts.fragment):
+        for called, value in parse_qsl(query):
+            if _NAMED.search(called):
+                keep_secret(f"{called}={value}", f"{called}={HIDDEN}")
+                keep_secret(value)
+
+
+def hide(text: str, *, broken: bool = False) -> str:
+    """The text without the known secrets; `broken`: also where line breaks or colours stand within one."""
+    pattern = _patterns[broken]
+    if pattern is None:
+        return text
+    shown = [_known[one] for one in sorted(_known, key=len, reverse=True)]
+    return pattern.sub(lambda found: shown[(found.lastindex or 1) - 1], text)
+
+
+def hidden(tree: Any) -> Any:
+    """The same for every text of a JSON value."""
+    match tree:
+        case str():
+            return hide(tree)
+        case list() | tuple():
+            return [hidden(one) for one in tree]
+        case Mapping():
+            return {hide(name): hidden(value) for name, value in tree.items()}
+    return tree
+
+
+def hide_json(text: str) -> str:
+    """The same for JSON as it is written; a number that is a secret by chance stays."""
+    return text if hide(text) == text else json.dumps(hidden(json.loads(text)), ensure_ascii=False)
+
+
+def _spelt(character: str) -> str:
+    """A pattern of every way to write the character."""
+    code, literal = ord(character), re.escape(character)
+    ways = [literal, rf"&#(?:{code}|x{_hex(f'{code:x}')});"]
+    ways += [rf"\\+u{_hex(f'{code:04x}')}"] if code < 0x10000 else []
+    ways += [rf"\\+x{_hex(f'{code:02x}')}"] if code < 0x100 else []
+    ways += ["".join(f"%{_hex(f'{byte:02x}')}" for byte in character.encode(errors="replace"))]
+    if character in "\"'/\\&":
+        ways.insert(0, r"\\+" + literal)
+    return f"(?:{'|'.join(dict.fromkeys(ways))})"
+
+
+def _hex(digits: str) -> str:
+    return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in digits)
+
+
+class HidingStream:
+    """A terminal or a pipe that secrets do not get through; all else is the stream's own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(hide(text, broken=True))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

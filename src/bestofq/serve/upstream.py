@@ -1,0 +1,101 @@
+"""The endpoint behind the proxy: what is sent on, and what is taken from it."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import NamedTuple
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from bestofq.core.secrets import hide
+from bestofq.models.bounds import BODY_LIMIT, OversizedError, bounded
+from bestofq.serve.wire import Json
+
+HOP = {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+ENCODED = HOP | {"content-encoding"}  # of a response: httpx has decoded it
+
+
+class Reply(NamedTuple):
+    """What the upstream said: JSON where it is a completion."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+    json: Json | None
+
+    def response(self) -> Response:
+        return Response(self.content, self.status, passed(self.headers, ENCODED))
+
+
+def _failure(status: int, what: str) -> Reply:
+    return Reply(status, {"content-type": "application/json"}, json.dumps({"error": {"message": what}}).encode(), None)
+
+
+TOO_LONG = _failure(413, f"the request is longer than {BODY_LIMIT >> 20} MiB")
+LATE = _failure(504, "the upstream was too slow")
+
+
+async def body_of(request: Request) -> bytes | None:
+    """What a client sends, None where it is longer than `BODY_LIMIT`."""
+    pieces, size = [], 0
+    async for piece in request.stream():
+        if (size := size + len(piece)) > BODY_LIMIT:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> Reply:
+    """The whole answer, at most `BODY_LIMIT` bytes of it; a 502 where there is none, or a redirect."""
+    sent = client.build_request("POST", url, content=content, headers={**headers, "accept-encoding": "identity"})
+    try:
+        answer = await client.send(sent, stream=True)
+        try:
+            await bounded(answer)
+            await answer.aread()
+        finally:
+            await answer.aclose()
+    except (httpx.TransportError, OversizedError) as error:
+        return unreachable(error)
+    if answer.has_redirect_location:
+        return sent_on(answer)
+    try:
+        said = answer.json() if answer.status_code == 200 else None
+    except ValueError:
+        said = None
+    return Reply(answer.status_code, answer.headers, answer.content, said if isinstance(said, dict) else None)
+
+
+async def streamed(client: httpx.AsyncClient, sent: httpx.Request) -> Response:
+    """The answer byte for byte as it comes."""
+    try:
+        answer = await client.send(sent, stream=True)
+    except httpx.TransportError as error:
+        return unreachable(error).response()
+    if answer.has_redirect_location:
+        await answer.aclose()
+        return sent_on(answer).response()
+    return StreamingResponse(_closing(answer), answer.status_code, passed(answer.headers, HOP))
+
+
+def unreachable(error: Exception) -> Reply:
+    """Clients try a 502 again, as they would a lost connection."""
+    return _failure(502, f"the upstream gave no answer ({type(error).__name__})")
+
+
+def sent_on(answer: httpx.Response) -> Reply:
+    there = hide(answer.headers["location"])[:200]
+    return _failure(502, f"the upstream sends on to {there}, which is not followed")
+
+
+def passed(headers: Mapping[str, str], left_out: set[str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() not in left_out}
+
+
+async def _closing(answer: httpx.Response) -> AsyncIterator[bytes]:
+    try:
+        async for piece in answer.aiter_raw():
+            yield piece
+    finally:
+        await answer.aclose()

@@ -1,0 +1,68 @@
+"""What a hostile endpoint may not do: block the loop, send on, forge a bill, fill the memory."""
+
+import asyncio
+import time
+
+import pytest
+
+from bestofq.agents.json_replies import json_of, tolerant_json
+from bestofq.core.embedding import EmbedItem
+from bestofq.core.errors import ConfigError, ModelError, ReplyError
+from bestofq.core.language import Request, user
+from bestofq.models import bounds
+from bestofq.models.chat import ChatConfig, ChatModel
+from bestofq.models.embed_http import PoolingConfig, PoolingEndpoint
+from bestofq.testing.fault_server import FaultServer
+
+ASK = Request(messages=user("hello"), greedy=False)
+
+
+def model(server: FaultServer) -> ChatModel:
+    priced = ChatConfig(
+        model="any", base_url=server.base_url, attempts=2, backoff=0.001, attempt=5.0, usd_in=1.0, usd_out=1.0
+    )
+    return ChatModel(priced)
+
+
+@pytest.mark.parametrize("text", ["{" * 300_000, '{"' * 150_000, '{"a":"' * 50_000, '{"a" 1 ' * 40_000])
+def test_no_reply_blocks_the_loop(text: str) -> None:
+    began = time.perf_counter()
+    with pytest.raises(ReplyError):
+        tolerant_json(text)
+    assert time.perf_counter() - began < 1.0
+    assert tolerant_json('{so} {it} {goes}: ```{"a": {"b": 1}}```') == {"a": {"b": 1}}
+
+
+async def test_no_other_host_is_asked_or_believed() -> None:
+    async with FaultServer(lambda _: '{"forged": 1}') as other:
+        faults = FaultServer(lambda _: '{"a": 1}', script=["elsewhere", "ok"], other=other.base_url)
+        async with faults as server, model(server) as asked:
+            with pytest.raises(ConfigError, match=other.base_url):
+                await asked.generate(ASK)
+            assert json_of((await asked.generate(ASK)).replies[0]) == {"a": 1}
+        assert not other.requests
+
+
+async def test_tokens_that_no_call_can_have_cost_nothing_and_have_no_price() -> None:
+    async with FaultServer(lambda _: "hi", script=["overcounted"]) as server, model(server) as asked:
+        said = await asked.generate(ASK)
+    assert (said.prompt_tokens, said.reply_tokens, said.usd) == (0, 0, None)
+    assert asked.budget.spent == 0.0
+
+
+async def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
+    async with FaultServer(lambda _: "hi", script=["flood", "flood", "ok"]) as server, model(server) as asked:
+        with pytest.raises(ModelError, match="1 MiB"):
+            await asked.generate(ASK)
+        assert (await asked.generate(ASK)).replies[0].text == "hi"
+
+
+async def test_embeddings_are_held_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "BODY_LIMIT", 2**20)
+    async with FaultServer(lambda _: "hi", script=["flood", "elsewhere"], other="http://127.0.0.2:9/v1") as server:
+        endpoint = PoolingEndpoint(PoolingConfig(model="any", base_url=server.base_url, attempts=1))
+        for kind, named in ((ModelError, "1 MiB"), (ConfigError, "307")):
+            with pytest.raises(kind, match=named):
+                await asyncio.to_thread(endpoint.vectors, [EmbedItem(text="hi")])
+        endpoint.close()
