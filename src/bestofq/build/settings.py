@@ -129,7 +129,12 @@ class CattsSettings(Noun):
     by: Literal["entropy", "margin"] = Field(
         default="entropy", description="the vote's uncertainty: its entropy in nats, or 1 less its top-2 margin"
     )
-    threshold: float = Field(default=0.5, ge=0, description="of that uncertainty; above it the arbiter is asked")
+    threshold: float = Field(
+        default=0.95,
+        ge=0,
+        description="of that uncertainty; above it the arbiter is asked. 0.95 (of a margin 0.6) is the median of the "
+        "shop's dev steps with several candidates",
+    )
     arbiter: Literal["picker", "verifier", "q"] = Field(
         default="picker", description="the model's pick (the paper), its review of each candidate, or a learned Q"
     )
@@ -139,9 +144,14 @@ class AdaptiveSettings(Noun):
     """When Q asks for more candidates. Advantages: the best candidate's Q(s, a) - V(s)."""
 
     enough: float = Field(
-        default=0.0, description="of the agent adaptive: the greedy candidate's advantage at which no other is drawn"
+        default=0.0,
+        description="of the agent adaptive: the greedy candidate's advantage at which no other is drawn; half of the "
+        "shop's dev steps have it",
     )
-    low: float = Field(default=0.0, description="of the agent repropose: N more are drawn below this advantage")
+    low: float = Field(
+        default=-0.1,
+        description="of the agent repropose: N more are drawn below this advantage; so low is a sixth of the dev steps",
+    )
     again: int = Field(default=1, ge=1, description="of the agent repropose: times at most that N more are drawn")
 
 
