@@ -102,6 +102,12 @@ def no_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
         (("localizer=text",), (), None, "localizer=text, and this has none"),
         (("user.model=m",), ("user.model=other",), None, "user.model=m, and this has other"),
         (("picker_chat.model=m",), ("picker_chat.model=other",), None, "picker_chat.model=m, and this has other"),
+        (
+            ("checklist_chat.model=m",),
+            ("checklist_chat.model=other",),
+            None,
+            "checklist_chat.model=m, and this has other",
+        ),
     ],
 )
 async def test_another_setting_is_named_with_both_values_and_the_way_back(

@@ -178,7 +178,7 @@ class BestOfQSettings(Noun):
     localizer: LocalizerKind = Field(default="none", description="who finds elements that are described in words (A.1)")
     localizer_chat: ChatConfig | None = Field(default=None, description="who localizes. Default: the proposer")
     picker_chat: ChatConfig | None = Field(default=None, description="who picks. Default: the proposer (Table 3)")
-    checklist_chat: Annotated[ChatConfig | None, FREE] = Field(
+    checklist_chat: ChatConfig | None = Field(
         default=None,
         description="who writes the agent checklist's checklists and judges by them. Default: the proposer",
     )

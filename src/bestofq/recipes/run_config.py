@@ -16,7 +16,7 @@ from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
-ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "judge", "user")
+ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "checklist_chat", "judge", "user")
 _ENDPOINT = {"model", "base_url", "temperature"}
 _OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
 _DEFAULTS = BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT})
@@ -60,9 +60,7 @@ def agent_config(
         case "verifier":
             return {**many, **reviewed}
         case "checklist":
-            asked = settings.checklist_chat
-            who = None if asked is None else asked.model_dump(mode="json", include=_ENDPOINT)
-            return {**many, "prompts": prompt_hash(CHECKLIST), "checklist_chat": who}
+            return {**many, "prompts": prompt_hash(CHECKLIST)}
         case "catts":
             more = reviewed if settings.catts.arbiter == "verifier" else q
             return {**many, "catts": settings.catts.model_dump(mode="json"), **more}
