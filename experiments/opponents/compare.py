@@ -1,22 +1,24 @@
-"""Success against tokens of every ranker of `run.sh`, a run of its own each: a table, a JSON file, one Pareto figure.
+"""Success against tokens of every ranker of `run.sh`, a run of its own each: tables, JSON files, one Pareto figure.
 
-compare.py OUT STORE [OUT STORE ...]: each OUT.json and OUT.md of the runs in that store, or in several with commas
-between them, and pareto.svg of all.
+compare.py OUT STORE [OUT STORE ...]: OUT.json and OUT.md of the runs in that store, or in several with commas between
+them, and pareto.svg of all. Only tasks count that all runs of an OUT have finished.
 """
 
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from bestofq.core.decision import Episode
+from bestofq.core.usage import Role
 from bestofq.recipes.provenance import commit, this_command
-from bestofq.reports.costs import AgentCost, Costs, agent_costs, pareto_svg
-from bestofq.reports.rows import Selection
-from bestofq.reports.stats import Attempt, Difference, attempts_of, paired_difference
+from bestofq.reports.costs import AgentCost, Costs, pareto_svg
+from bestofq.reports.spending import Spent
+from bestofq.reports.stats import Attempt, Difference, Interval, paired_difference, success_interval, success_rate
 from bestofq.store.store import Store
 
 AGAINST = ("prompting", "verifier", "best-of-q")
@@ -24,88 +26,132 @@ HEIGHT, GAP = 300, 30  # of a panel of the figure, and above it
 
 
 class Ranker(NamedTuple):
-    """A run: its name says who ranks."""
+    """What a run did on the tasks that count."""
 
-    cost: AgentCost
-    attempts: list[Attempt]
+    attempts: Sequence[Attempt]
+    roles: Mapping[Role, Spent]
+
+    @property
+    def tokens(self) -> float:
+        """An episode."""
+        return sum(spent.tokens for spent in self.roles.values()) / len(self.attempts)
+
+    @property
+    def steps(self) -> float:
+        return sum(attempt.steps for attempt in self.attempts) / len(self.attempts)
+
+    @property
+    def rate(self) -> float:
+        return success_rate(self.attempts).mean
+
+    @property
+    def interval(self) -> Interval:
+        return success_interval(self.attempts)
+
+    def minus(self, other: "Ranker") -> Difference | None:
+        return paired_difference(self.attempts, other.attempts)
 
 
 def rankers(stores: Sequence[str]) -> dict[str, Ranker]:
-    """By run, as far as each has played; the cheapest first."""
-    found = {}
+    """By run, the cheapest first."""
+    played: dict[str, dict[str, Episode]] = {}
     for folder in stores:
         with Store.open(folder, read_only=True) as store:
             for run in store.runs():
-                (cost,) = agent_costs(store, Selection(runs=[run.name])).rows
-                found[run.name] = Ranker(cost, attempts_of(store.summaries(run=run.name)))
-    return dict(sorted(found.items(), key=lambda one: one[1].cost.total.tokens / one[1].cost.tasks))
+                if done := {episode.task.id: episode for episode in store.episodes(run=run.name)}:
+                    played[run.name] = done
+    common = set.intersection(*(set(episodes) for episodes in played.values()))
+    found = {name: _ranker([episodes[task] for task in sorted(common)]) for name, episodes in played.items()}
+    return dict(sorted(found.items(), key=lambda one: one[1].tokens))
 
 
-def row(name: str, found: dict[str, Ranker]) -> dict[str, object]:
-    cost, attempts = found[name]
-    differences: dict[str, Difference | None] = {
-        other: paired_difference(attempts, found[other].attempts)
-        for other in AGAINST
-        if other in found and other != name
-    }
+def _ranker(episodes: Sequence[Episode]) -> Ranker:
+    roles: dict[Role, Spent] = {}
+    for used in (used for episode in episodes for used in episode.usage):
+        roles[used.role] = roles.get(used.role, Spent()) + Spent.of(used)
+    attempts = [Attempt(e.task.id, e.run, e.verdict.outcome == "success", len(e.steps)) for e in episodes]
+    return Ranker(attempts, roles)
+
+
+def as_json(name: str, found: Mapping[str, Ranker]) -> dict[str, object]:
+    one = found[name]
+    minus = {other: one.minus(found[other]) for other in AGAINST if other in found and other != name}
+    wins = sum(attempt.success for attempt in one.attempts)
     return {
         "ranker": name,
-        "tasks": cost.tasks,
-        "success": cost.success,
-        "interval": cost.interval and cost.interval.model_dump(),
-        "tokens": cost.total.tokens / cost.tasks,
-        "tokens_by_role": {role: spent.tokens / cost.tasks for role, spent in cost.roles.items()},
-        "tokens_per_success": cost.total.tokens / cost.successes if cost.successes else None,
-        "steps": sum(attempt.steps for attempt in attempts) / len(attempts),
-        "minus": {other: one and one.model_dump() for other, one in differences.items()},
-        "lost": cost.lost,
+        "tasks": len(one.attempts),
+        "success": one.rate,
+        "interval": one.interval.model_dump(),
+        "steps": one.steps,
+        "tokens": one.tokens,
+        "tokens_by_role": {role: spent.tokens / len(one.attempts) for role, spent in one.roles.items()},
+        "tokens_a_success": one.tokens * len(one.attempts) / wins if wins else None,
+        "minus": {other: difference and difference.model_dump() for other, difference in minus.items()},
     }
 
 
-def table(found: dict[str, Ranker]) -> str:
+def table(found: Mapping[str, Ranker]) -> str:
     """Markdown."""
-    lines = ["| ranker | success % | tokens an episode | steps | minus prompting | minus verifier | minus best-of-q |"]
-    lines.append("|---|--:|--:|--:|--:|--:|--:|")
-    for name, (cost, attempts) in found.items():
-        cells = [name, f"{100 * (cost.success or 0):.1f}", f"{cost.total.tokens / cost.tasks:,.0f}"]
-        if cost.interval:
-            cells[1] += f" [{100 * cost.interval.low:.1f}, {100 * cost.interval.high:.1f}]"
-        cells.append(f"{sum(attempt.steps for attempt in attempts) / len(attempts):.1f}")
-        for other in AGAINST:
-            known = None if other == name or other not in found else paired_difference(attempts, found[other].attempts)
-            shown = known and [f"{100 * number:+.1f}" for number in (known.mean, known.low, known.high)]
-            cells.append(f"{shown[0]} [{shown[1]}, {shown[2]}]" if shown else "–")
+    heads = ["ranker", "success %", "tokens an episode", "steps", *(f"minus {other}" for other in AGAINST)]
+    lines = [f"| {' | '.join(heads)} |", "| --- |" + " --: |" * (len(heads) - 1)]
+    for name, one in found.items():
+        low, high = (f"{100 * end:.1f}" for end in (one.interval.low, one.interval.high))
+        cells = [name, f"{100 * one.rate:.1f} [{low}, {high}]", f"{one.tokens:,.0f}", f"{one.steps:.1f}"]
+        cells += [_signed(one.minus(found[other])) if other in found and other != name else "–" for other in AGAINST]
         lines.append(f"| {' | '.join(cells)} |")
-    tasks = {cost.tasks for cost, _ in found.values()}
-    lines += ["", f"{'–'.join(map(str, sorted(tasks)))} tasks, one pass; in brackets 95 % bootstrap over tasks."]
-    return "\n".join(lines) + "\n"
+    tasks = max(len(one.attempts) for one in found.values())
+    return "\n".join([*lines, "", f"The same {tasks} tasks, one pass; in brackets 95 % bootstrap over tasks."]) + "\n"
 
 
-def panels(drawn: dict[str, Costs]) -> str:
-    """One figure, an environment above the other."""
-    inner, width = [], 560
-    for number, (name, costs) in enumerate(drawn.items()):
+def _signed(found: Difference | None) -> str:
+    if found is None:
+        return "–"
+    return f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+
+
+def panel(out: str, found: Mapping[str, Ranker]) -> Markup:
+    """Success against tokens an episode."""
+    rows = (
+        AgentCost(
+            run=out,
+            agent=name,
+            tasks=len(one.attempts),
+            successes=sum(attempt.success for attempt in one.attempts),
+            lost=0,
+            roles=dict(one.roles),
+            success=one.rate,
+            interval=one.interval,
+        )
+        for name, one in found.items()
+    )
+    return pareto_svg(Costs(rows=tuple(rows)))
+
+
+def one_figure(panels: Mapping[str, Markup]) -> str:
+    """An environment above the other."""
+    width, inner = 560, []
+    for number, (name, svg) in enumerate(panels.items()):
         top = number * (HEIGHT + GAP)
-        svg = pareto_svg(costs).replace("<svg ", f'<svg y="{top + GAP}" height="{HEIGHT}" width="{width}" ', 1)
-        inner.append(Markup('<text x="8" y="{}">{}</text>').format(top + 18, name) + Markup(svg))
-    height = len(drawn) * (HEIGHT + GAP)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" class="figure" role="img">'
+        placed = svg.replace("<svg ", f'<svg y="{top + GAP}" width="{width}" height="{HEIGHT}" ', 1)
+        inner.append(Markup('<text class="name" x="8" y="{}">{}</text>').format(top + 18, name) + Markup(placed))
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {len(panels) * (HEIGHT + GAP)}" class="figure">'
+    )
     return f"{head}<title>Success against tokens an episode</title>{''.join(inner)}</svg>\n"
 
 
 def main() -> None:
-    drawn: dict[str, Costs] = {}
+    panels: dict[str, Markup] = {}
+    machine = {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()}
+    made = {"command": this_command(), "seed": 0, "commit": commit(), "machine": machine}
     for word, stores in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
         out, found = Path(word), rankers(stores.split(","))
-        rows = [row(name, found) for name in found]
-        machine = {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()}
-        made = {"command": this_command(), "seed": 0, "commit": commit(), "machine": machine}
+        rows = [as_json(name, found) for name in found]
         out.with_suffix(".json").write_text(json.dumps({**made, "rankers": rows}, indent=1) + "\n")
         out.with_suffix(".md").write_text(table(found))
-        renamed = (one.cost.model_copy(update={"agent": name, "run": out.name}) for name, one in found.items())
-        drawn[out.name] = Costs(rows=tuple(renamed))
+        panels[out.name] = panel(out.name, found)
         sys.stdout.write(table(found))
-    Path(sys.argv[1]).with_name("pareto.svg").write_text(panels(drawn))
+    Path(sys.argv[1]).with_name("pareto.svg").write_text(one_figure(panels))
 
 
 if __name__ == "__main__":
