@@ -132,7 +132,7 @@ def one_figure(panels: Mapping[str, Markup]) -> str:
     width, inner = 560, []
     for number, (name, svg) in enumerate(panels.items()):
         top = number * (HEIGHT + GAP)
-        placed = svg.replace("<svg ", f'<svg y="{top + GAP}" width="{width}" height="{HEIGHT}" ', 1)
+        placed = str(svg).replace("<svg ", f'<svg y="{top + GAP}" width="{width}" height="{HEIGHT}" ', 1)
         inner.append(Markup('<text class="name" x="8" y="{}">{}</text>').format(top + 18, name) + Markup(placed))
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {len(panels) * (HEIGHT + GAP)}" class="figure">'

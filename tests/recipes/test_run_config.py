@@ -152,7 +152,7 @@ async def test_a_setting_that_was_not_there_and_another_split_are_named_too(tmp_
         ("prior", "beta=0.5", "beta=0.5, and this has 0.1"),
         ("catts", "catts.by=margin", "catts.by=margin, and this has entropy"),
         ("repropose", "adaptive.again=2", "adaptive.again=2, and this has 1"),
-        ("adaptive", "adaptive.enough=9.0", "adaptive.enough=9.0, and this has 0.0"),
+        ("adaptive", "adaptive.enough=9.0", "adaptive.enough=9.0, and this has -0.05"),
     ],
 )
 async def test_what_an_agent_alone_depends_on_is_held_for_it(

@@ -130,10 +130,10 @@ class CattsSettings(Noun):
         default="entropy", description="the vote's uncertainty: its entropy in nats, or 1 less its top-2 margin"
     )
     threshold: float = Field(
-        default=0.95,
+        default=0.9,
         ge=0,
-        description="of that uncertainty; above it the arbiter is asked. 0.95 (of a margin 0.6) is the median of the "
-        "shop's dev steps with several candidates",
+        description="of that uncertainty; above it the arbiter is asked: at half of the shop's dev steps with several "
+        "candidates, and so with 0.6 by=margin",
     )
     arbiter: Literal["picker", "verifier", "q"] = Field(
         default="picker", description="the model's pick (the paper), its review of each candidate, or a learned Q"
@@ -144,13 +144,13 @@ class AdaptiveSettings(Noun):
     """When Q asks for more candidates. Advantages: the best candidate's Q(s, a) - V(s)."""
 
     enough: float = Field(
-        default=0.0,
-        description="of the agent adaptive: the greedy candidate's advantage at which no other is drawn; half of the "
-        "shop's dev steps have it",
+        default=-0.05,
+        description="of the agent adaptive: the greedy candidate's advantage at which no other is drawn; two thirds of "
+        "the shop's dev steps have it, and half of what Q corrects is lost there; at 0 a quarter, and nothing is saved",
     )
     low: float = Field(
         default=-0.1,
-        description="of the agent repropose: N more are drawn below this advantage; so low is a sixth of the dev steps",
+        description="of the agent repropose: N more are drawn below this advantage; a sixth of the shop's dev steps",
     )
     again: int = Field(default=1, ge=1, description="of the agent repropose: times at most that N more are drawn")
 
