@@ -132,9 +132,7 @@ async def test_the_plot_is_in_dollars_only_where_all_prices_are_known(tmp_path: 
 def test_names_of_dots_that_lie_together_do_not_cover_each_other() -> None:
     together, alone = [(1000, f"agent {name}") for name in "abc"], [(100, "agent d")]
     rows = (
-        AgentCost(
-            run="r", agent=name, tasks=1, successes=1, lost=0, roles={"proposer": Spent(tokens_in=cost)}, success=0.5
-        )
+        AgentCost(run="r", agent=name, tasks=1, successes=1, lost=0, roles={"proposer": Spent(usd=cost)}, success=0.5)
         for cost, name in (*together, *alone)
     )
     nodes = ElementTree.fromstring(pareto_svg(Costs(rows=tuple(rows)))).iter()
