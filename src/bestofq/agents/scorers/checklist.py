@@ -23,9 +23,8 @@ Items = tuple[str, ...]
 _MOST = 10  # subgoals; more would be one a click
 _VALUES: Mapping[str, float] = {"yes": 1.0, "in progress": 0.5, "no": 0.0}
 _UNCLEAR = 0.5
-_ITEMS = object_schema({"items": {"type": "array", "items": {"type": "string"}}})
-_VERDICTS = {"type": "array", "items": {"type": "string", "enum": list(_VALUES)}}
-_PROGRESS = object_schema({"reason": {"type": "string"}, "verdicts": _VERDICTS})
+_ITEMS = object_schema({"items": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": _MOST}})
+_VERDICT = {"type": "string", "enum": list(_VALUES)}
 
 
 @dataclass(frozen=True)
@@ -76,10 +75,12 @@ class ChecklistScorer(Reviewing):
                 raise ReplyError(f'"verdicts" must be {len(items)} of {", ".join(_VALUES)}, one an item')
             return sum(known) / len(known)
 
+        verdicts = {"type": "array", "items": _VERDICT, "minItems": len(items), "maxItems": len(items)}
+        schema = object_schema({"reason": {"type": "string"}, "verdicts": verdicts})
         prompts = state_prompts(
             self.model,
             state,
-            Request(messages=(), schema=_PROGRESS, name="progress"),
+            Request(messages=(), schema=schema, name="progress"),
             system=lambda picture: render("progress_system"),
             text=text,
             screenshots=self.screenshots,
