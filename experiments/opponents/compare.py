@@ -1,7 +1,7 @@
 """Success against tokens of every ranker of `run.sh`, a run of its own each: tables, JSON files, one Pareto figure.
 
-compare.py OUT STORE [OUT STORE ...]: OUT.json and OUT.md of the runs in that store, or in several with commas between
-them, and pareto.svg of all. Only tasks count that all runs of an OUT have finished.
+compare.py OUT TASKS STORE [...]: OUT.json and OUT.md of the runs in that store, or in several with commas
+between them, and pareto.svg of all. Runs count that have finished so many tasks, and tasks that all of these have.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from bestofq.core.decision import Episode
+from bestofq.core.errors import DataError
 from bestofq.core.usage import Role
 from bestofq.recipes.provenance import commit, this_command
 from bestofq.reports.costs import AgentCost, Costs, pareto_svg
@@ -52,14 +53,17 @@ class Ranker(NamedTuple):
         return paired_difference(self.attempts, other.attempts)
 
 
-def rankers(stores: Sequence[str]) -> dict[str, Ranker]:
-    """By run, the cheapest first."""
+def rankers(stores: Sequence[str], tasks: int) -> dict[str, Ranker]:
+    """By run, the cheapest first. DataError where none has finished so many tasks."""
     played: dict[str, dict[str, Episode]] = {}
     for folder in stores:
         with Store.open(folder, read_only=True) as store:
             for run in store.runs():
-                if done := {episode.task.id: episode for episode in store.episodes(run=run.name)}:
+                done = {episode.task.id: episode for episode in store.episodes(run=run.name)}
+                if len(done) >= tasks:
                     played[run.name] = done
+    if not played:
+        raise DataError(f"no run in {', '.join(stores)} has finished {tasks} tasks: give fewer, or play on by run.sh")
     common = set.intersection(*(set(episodes) for episodes in played.values()))
     found = {name: _ranker([episodes[task] for task in sorted(common)]) for name, episodes in played.items()}
     return dict(sorted(found.items(), key=lambda one: one[1].tokens))
@@ -144,12 +148,12 @@ def main() -> None:
     panels: dict[str, Markup] = {}
     machine = {"cpu": platform.processor() or platform.machine(), "python": platform.python_version()}
     made = {"command": this_command(), "seed": 0, "commit": commit(), "machine": machine}
-    for word, stores in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
-        out, found = Path(word), rankers(stores.split(","))
+    for word, tasks, stores in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3], strict=True):
+        out, found = Path(word), rankers(stores.split(","), int(tasks))
         rows = [as_json(name, found) for name in found]
         out.with_suffix(".json").write_text(json.dumps({**made, "rankers": rows}, indent=1) + "\n")
         out.with_suffix(".md").write_text(table(found))
-        panels[out.name] = panel(out.name, found)
+        panels["shop" if out.name == "result" else out.name] = panel(out.name, found)
         sys.stdout.write(table(found))
     Path(sys.argv[1]).with_name("pareto.svg").write_text(one_figure(panels))
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# sh experiments/opponents/run.sh shop|miniwob|real|all: each ranker on the same tasks, a run each, then the figure of what is there. Started
-# again, it continues. TASKS: how many.
+# sh experiments/opponents/run.sh dev|shop|miniwob|real: each ranker on the same tasks, a run each, then the figure of what
+# is there. Started again, it continues. TASKS: how many.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/opponents
@@ -23,11 +23,18 @@ nothing_learned() {
 }
 ranked() { # SETTINGS...: by a Q-function
     play best-of-q best-of-q "$@"
-    play adaptive adaptive "$@"
+    play adaptive-saving adaptive "$@"
+    play adaptive adaptive --set adaptive.enough=0 "$@"
     play repropose repropose "$@"
     play catts-q catts --set catts.arbiter=q "$@"
 }
 case $env in
+dev) # what the thresholds would do at dev steps
+    config="--config $ladder/shop.toml --set suite.only=* --split dev"
+    "$BESTOFQ" eval $config --tasks 100 --runs 1 --agents best-of-q --store runs/opponents-dev --run dev
+    .venv/bin/python $here/thresholds.py runs/opponents-dev dev $here/dev.json
+    exit
+    ;;
 shop) # about two hours on one core; Q is the one that ships
     store=runs/opponents-shop tasks=${TASKS:-240}
     config="--config $ladder/shop.toml --set suite.only=*"
@@ -47,13 +54,12 @@ real) # the real shop's model and Q-function do not ship: see ../webshop-real
     store=runs/opponents-real tasks=${TASKS:-240}
     config="--config experiments/webshop-real/config.toml"
     nothing_learned
-    ranked --q runs/real/q/q4
+    ranked --q runs/webshop-real/q/q0
     ;;
 esac
-shown=
-for one in shop miniwob real; do
-    if [ -d runs/opponents-$one ]; then shown="$shown $here/$one runs/opponents-$one"; fi
-done
-.venv/bin/python $here/compare.py $shown
-mv $here/shop.json $here/result.json
-mv $here/shop.md $here/table.md
+set --
+if [ -d runs/opponents-shop ]; then set -- "$@" $here/result ${TASKS:-240} runs/opponents-shop; fi
+if [ -d runs/opponents-miniwob ]; then set -- "$@" $here/miniwob ${TASKS:-94} runs/opponents-miniwob; fi
+if [ -d runs/opponents-real ]; then set -- "$@" $here/real ${TASKS:-240} runs/opponents-real; fi
+.venv/bin/python $here/compare.py "$@"
+mv $here/result.md $here/table.md

@@ -164,7 +164,7 @@ def pareto_svg(costs: Costs) -> Markup:
     most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
     plot = Plot(x=(0, most), y=ruled[:2], top=14)
     labels = [
-        Label.beside(plot.at_x(cost), plot.at_y(rate), one["name"], 0.7 * plot.width)
+        Label.beside(plot.at_x(cost), plot.at_y(rate), str(one["name"]), 0.7 * plot.width)
         for (cost, rate), one in zip(points, drawn, strict=True)
     ]
     return figure(
