@@ -13,7 +13,7 @@ from starlette.routing import Route
 from typer.testing import CliRunner
 
 from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.cli.doctor import Finding
 from bestofq.cli.forecast import assumed, assumed_tree
@@ -77,6 +77,22 @@ def test_a_localizer_that_reads_texts_costs_a_page_a_step_and_a_picker_in_this_p
         "localizer": (20 * (800 + 5000), 20 * 20, 20),
         "critic": (20 * (800 + 5000 + 300), 20 * 100, 20),
     }
+
+
+def test_an_agent_that_asks_where_it_needs_to_is_assumed_at_its_dearest() -> None:
+    local = ChatConfig(model="prm", base_url="local")
+    seen = 800 + 1000
+    cases: list[tuple[AgentKind, dict[str, object], str, int, int]] = [
+        ("arbiter", {}, "critic", seen + 300, 20),
+        ("catts", {"catts": {"arbiter": "verifier"}}, "critic", seen + 100, 60),
+        ("catts", {"catts": {"arbiter": "q"}}, "embedder", seen + 300, 20),
+        ("checklist", {"checklist_chat": local}, "critic", seen + 300, 60),
+    ]
+    for kind, given, role, read, calls in cases:
+        use = assumed(settings(**given), kind, 30, judged=False)
+        assert use is not None
+        (ranked,) = use.usage[1:]
+        assert (ranked.role, ranked.tokens_in, ranked.calls) == (role, calls * read, calls)
 
 
 def test_candidates_that_are_replies_of_their_own_read_the_prompt_twice() -> None:

@@ -6,16 +6,19 @@ import pytest
 from contract_state import PAGE, STATE, commands, composite, endpoint, reply
 
 from bestofq.agents.dialects.composite import COMPOSITE
+from bestofq.agents.proposers.adaptive import AdaptiveProposer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
 from bestofq.core.actions import Click
 from bestofq.core.protocols import Proposer
-from bestofq.testing.scripted import ScriptedModel, ScriptedProposer
+from bestofq.testing.scripted import ScriptedModel, ScriptedProposer, ScriptedScorer
 
 ACTIONS = [{"thought": "", "note": "", "action": {"type": "click", "element": mark}} for mark in (1, 2, 3, 1)]
 
 
-@pytest.fixture(params=["sampling", "composite", "beams", "chat", "composite chat", "scripted"])
+@pytest.fixture(
+    params=["sampling", "composite", "beams", "chat", "votes", "composite chat", "scripted", "adaptive", "repropose"]
+)
 async def proposer(request: pytest.FixtureRequest) -> AsyncIterator[Proposer]:
     match request.param:
         case "sampling":
@@ -27,11 +30,20 @@ async def proposer(request: pytest.FixtureRequest) -> AsyncIterator[Proposer]:
         case "chat":
             async with endpoint({"candidates": ACTIONS}) as model:
                 yield ChatProposer(model)
+        case "votes":
+            async with endpoint({"candidates": ACTIONS[:1]}) as model:
+                yield ChatProposer(model, votes=True)
         case "composite chat":
             async with endpoint(f"PLAN: look\n{reply(2)}") as model:
                 yield ChatProposer(model, dialect=COMPOSITE)
         case "scripted":
             yield ScriptedProposer(lambda state, n: [" so\nclick [1]", " so\nclick [2]", " so\nclick [3]"])
+        case "adaptive":
+            low = ScriptedScorer(lambda state, candidates: [0.0] * len(candidates))
+            yield AdaptiveProposer(SamplingProposer(ScriptedModel(commands)), low, enough=0.5)
+        case "repropose":
+            high = ScriptedScorer(lambda state, candidates: [1.0] * len(candidates))
+            yield AdaptiveProposer(SamplingProposer(ScriptedModel(commands)), high, again=2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -61,5 +73,5 @@ async def test_elements_are_those_of_the_page_and_labels_name_them(proposer: Pro
 
 async def test_it_counts_what_it_used(proposer: Proposer) -> None:
     usage = (await proposer.propose(STATE, 3)).usage
-    assert {used.role for used in usage} == {"proposer"}
-    assert sum(used.calls for used in usage) >= 1
+    assert {used.role for used in usage} - {"critic"} == {"proposer"}  # a scorer that it asks is counted apart
+    assert all(used.calls >= 1 for used in usage)

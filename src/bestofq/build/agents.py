@@ -13,8 +13,11 @@ from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.localizers.page import FallbackLocalizer, PageLocalizer
 from bestofq.agents.localizers.text import TextLocalizer
 from bestofq.agents.localizers.vision import VisionLocalizer
+from bestofq.agents.proposers.adaptive import AdaptiveProposer
 from bestofq.agents.proposers.chat import ChatProposer
 from bestofq.agents.proposers.sampling import SamplingProposer
+from bestofq.agents.scorers.arbiter import ArbiterScorer, Uncertain, no_majority
+from bestofq.agents.scorers.checklist import ChecklistScorer
 from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.agents.scorers.learned import PriorScorer, QScorer, Values
 from bestofq.agents.scorers.picker import ChatPickerScorer, PickerScorer
@@ -22,7 +25,7 @@ from bestofq.agents.scorers.verifier import ChatVerifierScorer, VerifierScorer
 from bestofq.agents.scorers.vote import VoteScorer
 from bestofq.agents.selectors import EpsilonGreedySelector, GreedySelector, UniformSelector
 from bestofq.build.models import Models, in_pocket_prompts, is_shipped
-from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.build.settings import VOTING, AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
@@ -50,12 +53,14 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
     n = n or settings.n_candidates
     scorer: Scorer = ConstantScorer()
     selector: Selector = GreedySelector()
-    beams = 0
+    proposer = make_proposer(
+        models, beams=settings.model.beams if kind == "beam" else 0, log_probs=kind == "prior", votes=kind in VOTING
+    )
     match kind:
         case "prompting":
             n = 1
         case "beam":
-            n, beams = 1, settings.model.beams
+            n = 1
         case "random":
             selector = UniformSelector()
         case "explore":
@@ -65,17 +70,29 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
         case "picker":
             scorer = make_picker(models, settings.picker_chat)
         case "verifier":
-            shots = settings.chat_screenshots if models.endpoint else 0
-            scorer = VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
+            scorer = _verifier(models)
+        case "arbiter":
+            scorer = ArbiterScorer(make_picker(models, settings.picker_chat), no_majority)
+        case "catts":
+            scorer = ArbiterScorer(_arbiter(models, values, n), Uncertain(settings.catts.by, settings.catts.threshold))
+        case "checklist":
+            scorer = _checklist(models)
         case "best-of-q" | "prior":
             scorer = _learned(kind, models, values, n)
+        case "adaptive":
+            scorer = _learned(kind, models, values, n)
+            proposer = AdaptiveProposer(proposer, scorer, enough=settings.adaptive.enough)
+        case "repropose":
+            scorer = _learned(kind, models, values, n)
+            asked = settings.adaptive
+            proposer = AdaptiveProposer(proposer, scorer, low=asked.low, again=asked.again)
         case "own":
             scorer = _own(models)
         case "mcts":
             raise ConfigError("the agent mcts searches in environments of its own: use it in eval, not on a page")
     return Agent(
         name=kind,
-        proposer=make_proposer(models, beams=beams, log_probs=kind == "prior"),
+        proposer=proposer,
         scorer=scorer,
         selector=selector,
         n_candidates=n,
@@ -83,8 +100,9 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
     )
 
 
-def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) -> Proposer:
-    """`beams`: the likeliest replies, not draws; ConfigError for an endpoint. `log_probs`: of each candidate."""
+def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, votes: bool = False) -> Proposer:
+    """`beams`: the likeliest replies, not draws; ConfigError for an endpoint. `log_probs`: of each candidate. `votes`:
+    each candidate is a reply of its own."""
     chosen = models.settings.model
     if beams and (models.endpoint is not None or models.prompted is None):
         raise ConfigError(
@@ -98,7 +116,7 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) ->
         dialect = JsonDialect(by=by) if chosen.dialect == "commands" else COMPOSITE
         if models.endpoint is not None:
             log_probs |= dialect is COMPOSITE and models.endpoint.config.token_ids
-            return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs)
+            return ChatProposer(models.endpoint, dialect, screenshots=shots, log_probs=log_probs, votes=votes)
         if by == "point":
             raise ConfigError(f"{chosen.path} reads no pictures, and by=point needs them: set by=mark or by=words")
         return ChatProposer(
@@ -106,6 +124,7 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False) ->
             dialect,
             screenshots=0,
             log_probs=log_probs,
+            votes=votes,
             temperature=chosen.temperature,
             max_tokens=chosen.reply_tokens or CHAT_TOKENS,
         )
@@ -146,6 +165,34 @@ def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer |
     return ChatPickerScorer(models.chatting, screenshots=1 if models.endpoint else 0)
 
 
+def _verifier(models: Models) -> Scorer:
+    shots = models.settings.chat_screenshots if models.endpoint else 0
+    return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
+
+
+def _arbiter(models: Models, values: Values | None, n: int) -> Scorer:
+    match models.settings.catts.arbiter:
+        case "picker":
+            return make_picker(models, models.settings.picker_chat)
+        case "verifier":
+            return _verifier(models)
+        case "q":
+            return _learned("catts", models, values, n)
+
+
+def _checklist(models: Models) -> ChecklistScorer:
+    """ConfigError where the model that is asked knows no instructions."""
+    own, shots = models.settings.checklist_chat, models.settings.chat_screenshots
+    if own is None and models.prompted is not None:
+        raise ConfigError(
+            f"{proposer_name(models.settings)} writes no checklists: name a model with instructions, "
+            "--set checklist_chat.model=NAME and its checklist_chat.base_url"
+        )
+    if own is not None:
+        return ChecklistScorer(models.in_role(own), 0 if own.base_url == HERE else shots)
+    return ChecklistScorer(models.chatting, shots if models.endpoint else 0)
+
+
 def _own(models: Models) -> Scorer:
     """The user's scorer. ConfigError where none is named, or what is named makes none."""
     name = models.settings.scorer
@@ -168,7 +215,7 @@ def _learned(kind: AgentKind, models: Models, values: Values | None, n: int) -> 
             values.train_n,
         )
     scorer = make_q_scorer(models, values)
-    return scorer if kind == "best-of-q" else PriorScorer(scorer, beta=models.settings.beta)
+    return PriorScorer(scorer, beta=models.settings.beta) if kind == "prior" else scorer
 
 
 def keeping_vectors(

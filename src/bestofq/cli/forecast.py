@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.build.settings import VOTING, AgentKind, BestOfQSettings
 from bestofq.core.decision import Episode
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import Role, Usage, merge_usage
@@ -71,7 +71,7 @@ def assumed(
         tree = _tree(settings, chat, settings.agent_q.inference or settings.agent_q.search, limit)
         return tree._replace(episodes=1 / steps, seconds=steps * tree.seconds, steps=steps)
     n = 1 if kind == "prompting" else n or settings.n_candidates
-    single = kind == "prior" or settings.model.dialect == "composite"
+    single = kind == "prior" or kind in VOTING or settings.model.dialect == "composite"
     calls = steps * (min(n, 2) if single else 1)  # a candidate each reply: the greedy one, then the others together
     seen = PROMPT + (suite.browser.text_limit // CHARACTERS if suite.in_browser else 1000)
 
@@ -87,10 +87,15 @@ def assumed(
     if settings.localizer not in ("none", "page"):
         finder, sees = settings.localizer_chat or chat, settings.localizer.endswith("vision")
         parts.append(("localizer", of(finder, 150 + pictures(finder, 1) if sees else seen, 20, steps)))
-    if kind == "picker":
+    ranks = {"arbiter": "picker", "catts": settings.catts.arbiter}.get(kind, kind)  # at every step, at most
+    if ranks == "picker":
         picker = settings.picker_chat or chat
         parts.append(("critic", of(picker, seen + n * CANDIDATE + pictures(picker, 1), CANDIDATE, steps)))
-    if kind == "verifier":
+    if ranks == "checklist":
+        judging = settings.checklist_chat or chat
+        read = seen + 3 * CANDIDATE + pictures(judging, settings.chat_screenshots)
+        parts.append(("critic", of(judging, read, CANDIDATE, steps * n)))
+    if ranks == "verifier":
         read = seen + CANDIDATE + pictures(chat, settings.chat_screenshots)
         parts.append(("critic", of(chat, read, CANDIDATE, steps * n)))
     if settings.reads_q(kind):

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from bestofq.agents.prompting import VERIFIER, prompt_hash
+from bestofq.agents.prompting import CHECKLIST, VERIFIER, prompt_hash
 from bestofq.build.models import Models, in_pocket_prompts
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.errors import DataError
@@ -17,7 +17,7 @@ from bestofq.store.records import RunRecord
 
 Searcher = Literal["trees", "mcts"]
 """Who searches in a run: `search_tasks` for trees to learn from, or the agent mcts before each of its steps."""
-ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "judge", "user")
+ENDPOINTS = ("chat", "localizer_chat", "picker_chat", "checklist_chat", "judge", "user")
 _ENDPOINT = {"model", "base_url", "temperature"}
 _OF_CHAT = ("by", "chat_screenshots", "localizer", "localizer_chat")
 _DEFAULTS = BestOfQSettings().model_dump(mode="json", include={*_OF_CHAT})
@@ -47,19 +47,30 @@ def agent_config(
     settings: BestOfQSettings, kind: AgentKind, n: int | None, q: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
     """What only this kind of agent depends on; `n`: candidates a step, None: as the settings say."""
+    many: dict[str, JsonValue] = {"n": n or settings.n_candidates}
+    reviewed: dict[str, JsonValue] = {} if in_pocket_prompts(settings) else {"prompts": prompt_hash(VERIFIER)}
     match kind:
         case "prompting" | "mcts":  # a search keeps its own
             return {}
         case "beam":
             return {"model": {"beams": settings.model.beams}}
         case "prior":
-            return {"n": n or settings.n_candidates, "beta": settings.beta, **q}
+            return {**many, "beta": settings.beta, **q}
         case "own":
-            return {"n": n or settings.n_candidates, "scorer": settings.scorer}
-        case "verifier" if not in_pocket_prompts(settings):
-            return {"n": n or settings.n_candidates, "prompts": prompt_hash(VERIFIER)}
+            return {**many, "scorer": settings.scorer}
+        case "verifier":
+            return {**many, **reviewed}
+        case "checklist":
+            return {**many, "prompts": prompt_hash(CHECKLIST)}
+        case "catts":
+            more = reviewed if settings.catts.arbiter == "verifier" else q
+            return {**many, "catts": settings.catts.model_dump(mode="json"), **more}
+        case "adaptive":
+            return {**many, "adaptive": {"enough": settings.adaptive.enough}, **q}
+        case "repropose":
+            return {**many, "adaptive": settings.adaptive.model_dump(mode="json", exclude={"enough"}), **q}
         case _:
-            return {"n": n or settings.n_candidates, **q}
+            return {**many, **q}
 
 
 def search_config_of(models: Models, searcher: Searcher) -> dict[str, JsonValue]:

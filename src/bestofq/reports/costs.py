@@ -6,9 +6,9 @@ is not known makes each sum it is part of unknown: the known part is shown as `â
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import NamedTuple, Self, get_args
 
 from markupsafe import Markup
 
@@ -19,11 +19,12 @@ from bestofq.reports import stats
 from bestofq.reports.rows import EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
 from bestofq.reports.stats import Interval, attempts_of, grouped
-from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks
+from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shortened
 from bestofq.reports.table import Column, Row, Table, columns
 from bestofq.store.schema import Status
 from bestofq.store.store import Store
 
+LETTER, LINE = 6.5, 13  # of a name in a figure: about its width, its height
 _PAID: Sequence[Status] = ("finished", "cut", "interrupted")
 
 
@@ -161,16 +162,55 @@ def pareto_svg(costs: Costs) -> Markup:
     ]
     ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in decided)])
     most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
+    plot = Plot(x=(0, most), y=ruled[:2], top=14)
+    labels = [
+        Label.beside(plot.at_x(cost), plot.at_y(rate), str(one["name"]), 0.7 * plot.width)
+        for (cost, rate), one in zip(points, drawn, strict=True)
+    ]
     return figure(
         "pareto",
         "Success against the cost of a task",
-        plot=Plot(x=(0, most), y=ruled[:2], top=14),
+        plot=plot,
+        labels=apart(labels),
         rates=rate_ticks(ruled),
         ticks=[(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most],
         unit="USD per task" if priced else "tokens per task (not every price is known)",
         points=drawn,
         front=[points[number] for number in front],
     )
+
+
+class Label(NamedTuple):
+    """A dot's name on the paper: beside the dot, from x to the right, or with `end` to the left."""
+
+    x: float
+    y: float
+    text: str
+    end: bool
+
+    @classmethod
+    def beside(cls, x: float, y: float, name: str, right: float) -> Self:
+        """To the left of dots that lie further right than that."""
+        end = x > right
+        return cls(x - 9 if end else x + 9, y + 4, shortened(name, 30), end)
+
+    def covers(self, other: Self) -> bool:
+        (left, right), (start, stop) = self._span, other._span
+        return left < stop and start < right and abs(self.y - other.y) < LINE
+
+    @property
+    def _span(self) -> tuple[float, float]:
+        wide = LETTER * len(self.text)
+        return (self.x - wide, self.x) if self.end else (self.x, self.x + wide)
+
+
+def apart(labels: Iterable[Label]) -> list[Label]:
+    """Each moved up or down by as few lines as leave those before it uncovered."""
+    placed: list[Label] = []
+    for label in labels:
+        moved = (label._replace(y=label.y + sign * LINE * by) for by in range(len(placed) + 1) for sign in (1, -1))
+        placed.append(next((one for one in moved if not any(map(one.covers, placed))), label))
+    return placed
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:

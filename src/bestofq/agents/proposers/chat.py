@@ -24,8 +24,8 @@ class ChatProposer:
     In the JSON dialect one reply holds all candidates, its first the greedy choice. Such candidates have no
     log-probability: each depends on those written before it, so that no sum over tokens of the reply is log π(a|s).
     With `log_probs`, and in the composite dialect always, each candidate is therefore a reply of its own, the first one
-    greedy, the others at the model's temperature, repeated actions dropped. With `log_probs` its log-probability is
-    that of its reply, thought and note included, where the endpoint gives it.
+    greedy, the others at the model's temperature, repeated actions dropped; with `votes` too, so that there are some.
+    With `log_probs` its log-probability is that of its reply, thought and note included, where the endpoint gives it.
 
     Replies without a valid candidate get one repair turn, then a fresh sample; then a recorded no-op (a short wait)
     stands in with the last reply, so that the episode continues. `no_ops` counts those.
@@ -36,13 +36,14 @@ class ChatProposer:
     screenshots: int = 1  # the last so many, the current one among them
     history: int = 30  # past actions shown, the last ones
     log_probs: bool = False
+    votes: bool = False
     temperature: float | None = None  # None: the endpoint's own
     max_tokens: int | None = None
     no_ops: int = field(default=0, init=False)
 
     @property
     def _single(self) -> bool:
-        return self.log_probs or self.dialect.single
+        return self.log_probs or self.votes or self.dialect.single
 
     async def propose(self, state: State, n: int) -> Proposal:
         """1 to n candidates. ModelError when the endpoint gives no reply, ContextError when nothing is left to drop,

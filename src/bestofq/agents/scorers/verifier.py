@@ -33,9 +33,11 @@ Review = tuple[float, tuple[Usage, ...]]
 """What a candidate is worth, and what its review used."""
 
 
-class _Reviewing(ABC):
+class Reviewing(ABC):
+    """What scores candidates by a question about each."""
+
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N] of 0, 0.5 and 1, by N reviews at once; one candidate is not asked about. Errors keep the usage."""
+        """[N] in [0, 1], by N reviews at once; one candidate is not asked about. Errors keep the usage."""
         if len(candidates) == 1:
             return Scores(values=(1.0,))
         started = time.perf_counter()
@@ -57,7 +59,7 @@ class _Reviewing(ABC):
 
 
 @dataclass(frozen=True)
-class VerifierScorer(_Reviewing):
+class VerifierScorer(Reviewing):
     """1 for a candidate whose review ends with `right`, 0 for `wrong`, 0.5 for any other review (`moves on`). A greedy
     selector takes the first of equals, which is the proposer's likeliest."""
 
@@ -70,7 +72,7 @@ class VerifierScorer(_Reviewing):
 
 
 @dataclass(frozen=True)
-class ChatVerifierScorer(_Reviewing):
+class ChatVerifierScorer(Reviewing):
     """`VerifierScorer` by a model with instructions: 1 for `right`, 0.5 for `unclear`, 0 for `wrong`, of one candidate
     with its thought. Without a verdict after one repair turn: `unclear`, counted in `Usage.unusable`."""
 
