@@ -1,22 +1,160 @@
-"""What `bestofq estimate` says of Q-functions from held-out logs, beside what playing them then measured."""
+"""What `bestofq estimate` says of Q-functions from held-out logs, beside what playing them then measures.
 
-from collections.abc import Callable, Mapping
+All Q-functions play with the same draws, in one process: what the model proposes on a page that several of them come to
+is computed once.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 from rich.console import Console
 
+from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.config import load_config
+from bestofq.core.errors import DataError
+from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
+from bestofq.core.noun import Noun
+from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value, read_card
-from bestofq.recipes.estimate import held_out as ranked_apart
+from bestofq.models.local import LocalModel
+from bestofq.recipes.best_of_q import transitions
+from bestofq.recipes.collect import Play, collect, collected
+from bestofq.recipes.estimate import ranked
+from bestofq.recipes.provenance import made_by
+from bestofq.recipes.q_training import Origin, learn, lesson
 from bestofq.reports import off_policy
 from bestofq.reports.ranks import auc
-from bestofq.reports.stats import Difference, Doubles, Quantity, attempts_of, paired_difference
+from bestofq.reports.stats import (
+    Attempt,
+    Difference,
+    Doubles,
+    Quantity,
+    attempts_of,
+    paired_difference,
+    success_rate,
+    tallied,
+)
+from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
+from bestofq.reports.table import Column, Row, Table, columns
 from bestofq.store.store import Store
+
+CONFIG = Path("experiments/ladder/shop.toml")
+LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
+GOALS = "suite.only=P??00[0-3]?-2"
+"""Other goals for the same products: no Q learned from them."""
+TASKS = 100  # of those, that are played
+WHITENED = ("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.steps=400")
+MATCHED = (*WHITENED, "model.embed_matches=true")
+OWN = "iql.learner=experiments.learners:"
+
+
+class Made(NamedTuple):
+    """How a Q-function is made: from so many episodes (None: all), with settings."""
+
+    settings: Sequence[str]
+    episodes: int | None = None
+
+
+MATCHING: Mapping[str, Made] = {
+    "matched": Made(MATCHED),
+    "reversed": Made((*MATCHED, f"{OWN}reversed_outcomes")),
+    "shuffled": Made((*MATCHED, f"{OWN}shuffled_outcomes")),
+    "matched-100-episodes": Made(MATCHED, 100),
+    "matched-20-steps": Made((*MATCHED, "iql.steps=20")),
+    "without-goal": Made((*MATCHED, 'iql.network.q_without=["task"]')),
+    "matched-seed-1": Made((*MATCHED, "iql.seed=1")),
+    "matched-300-episodes": Made(MATCHED, 300),
+    "monte-carlo": Made((*MATCHED, f"{OWN}monte_carlo")),
+}
+PLAIN: Mapping[str, Made] = {
+    "paper": Made(("iql.steps=400",)),
+    "whitened": Made(WHITENED),
+    "small-network": Made(("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.steps=400")),
+    "whitened-100-episodes": Made(WHITENED, 100),
+    "whitened-seed-1": Made((*WHITENED, "iql.seed=1")),
+}
+GROUPS = {"matching": MATCHING, "plain": PLAIN}
+
+
+def make(group: Mapping[str, Made], console: Console) -> None:
+    """Train and play all of a group."""
+    models = _models(next(iter(group.values())))
+    with Store.open(LEARNED) as store:
+        train(models, store, group, console)
+    _remembering(models.local)
+    asyncio.run(play(models, group, console))
+
+
+def _models(made: Made, *more: str) -> Models:
+    return Models(load_config(BestOfQSettings, CONFIG, [*made.settings, *more]))
+
+
+def train(models: Models, store: Store, group: Mapping[str, Made], console: Console) -> None:
+    """Each in a folder of its name; what lies there already is used."""
+    data: dict[int | None, Transitions] = {}
+    for name, made in group.items():
+        config = _models(made).settings.iql
+        episodes = collected(store, ["seed"], made.episodes)
+        origin, out = Origin.of(models, episodes, config), LEARNED / name
+
+        read = partial(_transitions, models, store, made.episodes, data, console)
+        learn(partial(lesson, origin, read, out, console), config, out, console)
+
+
+def _transitions(
+    models: Models, store: Store, size: int | None, data: dict[int | None, Transitions], console: Console
+) -> Transitions:
+    """Of the first `size` episodes; kept in `data`."""
+    if size not in data:
+        data[size] = transitions(models, store, collected(store, ["seed"], size), console)
+    return data[size]
+
+
+def _remembering(model: LocalModel) -> None:
+    """Makes the model answer a request that it has been asked before with what it said."""
+    generate, said = model.generate, dict[Request, asyncio.Task[Generation]]()
+
+    async def remembered(request: Request) -> Generation:
+        if request not in said:
+            said[request] = asyncio.ensure_future(generate(request))
+        return await said[request]
+
+    model.generate = remembered  # type: ignore[method-assign]
+
+
+async def play(models: Models, group: Mapping[str, Made], console: Console) -> None:
+    """Best-of-Q with each on the same tasks with the same draws, each in a store of its name; and prompting."""
+    goals = models.settings.suite.model_copy(update={"only": GOALS.partition("=")[2]})
+    playing = Models(models.settings.model_copy(update={"suite": goals}), models.budget)
+    for name in ("local", "embedder"):
+        playing.__dict__[name] = getattr(models, name)
+    with ExitStack() as opened:
+        async with open_suite(playing) as suite:
+
+            def played(name: str, kind: Play) -> "asyncio.Future[object]":
+                store = opened.enter_context(Store.open(PLAYED / name))
+                context = RunContext(playing, suite, store, Console(quiet=True))
+                return asyncio.ensure_future(collect(context, "played", kind))
+
+            values = {name: load_value(LEARNED / name, embed=models.embedder.spec) for name in group}
+            plays = [
+                played(name, Play("best-of-q", values=one, split="train", limit=TASKS)) for name, one in values.items()
+            ]
+            if "matched" in group:
+                plays.append(played("prompting", Play("prompting", split="train", limit=TASKS)))
+            await asyncio.gather(*plays)
+    console.print(f"played: {', '.join(group)}")
+
 
 ESTIMATORS: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
     "fitted Q evaluation": off_policy.fitted_q_evaluation,
@@ -28,23 +166,172 @@ ESTIMATORS: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
 }
 
 
-class Judged(NamedTuple):
+class Judged(Noun):
+    """One Q-function: what held-out logs say, and what playing it measured. Shares, and differences to the first."""
+
     name: str
     auc: float
-    predicted: dict[str, Difference | None]  # by estimator, lift over the first candidate
+    siblings: float | None  # pairs ranked right
+    effective: float  # episodes
+    success: float  # measured
     measured: Difference
+    predicted: dict[str, Difference]  # by estimator
 
 
-def judged(q: Path, held_out: Store, played: Store, episodes: int | None = None) -> Judged:
-    """A Q-function in a folder named as the run in which it played."""
-    card = read_card(q)
+class Score(Noun):
+    """How well an estimator told the differences of all Q-functions."""
+
+    estimator: str
+    correlation: float
+    error: float  # mean of |predicted - measured|
+    width: float  # mean of the intervals
+    covered: int  # predicted and measured differ by no more than both intervals allow
+    deploy: int  # verdicts "deploy", and how many of them were measured to gain
+    deploy_right: int
+    harmful: int  # verdicts "do not deploy", and how many of them were measured not to gain
+    harmful_right: int
+
+
+def judge(name: str, held_out: Store) -> Judged:
+    """DataError where it has not played."""
+    card = read_card(LEARNED / name)
     models = Models(BestOfQSettings()).reading(card.embed)
-    found = held_out.summaries(run="seed")
-    values = load_value(q, embed=models.embedder.spec)
-    log = ranked_apart(models, held_out, found, values, Console(quiet=True)).choices
-    ranked, first = off_policy.greedy(log), off_policy.first(log)
-    predicted = {name: of(log, ranked).minus(of(log, first)) for name, of in ESTIMATORS.items()}
-    ours, theirs = (attempts_of(played.summaries(run=run)) for run in (q.name, "prompting"))
+    values = load_value(LEARNED / name, embed=models.embedder.spec)
+    log, siblings = ranked(models, held_out, held_out.summaries(run="seed"), values, Console(quiet=True))
+    best, first = off_policy.greedy(log), off_policy.first(log)
+    predicted = {one: of(log, best).minus(of(log, first)) for one, of in ESTIMATORS.items()}
+    ours, theirs = (_attempts(one) for one in (name, "prompting"))
     measured = paired_difference(ours, theirs)
-    assert measured is not None
-    return Judged(q.name, auc(log).value or np.nan, predicted, measured)
+    if measured is None:
+        raise DataError(f"{name} and prompting played no task in common: run experiments/estimate/run.sh")
+    return Judged(
+        name=name,
+        auc=auc(log).value or 0.5,
+        siblings=Quantity(tallied(siblings)).value,
+        effective=off_policy.effective_episodes(log, best),
+        success=success_rate(ours).mean,
+        measured=measured,
+        predicted={one: found for one, found in predicted.items() if found is not None},
+    )
+
+
+def _attempts(name: str) -> list[Attempt]:
+    with Store.open(PLAYED / name, read_only=True) as store:
+        return attempts_of(store.summaries())
+
+
+def scored(estimator: str, judged: Sequence[Judged]) -> Score:
+    pairs = [(one.predicted[estimator], one.measured) for one in judged if estimator in one.predicted]
+    told, came = (np.array([pair[at].mean for pair in pairs]) for at in (0, 1))
+    half = [((a.high - a.low) / 2, (b.high - b.low) / 2) for a, b in pairs]
+    deploy, harmful = ([b.mean for a, b in pairs if a.clear and (a.mean > 0) == gains] for gains in (True, False))
+    return Score(
+        estimator=estimator,
+        correlation=float(np.corrcoef(told, came)[0, 1]),
+        error=float(np.abs(told - came).mean()),
+        width=float(np.mean([2 * a for a, _ in half])),
+        covered=sum(bool(abs(x - y) <= np.hypot(a, b)) for x, y, (a, b) in zip(told, came, half, strict=True)),
+        deploy=len(deploy),
+        deploy_right=sum(gain > 0 for gain in deploy),
+        harmful=len(harmful),
+        harmful_right=sum(gain <= 0 for gain in harmful),
+    )
+
+
+def write(folder: Path) -> None:
+    """`result.json`, `table.md` and the picture."""
+    names = [name for group in GROUPS.values() for name in group]
+    with Store.open(HELD_OUT) as held_out:
+        judged = sorted((judge(name, held_out) for name in names), key=lambda one: one.measured.mean)
+    scores = [scored(one, judged) for one in ESTIMATORS]
+    gains = [one.measured.mean for one in judged]
+    diagnoses = {
+        "auc": float(np.corrcoef([one.auc for one in judged], gains)[0, 1]),
+        "siblings": float(np.corrcoef([one.siblings or 0.5 for one in judged], gains)[0, 1]),
+    }
+    found = {
+        **made_by(load_config(BestOfQSettings, CONFIG, ())),
+        "scores": [one.model_dump() for one in scores],
+        "correlation": diagnoses,
+        "q_functions": [one.model_dump() for one in judged],
+    }
+    (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    (folder / "table.md").write_text(
+        score_table(scores, len(judged)).to_markdown() + "\n" + q_table(judged).to_markdown(), "utf-8"
+    )
+    (folder / "predicted.svg").write_text(predicted_svg(judged), "utf-8")
+
+
+def score_table(scores: Sequence[Score], number: int) -> Table:
+    heads = ("estimator", "correlation", "error %", "width %", "covered", "deploy, right", "do not deploy, right")
+    rows = [
+        (
+            *(one.estimator, one.correlation, one.error, one.width, f"{one.covered} of {number}"),
+            *(f"{one.deploy_right} of {one.deploy}", f"{one.harmful_right} of {one.harmful}"),
+        )
+        for one in scores
+    ]
+    return Table(
+        name="scores", title="Estimators", columns=_columns(*heads), rows=tuple(Row(cells=row) for row in rows)
+    )
+
+
+def q_table(judged: Sequence[Judged]) -> Table:
+    told = "fitted Q evaluation", "weighted doubly robust", "weighted importance sampling"
+    rows = [
+        (
+            one.name,
+            one.auc,
+            one.siblings,
+            one.effective,
+            one.success,
+            one.measured,
+            *(one.predicted.get(t) for t in told),
+        )
+        for one in judged
+    ]
+    heads = ("Q", "AUC", "siblings", "effective episodes", "success %", "measured %", *(f"{t} %" for t in told))
+    return Table(name="q", title="Q-functions", columns=_columns(*heads), rows=tuple(Row(cells=row) for row in rows))
+
+
+def _columns(*heads: str) -> tuple[Column, ...]:
+    signed = [
+        head.removesuffix(" %") for head in heads if head == "measured %" or head.removesuffix(" %") in ESTIMATORS
+    ]
+    digits = {"correlation": 2, "AUC": 2, "siblings": 2, "effective episodes": 0}
+    return tuple(one.model_copy(update={"digits": digits.get(one.name, 1)}) for one in columns(*heads, signed=signed))
+
+
+def predicted_svg(judged: Sequence[Judged]) -> Markup:
+    """Predicted by fitted Q evaluation against measured; red where the verdict was wrong."""
+    points = [
+        {
+            "name": one.name,
+            "measured": one.measured,
+            "predicted": told,
+            "right": not told.clear or told.mean * one.measured.mean > 0,
+        }
+        for one in judged
+        if (told := one.predicted.get("fitted Q evaluation"))
+    ]
+    ends = [
+        end
+        for one in judged
+        for end in (
+            one.measured.low,
+            one.measured.high,
+            one.predicted["fitted Q evaluation"].low,
+            one.predicted["fitted Q evaluation"].high,
+        )
+    ]
+    low, high = 100 * min(ends), 100 * max(ends)
+    ticks = [(tick / 100, f"{tick:+.0f}") for tick in nice_ticks(low, high)]
+    span = (ticks[0][0], ticks[-1][0])
+    return figure(
+        TEMPLATES.from_string(Path(__file__).parent.joinpath("estimate/predicted.jinja").read_text("utf-8")),
+        "Predicted and measured difference to the first candidate",
+        plot=Plot(x=span, y=span, height=460),
+        ticks=ticks,
+        diagonal=[(end, end) for end in span],
+        points=points,
+    )

@@ -82,7 +82,7 @@ def test_per_decision_weights_are_of_the_step_of_the_reward() -> None:
 
 
 def test_choosing_what_is_always_chosen_is_the_logs_own_success() -> None:
-    only = log_of(*(("t%d" % n, n % 3 == 0, [((0.1 * n,), 0)] * 2) for n in range(12)))
+    only = log_of(*((f"t{n}", n % 3 == 0, [((0.1 * n,), 0)] * 2) for n in range(12)))
     for of in ESTIMATORS:
         assert of(only, greedy(only)).value == pytest.approx(1 / 3, abs=0.01)
 

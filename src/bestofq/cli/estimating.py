@@ -10,7 +10,7 @@ from bestofq.cli.settings import existing
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.collect import collected
-from bestofq.recipes.estimate import HeldOut, cross_fitted, held_out, not_learned_from
+from bestofq.recipes.estimate import HeldOut, cross_fitted, not_learned_from, ranked
 from bestofq.reports.estimate import Estimate, choice_table, estimate, points, rank_table, short, verdict_line
 from bestofq.store.store import Store
 
@@ -53,7 +53,7 @@ def _held_out(
         )
         return cross_fitted(models, store, episodes, q / TRIALS, console, folds), card.config.discount
     values = load_value(q, embed=models.embedder.spec)
-    return held_out(models, store, episodes if fresh is None else fresh, values, console), card.config.discount
+    return ranked(models, store, episodes if fresh is None else fresh, values, console), card.config.discount
 
 
 def estimate_after_training(models: Models, folder: Path, runs: Sequence[str], episodes: int | None, out: Path) -> None:

@@ -22,7 +22,7 @@ from bestofq.learning.value import ValueModel
 from bestofq.recipes.best_of_q import transitions
 from bestofq.recipes.q_training import Origin, embedded, episodes_of, learn, lesson, task_mark
 from bestofq.rollouts.transitions import records, tabulate
-from bestofq.store.records import EpisodeSummary
+from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 FOLDS = 5
@@ -36,9 +36,9 @@ class HeldOut(NamedTuple):
     siblings: list[tuple[int, float, float]]
 
 
-def fold_of(suite: str, task: str) -> int:
+def fold_of(key: EpisodeKey) -> int:
     """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
-    return int(uniform(f"{suite}/{task}") * FOLDS)
+    return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
 
 
 def learned_apart(
@@ -64,15 +64,15 @@ def cross_fitted(
     of them is empty, InputError where the others teach nothing."""
     parts = []
     for fold in range(folds):
-        here = [one for one in episodes if fold_of(*one.key[:2]) == fold]
-        rest = [one for one in episodes if fold_of(*one.key[:2]) != fold]
+        here = [one for one in episodes if fold_of(one.key) == fold]
+        rest = [one for one in episodes if fold_of(one.key) != fold]
         if not here or not rest:
             raise DataError(
                 f"the episodes are of {len({one.key[:2] for one in episodes})} tasks, too few to hold a fifth of them "
                 "out: collect episodes of more tasks"
             )
         values = learned_apart(models, store, rest, out, console)
-        parts.append(held_out(models, store, here, values, console))
+        parts.append(ranked(models, store, here, values, console))
     pairs = [one for part in parts for one in part.siblings]
     numbered = [(at, right, whole) for at, (_, right, whole) in enumerate(pairs)]  # a task is in one fold
     return HeldOut(LoggedChoices.joined([part.choices for part in parts]), numbered)
@@ -90,7 +90,7 @@ def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models
     return [one for one in episodes if task_mark(one.key) not in taught]
 
 
-def held_out(
+def ranked(
     models: Models, store: Store, episodes: Sequence[EpisodeSummary], values: Values, console: Console
 ) -> HeldOut:
     """All decided episodes with a step, their candidates in the proposer's order. DataError where there is none."""

@@ -20,7 +20,7 @@ from bestofq.reports.table import Row, Table, columns
 
 FILE = "estimate.json"
 """In a Q-function's folder."""
-FARTHEST = 8  # steps from the first that are told apart
+FARTHEST = 5  # steps from the first that are told apart
 Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
 
