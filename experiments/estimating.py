@@ -25,13 +25,13 @@ from bestofq.core.language import Generation, Request
 from bestofq.core.logged import LoggedChoices
 from bestofq.core.noun import Noun
 from bestofq.core.transitions import Transitions
-from bestofq.learning.checkpoint import load_value, read_card
+from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
 from bestofq.recipes.best_of_q import transitions
 from bestofq.recipes.collect import Play, collect, collected
-from bestofq.recipes.estimate import ranked
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import Origin, learn, lesson
+from bestofq.recipes.ranked_logs import logs_of, ranked
 from bestofq.reports import off_policy
 from bestofq.reports.ranks import auc
 from bestofq.reports.stats import (
@@ -156,7 +156,7 @@ async def play(models: Models, group: Mapping[str, Made], console: Console) -> N
     console.print(f"played: {', '.join(group)}")
 
 
-ESTIMATORS: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
+OF_A_POLICY: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
     "fitted Q evaluation": off_policy.fitted_q_evaluation,
     "importance sampling": off_policy.importance_sampling,
     "weighted importance sampling": off_policy.weighted_importance_sampling,
@@ -164,18 +164,34 @@ ESTIMATORS: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
     "doubly robust": off_policy.doubly_robust,
     "weighted doubly robust": partial(off_policy.doubly_robust, weighted=True),
 }
+LOCAL = "local approximation"
+ESTIMATORS = (*OF_A_POLICY, LOCAL)
+
+
+def lifts_of(log: LoggedChoices) -> dict[str, Difference]:
+    """By estimator, over the first candidate; without those that are undefined."""
+    best, first = off_policy.greedy(log), off_policy.first(log)
+    found = {name: of(log, best).minus(of(log, first)) for name, of in OF_A_POLICY.items()}
+    found[LOCAL] = off_policy.local_approximation(log, best, first).difference
+    return {name: lift for name, lift in found.items() if lift is not None}
+
+
+class Predicted(Noun):
+    """What held-out logs say of one Q-function."""
+
+    auc: float
+    siblings: float | None  # share of pairs ranked right
+    effective: float  # episodes
+    lifts: dict[str, Difference]  # by estimator, over the first candidate
 
 
 class Judged(Noun):
-    """One Q-function: what held-out logs say, and what playing it measured. Shares, and differences to the first."""
+    """That, and what playing it measured."""
 
     name: str
-    auc: float
-    siblings: float | None  # pairs ranked right
-    effective: float  # episodes
-    success: float  # measured
+    predicted: Predicted
+    success: float
     measured: Difference
-    predicted: dict[str, Difference]  # by estimator
 
 
 class Score(Noun):
@@ -192,27 +208,33 @@ class Score(Noun):
     harmful_right: int
 
 
-def judge(name: str, held_out: Store) -> Judged:
+def predict(group: Mapping[str, Made]) -> None:
+    """Kept beside each Q-function."""
+    models = _models(next(iter(group.values())))
+    with Store.open(HELD_OUT) as store:
+        logs = logs_of(models, store, store.summaries(run="seed"), Console(quiet=True))
+    for name in group:
+        file = LEARNED / name / "predicted.json"
+        if file.exists():
+            continue
+        log, siblings = ranked(logs, load_value(LEARNED / name, embed=models.embedder.spec))
+        found = Predicted(
+            auc=auc(log).value or 0.5,
+            siblings=Quantity(tallied(siblings)).value,
+            effective=off_policy.effective_episodes(log, off_policy.greedy(log)),
+            lifts=lifts_of(log),
+        )
+        file.write_text(found.model_dump_json(), "utf-8")
+
+
+def judge(name: str) -> Judged:
     """DataError where it has not played."""
-    card = read_card(LEARNED / name)
-    models = Models(BestOfQSettings()).reading(card.embed)
-    values = load_value(LEARNED / name, embed=models.embedder.spec)
-    log, siblings = ranked(models, held_out, held_out.summaries(run="seed"), values, Console(quiet=True))
-    best, first = off_policy.greedy(log), off_policy.first(log)
-    predicted = {one: of(log, best).minus(of(log, first)) for one, of in ESTIMATORS.items()}
     ours, theirs = (_attempts(one) for one in (name, "prompting"))
     measured = paired_difference(ours, theirs)
     if measured is None:
         raise DataError(f"{name} and prompting played no task in common: run experiments/estimate/run.sh")
-    return Judged(
-        name=name,
-        auc=auc(log).value or 0.5,
-        siblings=Quantity(tallied(siblings)).value,
-        effective=off_policy.effective_episodes(log, best),
-        success=success_rate(ours).mean,
-        measured=measured,
-        predicted={one: found for one, found in predicted.items() if found is not None},
-    )
+    predicted = Predicted.model_validate_json((LEARNED / name / "predicted.json").read_bytes())
+    return Judged(name=name, predicted=predicted, success=success_rate(ours).mean, measured=measured)
 
 
 def _attempts(name: str) -> list[Attempt]:
@@ -221,7 +243,7 @@ def _attempts(name: str) -> list[Attempt]:
 
 
 def scored(estimator: str, judged: Sequence[Judged]) -> Score:
-    pairs = [(one.predicted[estimator], one.measured) for one in judged if estimator in one.predicted]
+    pairs = [(one.predicted.lifts[estimator], one.measured) for one in judged if estimator in one.predicted.lifts]
     told, came = (np.array([pair[at].mean for pair in pairs]) for at in (0, 1))
     half = [((a.high - a.low) / 2, (b.high - b.low) / 2) for a, b in pairs]
     deploy, harmful = ([b.mean for a, b in pairs if a.clear and (a.mean > 0) == gains] for gains in (True, False))
@@ -240,14 +262,15 @@ def scored(estimator: str, judged: Sequence[Judged]) -> Score:
 
 def write(folder: Path) -> None:
     """`result.json`, `table.md` and the picture."""
+    for group in GROUPS.values():
+        predict(group)
     names = [name for group in GROUPS.values() for name in group]
-    with Store.open(HELD_OUT) as held_out:
-        judged = sorted((judge(name, held_out) for name in names), key=lambda one: one.measured.mean)
+    judged = sorted(map(judge, names), key=lambda one: one.measured.mean)
     scores = [scored(one, judged) for one in ESTIMATORS]
     gains = [one.measured.mean for one in judged]
     diagnoses = {
-        "auc": float(np.corrcoef([one.auc for one in judged], gains)[0, 1]),
-        "siblings": float(np.corrcoef([one.siblings or 0.5 for one in judged], gains)[0, 1]),
+        "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
+        "siblings": float(np.corrcoef([one.predicted.siblings or 0.5 for one in judged], gains)[0, 1]),
     }
     found = {
         **made_by(load_config(BestOfQSettings, CONFIG, ())),
@@ -277,16 +300,16 @@ def score_table(scores: Sequence[Score], number: int) -> Table:
 
 
 def q_table(judged: Sequence[Judged]) -> Table:
-    told = "fitted Q evaluation", "weighted doubly robust", "weighted importance sampling"
+    told = LOCAL, "weighted doubly robust", "fitted Q evaluation"
     rows = [
         (
             one.name,
-            one.auc,
-            one.siblings,
-            one.effective,
+            one.predicted.auc,
+            one.predicted.siblings,
+            one.predicted.effective,
             one.success,
             one.measured,
-            *(one.predicted.get(t) for t in told),
+            *(one.predicted.lifts.get(t) for t in told),
         )
         for one in judged
     ]
@@ -303,7 +326,7 @@ def _columns(*heads: str) -> tuple[Column, ...]:
 
 
 def predicted_svg(judged: Sequence[Judged]) -> Markup:
-    """Predicted by fitted Q evaluation against measured; red where the verdict was wrong."""
+    """Predicted by local approximation against measured; red where the verdict was wrong."""
     points = [
         {
             "name": one.name,
@@ -312,7 +335,7 @@ def predicted_svg(judged: Sequence[Judged]) -> Markup:
             "right": not told.clear or told.mean * one.measured.mean > 0,
         }
         for one in judged
-        if (told := one.predicted.get("fitted Q evaluation"))
+        if (told := one.predicted.lifts.get(LOCAL))
     ]
     ends = [
         end
@@ -320,8 +343,8 @@ def predicted_svg(judged: Sequence[Judged]) -> Markup:
         for end in (
             one.measured.low,
             one.measured.high,
-            one.predicted["fitted Q evaluation"].low,
-            one.predicted["fitted Q evaluation"].high,
+            one.predicted.lifts[LOCAL].low,
+            one.predicted.lifts[LOCAL].high,
         )
     ]
     low, high = 100 * min(ends), 100 * max(ends)

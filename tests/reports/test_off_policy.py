@@ -81,6 +81,13 @@ def test_per_decision_weights_are_of_the_step_of_the_reward() -> None:
     assert off_policy.weighted_importance_sampling(early, greedy(early)).value == pytest.approx(2 / (2 + 4))
 
 
+def test_what_each_choice_alone_would_change() -> None:
+    # by step: 2 (1 - 1/2) + 0, -2 (0 - 1/2), 0 + 4 (1 - 1), 0; half succeed, and both with a second step
+    found = off_policy.local_approximation(SMALL, greedy(SMALL), first(SMALL))
+    assert found.value == pytest.approx((1 + 1) / 4)
+    assert off_policy.local_approximation(SMALL, greedy(SMALL), greedy(SMALL)).value == 0
+
+
 def test_choosing_what_is_always_chosen_is_the_logs_own_success() -> None:
     only = log_of(*((f"t{n}", n % 3 == 0, [((0.1 * n,), 0)] * 2) for n in range(12)))
     for of in ESTIMATORS:

@@ -10,7 +10,8 @@ from bestofq.cli.settings import existing
 from bestofq.core.errors import ConfigError, InputError
 from bestofq.learning.checkpoint import load_value, read_card
 from bestofq.recipes.collect import collected
-from bestofq.recipes.estimate import HeldOut, cross_fitted, not_learned_from, ranked
+from bestofq.recipes.estimate import cross_fitted, not_learned_from
+from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
 from bestofq.reports.estimate import Estimate, choice_table, estimate, points, rank_table, short, verdict_line
 from bestofq.store.store import Store
 
@@ -53,7 +54,8 @@ def _held_out(
         )
         return cross_fitted(models, store, episodes, q / TRIALS, console, folds), card.config.discount
     values = load_value(q, embed=models.embedder.spec)
-    return ranked(models, store, episodes if fresh is None else fresh, values, console), card.config.discount
+    logs = logs_of(models, store, episodes if fresh is None else fresh, console)
+    return ranked(logs, values), card.config.discount
 
 
 def estimate_after_training(models: Models, folder: Path, runs: Sequence[str], episodes: int | None, out: Path) -> None:
@@ -82,11 +84,9 @@ def estimate_of(q: Path) -> Estimate | None:
 
 
 def refuse_harmful(q: Path) -> None:
-    """ConfigError where the estimate says that the Q-function in a folder harms. Says so where there is none."""
+    """ConfigError where the estimate says that the Q-function in a folder harms."""
     found = estimate_of(q)
-    if found is None:
-        console.print(f"nobody knows yet whether {q} helps: bestofq estimate --q {q}", style="yellow", markup=False)
-    elif found.lift and found.verdict == "do not deploy":
+    if found and found.lift and found.verdict == "do not deploy":
         raise ConfigError(
             f"{q} is expected to change success by {points(found.lift)}: leave --rank out, watch it with --shadow, or "
             "give --insist, too"

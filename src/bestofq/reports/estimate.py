@@ -13,7 +13,7 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.core.noun import Noun
 from bestofq.core.transitions import Bools
 from bestofq.reports.calibration import calibration
-from bestofq.reports.off_policy import effective_episodes, first, fitted_q_evaluation, greedy, known
+from bestofq.reports.off_policy import doubly_robust, effective_episodes, first, greedy, known, local_approximation
 from bestofq.reports.ranks import auc, valued
 from bestofq.reports.stats import UNIT, Difference, Measure, Quantity, tallied
 from bestofq.reports.table import Row, Table, columns
@@ -25,11 +25,11 @@ Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
 
 class AtN(Noun):
-    """Success in [0, 1] with Q choosing among the first `n` candidates."""
+    """What Q gains by choosing among the first `n` candidates, over the first of them; None: undefined."""
 
     n: int
-    success: Measure
-    lift: Difference | None  # over the first candidate; None: undefined
+    lift: Difference | None  # `local_approximation`: small variance, and the verdict's
+    robust: Difference | None  # `doubly_robust`, weighted: no bias in many episodes
     effective: float  # episodes of the ranked agent's own that the logged ones are worth
 
 
@@ -43,7 +43,6 @@ class Estimate(Noun):
     auc: Measure
     siblings: Measure  # of pairs of actions on one page of one task, one of a success and one of a failure
     pairs: int
-    first: Measure  # success of the proposer's first candidate
     choices: tuple[AtN, ...]
     tokens: float  # an episode, as logged
     usd: float | None  # None: a price is not known
@@ -93,14 +92,18 @@ def estimate(
     ranked = Quantity(tallied((str(task), right, pairs) for task, right, pairs in siblings), UNIT)
     exploring = log.of(known(log)) if known(log).any() else None
     choices: list[AtN] = []
-    base = Quantity({})
     if exploring is not None:
-        base = fitted_q_evaluation(exploring, first(exploring))
+        base = first(exploring)
+        alone = doubly_robust(exploring, base, weighted=True)
         for n in range(2, log.q.shape[1] + 1):
             pi = greedy(exploring, n)
-            there = fitted_q_evaluation(exploring, pi)
             choices.append(
-                AtN(n=n, success=there.measure, lift=there.minus(base), effective=effective_episodes(exploring, pi))
+                AtN(
+                    n=n,
+                    lift=local_approximation(exploring, pi, base).difference,
+                    robust=doubly_robust(exploring, pi, weighted=True).minus(alone),
+                    effective=effective_episodes(exploring, pi),
+                )
             )
     usd = float(log.usd.mean())
     return Estimate(
@@ -111,7 +114,6 @@ def estimate(
         auc=auc(log).measure,
         siblings=ranked.measure,
         pairs=round(sum(pairs for _, _, pairs in siblings)),
-        first=base.measure,
         choices=tuple(choices),
         tokens=float(log.tokens.mean()),
         usd=None if np.isnan(usd) else usd,
@@ -146,16 +148,16 @@ def verdict_line(found: Estimate) -> str:
 
 def choice_table(found: Estimate) -> Table:
     """A row a number of candidates."""
-    rows = [Row(cells=(1, found.first, None, None, None, None))]
+    rows = []
     for at in found.choices:
         gain = at.lift.mean if at.lift and at.lift.mean > 0 else None
         usd = None if gain is None or found.usd is None else found.usd / gain
-        rows.append(Row(cells=(at.n, at.success, at.lift, at.effective, gain and found.tokens / gain, usd)))
+        rows.append(Row(cells=(at.n, at.lift, at.robust, at.effective, gain and found.tokens / gain, usd)))
     return Table(
         name="estimate",
-        title="Expected success, by candidates to choose among",
+        title="Expected difference to the first candidate, by candidates to choose among",
         columns=(
-            *columns("candidates", "success %", "difference %", signed=["difference"]),
+            *columns("candidates", "difference %", "doubly robust %", signed=["difference", "doubly robust"]),
             *columns("effective episodes", "tokens/extra success", digits=0),
             *columns("USD/extra success", digits=None),
         ),
@@ -163,8 +165,8 @@ def choice_table(found: Estimate) -> Table:
         notes=(
             f"From {found.exploring:,} exploring episodes of {found.tasks:,} tasks, none of which this Q learned from; "
             "95 % bootstrap over tasks.",
-            "Fitted Q evaluation (Le et al. 2019): same proposer, other choice. Effective episodes: how many of the "
-            "ranked agent's own they are worth.",
+            "Same proposer, other choice. Difference: what each choice alone would change. Doubly robust: all of them, "
+            "by episodes that chose as Q would; effective: how many of the ranked agent's own they are worth.",
             "Per extra success at most: all tokens of a logged episode, the first candidate's too, not what Q reads.",
         ),
     )

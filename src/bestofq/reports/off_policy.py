@@ -176,6 +176,21 @@ def doubly_robust(log: LoggedChoices, pi: Doubles, folds: int = 5, *, weighted: 
     )
 
 
+def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quantity:
+    """(1/E) Σ_i Σ_t [(π(a_t | s_t) − π_0(a_t | s_t)) / μ(a_t | s_t)] (r_i − b_t), the difference to `base`, π_0: what
+    each choice alone would change, were all others the log's (the local approximation of Kakade and Langford 2002;
+    Schulman et al. 2015). Weights do not multiply over steps, so its variance is small, and a step at which both choose
+    alike adds nothing. Biased where choices work together. b_t is the mean success of the episodes that reach step t,
+    which changes no expectation.
+    """
+    rows, number = np.arange(len(log.chosen)), _number(log)
+    ratio = (pi - base)[rows, log.chosen] / log.propensity[rows, log.chosen]
+    won = log.success[log.episode].astype(np.float64)
+    mean = np.bincount(number, won) / np.bincount(number)
+    counts = np.stack([ratio * (won - mean[number]), np.roll(log.last, 1)], axis=1)
+    return Quantity(_summed(log, counts), statistic=lambda s: share(s[..., 0], s[..., 1]))
+
+
 # ---- what they share
 
 
