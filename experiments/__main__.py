@@ -17,7 +17,8 @@ from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
-from experiments.estimating import GROUPS, make, write
+from experiments.estimating import GROUPS, learned, make, write
+from experiments.noisy_scorers import judged
 from experiments.ranking import print_ranking
 from experiments.results_page import results
 
@@ -119,15 +120,17 @@ def ablation(
 @app.command()
 def estimate(
     group: Annotated[
-        str, typer.Argument(help=f"Q-functions to train and play: {', '.join(GROUPS)}. Default: none.")
+        str, typer.Argument(help=f"noisy: scorers of known worth; Q-functions: {', '.join(GROUPS)}.")
     ] = "",
     results: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("experiments/estimate"),
 ) -> None:
-    """Is what `bestofq estimate` says of Q-functions what playing them measures? Without a group: the results."""
-    if group:
+    """Is what `bestofq estimate` says what playing measures? Without a group: the results of the Q-functions made."""
+    if group == "noisy":
+        write(results, "noisy", judged())
+    elif group:
         make(GROUPS[one_of("group", group, tuple(GROUPS))], console)
     else:
-        write(results)
+        write(results, "result", learned())
 
 
 if __name__ == "__main__":

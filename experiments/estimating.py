@@ -47,6 +47,7 @@ from bestofq.reports.stats import (
 from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
 from bestofq.reports.table import Column, Row, Table, columns
 from bestofq.store.store import Store
+from experiments import estimators
 
 CONFIG = Path("experiments/ladder/shop.toml")
 LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
@@ -157,12 +158,12 @@ async def play(models: Models, group: Mapping[str, Made], console: Console) -> N
 
 
 OF_A_POLICY: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
-    "fitted Q evaluation": off_policy.fitted_q_evaluation,
-    "importance sampling": off_policy.importance_sampling,
-    "weighted importance sampling": off_policy.weighted_importance_sampling,
-    "per-decision WIS": off_policy.per_decision_wis,
-    "doubly robust": off_policy.doubly_robust,
-    "weighted doubly robust": partial(off_policy.doubly_robust, weighted=True),
+    "fitted Q evaluation": estimators.fitted_q_evaluation,
+    "importance sampling": estimators.importance_sampling,
+    "weighted importance sampling": estimators.weighted_importance_sampling,
+    "per-decision WIS": estimators.per_decision_wis,
+    "doubly robust": estimators.doubly_robust,
+    "weighted doubly robust": partial(estimators.doubly_robust, weighted=True),
 }
 LOCAL = "local approximation"
 ESTIMATORS = (*OF_A_POLICY, LOCAL)
@@ -208,6 +209,15 @@ class Score(Noun):
     harmful_right: int
 
 
+def predicted(log: LoggedChoices, siblings: Sequence[tuple[int, float, float]]) -> Predicted:
+    return Predicted(
+        auc=auc(log).value or 0.5,
+        siblings=Quantity(tallied(siblings)).value,
+        effective=estimators.effective_episodes(log, off_policy.greedy(log)),
+        lifts=lifts_of(log),
+    )
+
+
 def predict(group: Mapping[str, Made]) -> None:
     """Kept beside each Q-function."""
     models = _models(next(iter(group.values())))
@@ -218,13 +228,7 @@ def predict(group: Mapping[str, Made]) -> None:
         if file.exists():
             continue
         log, siblings = ranked(logs, load_value(LEARNED / name, embed=models.embedder.spec))
-        found = Predicted(
-            auc=auc(log).value or 0.5,
-            siblings=Quantity(tallied(siblings)).value,
-            effective=off_policy.effective_episodes(log, off_policy.greedy(log)),
-            lifts=lifts_of(log),
-        )
-        file.write_text(found.model_dump_json(), "utf-8")
+        file.write_text(predicted(log, siblings).model_dump_json(), "utf-8")
 
 
 def judge(name: str) -> Judged:
@@ -260,29 +264,28 @@ def scored(estimator: str, judged: Sequence[Judged]) -> Score:
     )
 
 
-def write(folder: Path) -> None:
-    """`result.json`, `table.md` and the picture."""
+def learned() -> list[Judged]:
+    """All Q-functions that were made."""
     for group in GROUPS.values():
         predict(group)
-    names = [name for group in GROUPS.values() for name in group]
-    judged = sorted(map(judge, names), key=lambda one: one.measured.mean)
+    return [judge(name) for group in GROUPS.values() for name in group]
+
+
+def write(folder: Path, name: str, found: Sequence[Judged]) -> None:
+    """`NAME.json`, `NAME.md` and the picture `NAME.svg`."""
+    judged = sorted(found, key=lambda one: one.measured.mean)
     scores = [scored(one, judged) for one in ESTIMATORS]
     gains = [one.measured.mean for one in judged]
-    diagnoses = {
-        "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
-        "siblings": float(np.corrcoef([one.predicted.siblings or 0.5 for one in judged], gains)[0, 1]),
-    }
-    found = {
+    result = {
         **made_by(load_config(BestOfQSettings, CONFIG, ())),
         "scores": [one.model_dump() for one in scores],
-        "correlation": diagnoses,
-        "q_functions": [one.model_dump() for one in judged],
+        "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
+        "rankers": [one.model_dump() for one in judged],
     }
-    (folder / "result.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    (folder / "table.md").write_text(
-        score_table(scores, len(judged)).to_markdown() + "\n" + q_table(judged).to_markdown(), "utf-8"
-    )
-    (folder / "predicted.svg").write_text(predicted_svg(judged), "utf-8")
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    tables = score_table(scores, len(judged)).to_markdown(), q_table(judged).to_markdown()
+    (folder / f"{name}.md").write_text("\n".join(tables), "utf-8")
+    (folder / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
 
 
 def score_table(scores: Sequence[Score], number: int) -> Table:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,17 +21,20 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.recipes.api import play
+from bestofq.reports.stats import attempts_of, paired_difference, success_rate
 from bestofq.store.store import Store
 from bestofq.testing import ScriptedProposer
+from experiments.estimating import Judged, predicted
 from experiments.ranking import judge_of
 
 STRENGTHS = (-3.0, -1.5, -0.7, -0.3, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.5, 5.0)
 EPSILON, N, RIGHT, STEPS = 0.5, 3, 0.7, 6
 """Of the logs; how often the proposer draws what is right; and the steps an episode may take."""
-SUITE = make_suite(WebShopSettings())
+SUITE: Any = make_suite(WebShopSettings())
 SUITE.step_limit = STEPS
-_JUDGE = judge_of(SUITE)
-assert _JUDGE is not None
+JUDGE = judge_of(SUITE)
+FOLDER = Path("runs/estimate-noisy")
+TASKS, LOGGED = 200, 4  # and how often the exploring agent plays them
 
 
 _RIGHT: dict[tuple[str, str, str], bool] = {}
@@ -41,7 +45,7 @@ def right(state: State, candidates: Sequence[Candidate]) -> list[bool]:
     for one in candidates:
         key = (state.task.id, state.observation.text, one.label)
         if key not in _RIGHT:
-            judged = _JUDGE(state, [one])
+            judged = JUDGE(state, [one]) if JUDGE else None
             _RIGHT[key] = bool(judged and judged.right[0])
         found.append(_RIGHT[key])
     return found
@@ -136,7 +140,18 @@ def ranked(episodes: Sequence[Episode], scorer: Noisy) -> LoggedChoices:
     )
 
 
-if __name__ == "__main__":
-    import sys
-
-    asyncio.run(collect(Path("runs/estimate-noisy"), int(sys.argv[1]), int(sys.argv[2])))
+def judged() -> list[Judged]:
+    """Play, or continue, and hold what the logs say of each scorer against it."""
+    asyncio.run(collect(FOLDER, TASKS, LOGGED))
+    with Store.open(FOLDER, read_only=True) as store:
+        logs = [*store.episodes(run="seed")]
+        alone = attempts_of(store.summaries(agent="first"))
+        found = []
+        for strength in STRENGTHS:
+            log, name = ranked(logs, Noisy(strength)), f"{strength:g}"
+            ours = attempts_of(store.summaries(agent=name))
+            measured = paired_difference(ours, alone)
+            assert measured is not None  # all play the same tasks
+            success = success_rate(ours).mean
+            found.append(Judged(name=name, predicted=predicted(log, []), success=success, measured=measured))
+    return found

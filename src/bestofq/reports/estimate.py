@@ -13,7 +13,7 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.core.noun import Noun
 from bestofq.core.transitions import Bools
 from bestofq.reports.calibration import calibration
-from bestofq.reports.off_policy import doubly_robust, effective_episodes, first, greedy, known, local_approximation
+from bestofq.reports.off_policy import first, greedy, known, local_approximation
 from bestofq.reports.ranks import auc, valued
 from bestofq.reports.stats import UNIT, Difference, Measure, Quantity, tallied
 from bestofq.reports.table import Row, Table, columns
@@ -25,12 +25,10 @@ Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
 
 
 class AtN(Noun):
-    """What Q gains by choosing among the first `n` candidates, over the first of them; None: undefined."""
+    """What Q gains by choosing among the first `n` candidates, over the first of them (`local_approximation`)."""
 
     n: int
-    lift: Difference | None  # `local_approximation`: small variance, and the verdict's
-    robust: Difference | None  # `doubly_robust`, weighted: no bias in many episodes
-    effective: float  # episodes of the ranked agent's own that the logged ones are worth
+    lift: Difference | None  # None: undefined
 
 
 class Estimate(Noun):
@@ -94,17 +92,9 @@ def estimate(
     choices: list[AtN] = []
     if exploring is not None:
         base = first(exploring)
-        alone = doubly_robust(exploring, base, weighted=True)
         for n in range(2, log.q.shape[1] + 1):
-            pi = greedy(exploring, n)
-            choices.append(
-                AtN(
-                    n=n,
-                    lift=local_approximation(exploring, pi, base).difference,
-                    robust=doubly_robust(exploring, pi, weighted=True).minus(alone),
-                    effective=effective_episodes(exploring, pi),
-                )
-            )
+            lift = local_approximation(exploring, greedy(exploring, n), base).difference
+            choices.append(AtN(n=n, lift=lift))
     usd = float(log.usd.mean())
     return Estimate(
         checkpoint=checkpoint,
@@ -152,21 +142,21 @@ def choice_table(found: Estimate) -> Table:
     for at in found.choices:
         gain = at.lift.mean if at.lift and at.lift.mean > 0 else None
         usd = None if gain is None or found.usd is None else found.usd / gain
-        rows.append(Row(cells=(at.n, at.lift, at.robust, at.effective, gain and found.tokens / gain, usd)))
+        rows.append(Row(cells=(at.n, at.lift, gain and found.tokens / gain, usd)))
     return Table(
         name="estimate",
         title="Expected difference to the first candidate, by candidates to choose among",
         columns=(
-            *columns("candidates", "difference %", "doubly robust %", signed=["difference", "doubly robust"]),
-            *columns("effective episodes", "tokens/extra success", digits=0),
+            *columns("candidates", "difference %", signed=["difference"]),
+            *columns("tokens/extra success", digits=0),
             *columns("USD/extra success", digits=None),
         ),
         rows=tuple(rows),
         notes=(
             f"From {found.exploring:,} exploring episodes of {found.tasks:,} tasks, none of which this Q learned from; "
             "95 % bootstrap over tasks.",
-            "Same proposer, other choice. Difference: what each choice alone would change. Doubly robust: all of them, "
-            "by episodes that chose as Q would; effective: how many of the ranked agent's own they are worth.",
+            "Same proposer, other choice: what each choice alone would change, added up. A large difference is "
+            "larger when it is played.",
             "Per extra success at most: all tokens of a logged episode, the first candidate's too, not what Q reads.",
         ),
     )
