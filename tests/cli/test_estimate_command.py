@@ -69,6 +69,7 @@ def q(shop: Path) -> Path:
     return shop / "q"
 
 
+@pytest.mark.slow
 def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
     assert "with AUC 0." in said.splitlines()[-1]
@@ -84,6 +85,7 @@ def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
     assert (tmp_path / "q" / FILE).stat().st_mtime_ns == made
 
 
+@pytest.mark.slow
 def test_a_q_function_is_not_judged_by_what_it_learned_from(shop: Path, q: Path) -> None:
     said = bestofq("estimate", shop, "--q", str(q)).output
     assert "learned from these tasks" in said
