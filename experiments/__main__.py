@@ -12,11 +12,13 @@ from bestofq.cli.config import load_config
 from bestofq.cli.main import exit_with
 from bestofq.cli.options import ABLATIONS, RUNS, Budget, Config, Data, DryRun, Given, Set, Stored
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.settings import limit_of, models_of, warned
+from bestofq.cli.settings import limit_of, models_of, one_of, warned
 from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
+from experiments.estimating import GROUPS, learned, make, write
+from experiments.noisy_scorers import judged
 from experiments.ranking import print_ranking
 from experiments.results_page import results
 
@@ -113,6 +115,22 @@ def ablation(
 ) -> None:
     """`bestofq ablation`, with an oracle that rates what each Q-function ranks first at stored dev steps."""
     run_ablation(file, out, results, DevRanker())
+
+
+@app.command()
+def estimate(
+    group: Annotated[
+        str, typer.Argument(help=f"noisy: scorers of known worth; Q-functions: {', '.join(GROUPS)}.")
+    ] = "",
+    results: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("experiments/estimate"),
+) -> None:
+    """Is what `bestofq estimate` says what playing measures? Without a group: the results of the Q-functions made."""
+    if group == "noisy":
+        write(results, "noisy", judged())
+    elif group:
+        make(GROUPS[one_of("group", group, tuple(GROUPS))], console)
+    else:
+        write(results, "result", learned())
 
 
 if __name__ == "__main__":

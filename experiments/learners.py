@@ -31,6 +31,18 @@ def monte_carlo(data: Transitions, config: IQLConfig) -> IQL:
     return train_iql(replace(data, reward=returns(data, config.discount), terminal=np.ones_like(data.terminal)), config)
 
 
+def shuffled_outcomes(data: Transitions, config: IQLConfig) -> IQL:
+    """IQL where the episodes' outcomes are dealt out anew among them: a Q that knows nothing."""
+    reward = data.reward.copy()
+    reward[data.terminal] = np.random.default_rng(config.seed).permutation(reward[data.terminal])
+    return train_iql(replace(data, reward=reward), config)
+
+
+def reversed_outcomes(data: Transitions, config: IQLConfig) -> IQL:
+    """IQL where failures are rewarded and successes are not: a Q that harms."""
+    return train_iql(replace(data, reward=np.where(data.terminal, 1 - data.reward, 0).astype(np.float32)), config)
+
+
 def n_step(data: Transitions, config: IQLConfig) -> IQL:
     """IQL, with V(s) taken `N_STEPS` steps ahead."""
     rows = np.arange(len(data))

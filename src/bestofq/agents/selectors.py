@@ -25,6 +25,10 @@ class UniformSelector:
         index = int(rng.integers(len(scores)))
         return Choice(index=index, explored=index > 0)
 
+    def probabilities(self, count: int) -> Floats:
+        """Of taking each of `count` candidates [count]."""
+        return np.full(count, 1 / count, np.float32)
+
 
 @dataclass(frozen=True)
 class EpsilonGreedySelector:
@@ -42,3 +46,9 @@ class EpsilonGreedySelector:
         if not explores or len(scores) == 1:
             return Choice(index=0)
         return Choice(index=int(rng.integers(1, len(scores))), explored=True)
+
+    def probabilities(self, count: int) -> Floats:
+        """Of taking each of `count` candidates [count]."""
+        if count == 1:
+            return np.ones(1, np.float32)
+        return np.array([1 - self.epsilon, *[self.epsilon / (count - 1)] * (count - 1)], np.float32)

@@ -20,6 +20,7 @@ PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
     "Best-of-Q": (
         ("collect", best_of_q.collect, "bestofq collect webshop --tasks 200"),
         ("train", best_of_q.train, "bestofq train --run seed --out runs/webshop/q0"),
+        ("estimate", best_of_q.estimate, "bestofq estimate --q runs/webshop/q0"),
         ("improve", best_of_q.improve, "bestofq improve webshop --set cycles=2"),
         ("eval", best_of_q.evaluate, "bestofq eval webshop --agents prompting,best-of-q --tasks 100"),
         ("ablation", best_of_q.ablation, "bestofq ablation my-question/study.toml"),

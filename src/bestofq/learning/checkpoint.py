@@ -9,7 +9,7 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, ValidationError
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
+from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
@@ -35,6 +36,9 @@ class EpisodeSet(Noun):
 
     count: int = Field(ge=0)
     fingerprint: str = Field(description="16 hex digits over their ids, verdicts and numbers of steps, in order")
+    tasks: Annotated[tuple[str, ...] | None, FREE] = Field(
+        default=None, description="`task_mark` of each task, sorted; None: from before they were kept"
+    )
 
 
 class Card(Noun):

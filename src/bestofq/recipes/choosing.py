@@ -11,17 +11,12 @@ from rich.console import Console
 from bestofq.build.models import Models
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.errors import DataError
-from bestofq.core.identity import key_of
 from bestofq.core.transitions import Floats, Transitions
-from bestofq.envs.splits import uniform
-from bestofq.learning.checkpoint import load_value
 from bestofq.learning.siblings import ranked_right, siblings
-from bestofq.recipes.q_training import Origin, episodes_of, learn, lesson, transitions_of
+from bestofq.recipes.estimate import fold_of, learned_apart
+from bestofq.recipes.q_training import episodes_of, transitions_of
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
-
-HELD_OUT = 0.2
-"""Share of the tasks, about, whose episodes are not learned from while settings are tried."""
 
 
 class Trial(NamedTuple):
@@ -36,14 +31,10 @@ class Trial(NamedTuple):
         return sum(right for _, right, _ in self.right) / sum(pairs for _, _, pairs in self.right)
 
 
-def held_out(suite: str, task: str) -> bool:
-    """By the task's name alone, so that more episodes change nothing."""
-    return uniform(f"{suite}/{task}") < HELD_OUT
-
-
 @dataclass(frozen=True)
 class Trials:
-    """What settings are tried on: these episodes of `store`. Q-functions are kept in `out`."""
+    """What settings are tried on: these episodes of `store`, a fifth of the tasks held out. Q-functions are kept in
+    `out`."""
 
     store: Store
     learned: Sequence[EpisodeSummary]
@@ -52,34 +43,27 @@ class Trials:
 
     def tried(self, name: str, models: Models) -> Trial:
         """Q and V learned from the other tasks' episodes, or resumed, rank the held-out ones. DataError as `_trial`."""
-        origin = Origin.of(models, self._summaries(of_held_out=False))
-        folder = self.out / key_of(origin.identity)
-
-        def others() -> Transitions:
-            return self._transitions(models, of_held_out=False)
-
         self.console.print(f"with {name}:", highlight=False)
-        learn(lambda: lesson(origin, others, folder, self.console), models.settings.iql, folder, self.console)
-        data = self._transitions(models, of_held_out=True)
-        values = load_value(folder, embed=models.embedder.spec)
+        values = learned_apart(models, self.store, self._summaries(of_held_out=False), self.out, self.console)
+        data = self._held_out(models)
         q = values.q(*(data.vectors[rows] for rows in (data.state, data.action, data.task)))
         return _trial(name, data, q)
 
     def proposer(self, models: Models) -> Trial | None:
         """How the proposer's own likelihood ranks them; None where it tells none."""
-        data = self._transitions(models, of_held_out=True)
-        episodes = (one for one in self._episodes(of_held_out=True) if one.verdict.outcome in DECIDED)
+        data = self._held_out(models)
+        episodes = (one for one in self._episodes() if one.verdict.outcome in DECIDED)
         likely = [step.decision.candidate.log_prob for episode in episodes for step in episode.steps]
         return None if None in likely else _trial("the proposer's likelihood", data, np.array(likely, np.float32))
 
-    def _transitions(self, models: Models, *, of_held_out: bool) -> Transitions:
-        return transitions_of(models, self._episodes(of_held_out=of_held_out), self.store, self.console)
+    def _held_out(self, models: Models) -> Transitions:
+        return transitions_of(models, self._episodes(), self.store, self.console)
 
-    def _episodes(self, *, of_held_out: bool) -> Iterator[Episode]:
-        return episodes_of(self.store, self._summaries(of_held_out=of_held_out))
+    def _episodes(self) -> Iterator[Episode]:
+        return episodes_of(self.store, self._summaries(of_held_out=True))
 
     def _summaries(self, *, of_held_out: bool) -> list[EpisodeSummary]:
-        return [one for one in self.learned if held_out(one.key.suite, one.key.task) == of_held_out]
+        return [one for one in self.learned if (fold_of(one.key) == 0) == of_held_out]
 
 
 def _trial(name: str, data: Transitions, scores: Floats) -> Trial:

@@ -29,7 +29,7 @@ from bestofq.learning.training import train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import records, tabulate
-from bestofq.store.records import EpisodeSummary
+from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 TRAINING = ".training"
@@ -49,9 +49,11 @@ class Origin(NamedTuple):
     @classmethod
     def of(cls, models: Models, episodes: Iterable[EpisodeSummary], config: IQLConfig | None = None) -> "Origin":
         """Of the decided episodes among these that have a step. `config` None: as the settings say."""
+        episodes = [*episodes]
         taught = [(one.id, one.outcome, one.reward, one.steps) for one in episodes if one.decided and one.steps]
         fingerprint = hashlib.sha256(json.dumps(taught).encode()).hexdigest()[:16]
-        known = EpisodeSet(count=len(taught), fingerprint=fingerprint)
+        tasks = tuple(sorted({task_mark(one.key) for one in episodes if one.decided and one.steps}))
+        known = EpisodeSet(count=len(taught), fingerprint=fingerprint, tasks=tasks)
         return cls(config or models.settings.iql, models.embedder.spec, models.settings.n_candidates, known)
 
     @classmethod
@@ -86,6 +88,11 @@ class Origin(NamedTuple):
         """Whether the checkpoint in a folder is of this origin."""
         there = Origin.read(folder)
         return there is not None and not differences(there.identity, self.identity)
+
+
+def task_mark(key: EpisodeKey) -> str:
+    """Names a task in a checkpoint: 8 hex digits over its suite and id."""
+    return hashlib.sha256("/".join(key[:2]).encode()).hexdigest()[:8]
 
 
 Lesson = tuple[Origin, Transitions]

@@ -230,6 +230,14 @@ class Quantity(NamedTuple):
         """With its interval over tasks; None where it is undefined."""
         return measure(np.array([*self.counts.values()], dtype=np.float64), self.statistic, span=self.span)
 
+    @property
+    def difference(self) -> Difference | None:
+        """As one, where it is one already; None as in `minus`."""
+        found = self.measure
+        if found.value is None or found.interval is None:
+            return None
+        return Difference(mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(self.counts))
+
     def minus(self, other: "Quantity") -> Difference | None:
         """This minus the other's over the tasks of both, which keep the same drawn tasks. None where it is undefined or
         has no interval. A resample in which both are infinite counts as −∞ below, ∞ above."""

@@ -46,6 +46,9 @@ def train(
     tries: Annotated[
         Texts, Option("--try", help="Settings to try too: 'iql.discount=0.95 iql.network.scaling=whiten'. Repeatable.")
     ] = None,
+    estimate: Annotated[
+        bool, Option(help="Say at the end what to expect of it: one more Q-function, of four fifths of the tasks.")
+    ] = True,
 ) -> None:
     """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
 
@@ -57,6 +60,7 @@ def train(
     torchrun --nproc-per-node N -m bestofq.cli.main train …
     """
     from bestofq.cli.choosing import alternatives, chosen
+    from bestofq.cli.estimating import estimate_after_training
     from bestofq.cli.planning import plan_training
     from bestofq.cli.settings import existing, models_of, store_of
     from bestofq.cli.writing import check_folder
@@ -78,6 +82,28 @@ def train(
             return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)
 
     learn(read, models.settings.iql, out, console)
+    if estimate:
+        estimate_after_training(models, folder, runs, episodes, out)
+
+
+@takes("suite", "model", "config", "set_", "store")
+def estimate(
+    given: Given,
+    q: Annotated[Place, Option(help="Folder of the Q-function. Default: one as the settings say.")] = None,
+    run: Annotated[Texts, Option(help="Run whose episodes tell. Repeatable. Default: seed.")] = None,
+    folds: Annotated[int, Option(min=1, max=5, help="Fifths of the tasks to hold out, each with a training.")] = 5,
+) -> None:
+    """Say whether a Q-function is worth deploying, from logged episodes alone: nobody plays.
+
+    Q ranks episodes of tasks that it did not learn from. Where it learned from all of them, and without --q,
+    Q-functions of four fifths of the tasks each rank the others. The episodes must be of an agent that explores
+    (bestofq collect). What it finds is kept beside the Q-function.
+    """
+    from bestofq.cli.estimating import estimate_and_show
+    from bestofq.cli.settings import models_of, store_of
+
+    models = models_of(given)
+    estimate_and_show(models, store_of(given, models), run or ["seed"], q, folds)
 
 
 @takes()

@@ -13,6 +13,9 @@ def serve(
     shadow: Annotated[Place, Option(metavar="Q", help="Keep what this Q-function would have chosen.")] = None,
     rank: Annotated[Place, Option(metavar="Q", help="Answer with what this Q-function chooses.")] = None,
     ab: Annotated[bool, Option("--ab", help="With --rank: half of the sessions without it, as the baseline.")] = False,
+    insist: Annotated[
+        bool, Option("--insist", help="With --rank: even where its estimate says that it harms.")
+    ] = False,
     embedder: Annotated[Text, Option(help="The model that Q was trained with (model.embedder).")] = None,
     n: Annotated[int, Option("--n", min=1, help="Candidates a step, with --shadow and --rank.")] = 3,
     temperature: Annotated[float, Option(min=0, help="Of the further candidates, at least.")] = 1.0,
@@ -29,11 +32,14 @@ def serve(
     Keys pass through and are never stored. Then:
     bestofq train --store runs/serve --run serve --set model.embedder=NAME --out q
     """
+    from bestofq.cli.estimating import refuse_harmful
     from bestofq.cli.serving import serve_before
     from bestofq.core.errors import ConfigError
 
     if rank and shadow:
         raise ConfigError("--rank answers and --shadow only watches: give one of them")
+    if rank and not insist:
+        refuse_harmful(rank)
     mode = "rank" if rank else "shadow" if shadow else "record"
     asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline, "repair": repair}
     serve_before(upstream, rank or shadow, embedder, asked, arms=ab, run=run, folder=store, port=port, console=console)

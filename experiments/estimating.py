@@ -1,0 +1,363 @@
+"""What `bestofq estimate` says of Q-functions from held-out logs, beside what playing them then measures.
+
+All Q-functions play with the same draws, in one process: what the model proposes on a page that several of them come to
+is computed once.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+from rich.console import Console
+
+from bestofq.build.context import RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.config import load_config
+from bestofq.core.errors import DataError
+from bestofq.core.language import Generation, Request
+from bestofq.core.logged import LoggedChoices
+from bestofq.core.noun import Noun
+from bestofq.core.transitions import Transitions
+from bestofq.learning.checkpoint import load_value
+from bestofq.models.local import LocalModel
+from bestofq.recipes.best_of_q import transitions
+from bestofq.recipes.collect import Play, collect, collected
+from bestofq.recipes.provenance import made_by
+from bestofq.recipes.q_training import Origin, learn, lesson
+from bestofq.recipes.ranked_logs import logs_of, ranked
+from bestofq.reports import off_policy
+from bestofq.reports.ranks import auc
+from bestofq.reports.stats import (
+    Attempt,
+    Difference,
+    Doubles,
+    Quantity,
+    attempts_of,
+    paired_difference,
+    success_rate,
+    tallied,
+)
+from bestofq.reports.svg import TEMPLATES, Plot, figure, nice_ticks
+from bestofq.reports.table import Column, Row, Table, columns
+from bestofq.store.store import Store
+from experiments import estimators
+
+CONFIG = Path("experiments/ladder/shop.toml")
+LEARNED, HELD_OUT, PLAYED = (Path("runs") / f"estimate-{name}" for name in ("learned", "held-out", "played"))
+GOALS = "suite.only=P??00[0-3]?-2"
+"""Other goals for the same products: no Q learned from them."""
+TASKS = 100  # of those, that are played
+WHITENED = ("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.steps=400")
+MATCHED = (*WHITENED, "model.embed_matches=true")
+OWN = "iql.learner=experiments.learners:"
+
+
+class Made(NamedTuple):
+    """How a Q-function is made: from so many episodes (None: all), with settings."""
+
+    settings: Sequence[str]
+    episodes: int | None = None
+
+
+MATCHING: Mapping[str, Made] = {
+    "matched": Made(MATCHED),
+    "reversed": Made((*MATCHED, f"{OWN}reversed_outcomes")),
+    "shuffled": Made((*MATCHED, f"{OWN}shuffled_outcomes")),
+    "matched-100-episodes": Made(MATCHED, 100),
+    "matched-20-steps": Made((*MATCHED, "iql.steps=20")),
+    "without-goal": Made((*MATCHED, 'iql.network.q_without=["task"]')),
+    "matched-seed-1": Made((*MATCHED, "iql.seed=1")),
+    "matched-300-episodes": Made(MATCHED, 300),
+    "monte-carlo": Made((*MATCHED, f"{OWN}monte_carlo")),
+}
+PLAIN: Mapping[str, Made] = {
+    "paper": Made(("iql.steps=400",)),
+    "whitened": Made(WHITENED),
+    "small-network": Made(("iql.network.hidden=[512,256]", "iql.discount=0.95", "iql.steps=400")),
+    "whitened-100-episodes": Made(WHITENED, 100),
+    "whitened-seed-1": Made((*WHITENED, "iql.seed=1")),
+}
+GROUPS = {"matching": MATCHING, "plain": PLAIN}
+
+
+def make(group: Mapping[str, Made], console: Console) -> None:
+    """Train and play all of a group."""
+    models = _models(next(iter(group.values())))
+    with Store.open(LEARNED) as store:
+        train(models, store, group, console)
+    _remembering(models.local)
+    asyncio.run(play(models, group, console))
+
+
+def _models(made: Made, *more: str) -> Models:
+    return Models(load_config(BestOfQSettings, CONFIG, [*made.settings, *more]))
+
+
+def train(models: Models, store: Store, group: Mapping[str, Made], console: Console) -> None:
+    """Each in a folder of its name; what lies there already is used."""
+    data: dict[int | None, Transitions] = {}
+    for name, made in group.items():
+        config = _models(made).settings.iql
+        episodes = collected(store, ["seed"], made.episodes)
+        origin, out = Origin.of(models, episodes, config), LEARNED / name
+
+        read = partial(_transitions, models, store, made.episodes, data, console)
+        learn(partial(lesson, origin, read, out, console), config, out, console)
+
+
+def _transitions(
+    models: Models, store: Store, size: int | None, data: dict[int | None, Transitions], console: Console
+) -> Transitions:
+    """Of the first `size` episodes; kept in `data`."""
+    if size not in data:
+        data[size] = transitions(models, store, collected(store, ["seed"], size), console)
+    return data[size]
+
+
+def _remembering(model: LocalModel) -> None:
+    """Makes the model answer a request that it has been asked before with what it said."""
+    generate, said = model.generate, dict[Request, asyncio.Task[Generation]]()
+
+    async def remembered(request: Request) -> Generation:
+        if request not in said:
+            said[request] = asyncio.ensure_future(generate(request))
+        return await said[request]
+
+    model.generate = remembered  # type: ignore[method-assign]
+
+
+async def play(models: Models, group: Mapping[str, Made], console: Console) -> None:
+    """Best-of-Q with each on the same tasks with the same draws, each in a store of its name; and prompting."""
+    goals = models.settings.suite.model_copy(update={"only": GOALS.partition("=")[2]})
+    playing = Models(models.settings.model_copy(update={"suite": goals}), models.budget)
+    for name in ("local", "embedder"):
+        playing.__dict__[name] = getattr(models, name)
+    with ExitStack() as opened:
+        async with open_suite(playing) as suite:
+
+            def played(name: str, kind: Play) -> "asyncio.Future[object]":
+                store = opened.enter_context(Store.open(PLAYED / name))
+                context = RunContext(playing, suite, store, Console(quiet=True))
+                return asyncio.ensure_future(collect(context, "played", kind))
+
+            values = {name: load_value(LEARNED / name, embed=models.embedder.spec) for name in group}
+            plays = [
+                played(name, Play("best-of-q", values=one, split="train", limit=TASKS)) for name, one in values.items()
+            ]
+            if "matched" in group:
+                plays.append(played("prompting", Play("prompting", split="train", limit=TASKS)))
+            await asyncio.gather(*plays)
+    console.print(f"played: {', '.join(group)}")
+
+
+OF_A_POLICY: Mapping[str, Callable[[LoggedChoices, Doubles], Quantity]] = {
+    "fitted Q evaluation": estimators.fitted_q_evaluation,
+    "importance sampling": estimators.importance_sampling,
+    "weighted importance sampling": estimators.weighted_importance_sampling,
+    "per-decision WIS": estimators.per_decision_wis,
+    "doubly robust": estimators.doubly_robust,
+    "weighted doubly robust": partial(estimators.doubly_robust, weighted=True),
+}
+LOCAL = "local approximation"
+ESTIMATORS = (*OF_A_POLICY, LOCAL)
+
+
+def lifts_of(log: LoggedChoices) -> dict[str, Difference]:
+    """By estimator, over the first candidate; without those that are undefined."""
+    best, first = off_policy.greedy(log), off_policy.first(log)
+    found = {name: of(log, best).minus(of(log, first)) for name, of in OF_A_POLICY.items()}
+    found[LOCAL] = off_policy.local_approximation(log, best, first).difference
+    return {name: lift for name, lift in found.items() if lift is not None}
+
+
+class Predicted(Noun):
+    """What held-out logs say of one Q-function."""
+
+    auc: float
+    siblings: float | None  # share of pairs ranked right
+    effective: float  # episodes
+    lifts: dict[str, Difference]  # by estimator, over the first candidate
+
+
+class Judged(Noun):
+    """That, and what playing it measured."""
+
+    name: str
+    predicted: Predicted
+    success: float
+    measured: Difference
+
+
+class Score(Noun):
+    """How well an estimator told the differences of all Q-functions."""
+
+    estimator: str
+    correlation: float
+    error: float  # mean of |predicted - measured|
+    width: float  # mean of the intervals
+    covered: int  # predicted and measured differ by no more than both intervals allow
+    deploy: int  # verdicts "deploy", and how many of them were measured to gain
+    deploy_right: int
+    harmful: int  # verdicts "do not deploy", and how many of them were measured not to gain
+    harmful_right: int
+
+
+def predicted(log: LoggedChoices, siblings: Sequence[tuple[int, float, float]]) -> Predicted:
+    return Predicted(
+        auc=auc(log).value or 0.5,
+        siblings=Quantity(tallied(siblings)).value,
+        effective=estimators.effective_episodes(log, off_policy.greedy(log)),
+        lifts=lifts_of(log),
+    )
+
+
+def predict(group: Mapping[str, Made]) -> None:
+    """Kept beside each Q-function."""
+    models = _models(next(iter(group.values())))
+    with Store.open(HELD_OUT) as store:
+        logs = logs_of(models, store, store.summaries(run="seed"), Console(quiet=True))
+    for name in group:
+        file = LEARNED / name / "predicted.json"
+        if file.exists():
+            continue
+        log, siblings = ranked(logs, load_value(LEARNED / name, embed=models.embedder.spec))
+        file.write_text(predicted(log, siblings).model_dump_json(), "utf-8")
+
+
+def judge(name: str) -> Judged:
+    """DataError where it has not played."""
+    ours, theirs = (_attempts(one) for one in (name, "prompting"))
+    measured = paired_difference(ours, theirs)
+    if measured is None:
+        raise DataError(f"{name} and prompting played no task in common: run experiments/estimate/run.sh")
+    predicted = Predicted.model_validate_json((LEARNED / name / "predicted.json").read_bytes())
+    return Judged(name=name, predicted=predicted, success=success_rate(ours).mean, measured=measured)
+
+
+def _attempts(name: str) -> list[Attempt]:
+    with Store.open(PLAYED / name, read_only=True) as store:
+        return attempts_of(store.summaries())
+
+
+def scored(estimator: str, judged: Sequence[Judged]) -> Score:
+    pairs = [(one.predicted.lifts[estimator], one.measured) for one in judged if estimator in one.predicted.lifts]
+    told, came = (np.array([pair[at].mean for pair in pairs]) for at in (0, 1))
+    half = [((a.high - a.low) / 2, (b.high - b.low) / 2) for a, b in pairs]
+    deploy, harmful = ([b.mean for a, b in pairs if a.clear and (a.mean > 0) == gains] for gains in (True, False))
+    return Score(
+        estimator=estimator,
+        correlation=float(np.corrcoef(told, came)[0, 1]),
+        error=float(np.abs(told - came).mean()),
+        width=float(np.mean([2 * a for a, _ in half])),
+        covered=sum(bool(abs(x - y) <= np.hypot(a, b)) for x, y, (a, b) in zip(told, came, half, strict=True)),
+        deploy=len(deploy),
+        deploy_right=sum(gain > 0 for gain in deploy),
+        harmful=len(harmful),
+        harmful_right=sum(gain <= 0 for gain in harmful),
+    )
+
+
+def learned() -> list[Judged]:
+    """All Q-functions that were made."""
+    for group in GROUPS.values():
+        predict(group)
+    return [judge(name) for group in GROUPS.values() for name in group]
+
+
+def write(folder: Path, name: str, found: Sequence[Judged]) -> None:
+    """`NAME.json`, `NAME.md` and the picture `NAME.svg`."""
+    judged = sorted(found, key=lambda one: one.measured.mean)
+    scores = [scored(one, judged) for one in ESTIMATORS]
+    gains = [one.measured.mean for one in judged]
+    result = {
+        **made_by(load_config(BestOfQSettings, CONFIG, ())),
+        "scores": [one.model_dump() for one in scores],
+        "auc": float(np.corrcoef([one.predicted.auc for one in judged], gains)[0, 1]),
+        "rankers": [one.model_dump() for one in judged],
+    }
+    (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    tables = score_table(scores, len(judged)).to_markdown(), q_table(judged).to_markdown()
+    (folder / f"{name}.md").write_text("\n".join(tables), "utf-8")
+    (folder / f"{name}.svg").write_text(predicted_svg(judged), "utf-8")
+
+
+def score_table(scores: Sequence[Score], number: int) -> Table:
+    heads = ("estimator", "correlation", "error %", "width %", "covered", "deploy, right", "do not deploy, right")
+    rows = [
+        (
+            *(one.estimator, one.correlation, one.error, one.width, f"{one.covered} of {number}"),
+            *(f"{one.deploy_right} of {one.deploy}", f"{one.harmful_right} of {one.harmful}"),
+        )
+        for one in scores
+    ]
+    return Table(
+        name="scores", title="Estimators", columns=_columns(*heads), rows=tuple(Row(cells=row) for row in rows)
+    )
+
+
+def q_table(judged: Sequence[Judged]) -> Table:
+    told = LOCAL, "weighted doubly robust", "fitted Q evaluation"
+    rows = [
+        (
+            one.name,
+            one.predicted.auc,
+            one.predicted.siblings,
+            one.predicted.effective,
+            one.success,
+            one.measured,
+            *(one.predicted.lifts.get(t) for t in told),
+        )
+        for one in judged
+    ]
+    heads = ("Q", "AUC", "siblings", "effective episodes", "success %", "measured %", *(f"{t} %" for t in told))
+    return Table(name="q", title="Q-functions", columns=_columns(*heads), rows=tuple(Row(cells=row) for row in rows))
+
+
+def _columns(*heads: str) -> tuple[Column, ...]:
+    signed = [
+        head.removesuffix(" %") for head in heads if head == "measured %" or head.removesuffix(" %") in ESTIMATORS
+    ]
+    digits = {"correlation": 2, "AUC": 2, "siblings": 2, "effective episodes": 0}
+    return tuple(one.model_copy(update={"digits": digits.get(one.name, 1)}) for one in columns(*heads, signed=signed))
+
+
+def predicted_svg(judged: Sequence[Judged]) -> Markup:
+    """Predicted by local approximation against measured; red where the verdict was wrong."""
+    points = [
+        {
+            "name": one.name,
+            "measured": one.measured,
+            "predicted": told,
+            "right": not told.clear or told.mean * one.measured.mean > 0,
+        }
+        for one in judged
+        if (told := one.predicted.lifts.get(LOCAL))
+    ]
+    ends = [
+        end
+        for one in judged
+        for end in (
+            one.measured.low,
+            one.measured.high,
+            one.predicted.lifts[LOCAL].low,
+            one.predicted.lifts[LOCAL].high,
+        )
+    ]
+    low, high = 100 * min(ends), 100 * max(ends)
+    ticks = [(tick / 100, f"{tick:+.0f}") for tick in nice_ticks(low, high)]
+    span = (ticks[0][0], ticks[-1][0])
+    return figure(
+        TEMPLATES.from_string(Path(__file__).parent.joinpath("estimate/predicted.jinja").read_text("utf-8")),
+        "Predicted and measured difference to the first candidate",
+        plot=Plot(x=span, y=span, height=460),
+        ticks=ticks,
+        diagonal=[(end, end) for end in span],
+        points=points,
+    )

@@ -1,0 +1,157 @@
+"""Scorers between harmful and right in the text shop, judged by an exploring agent's logs and then played.
+
+No model: the proposer draws actions of the page, right ones more often than not; a scorer's number is `strength` where
+the oracle finds an action right, and noise that stays the same for an action on a page. So many can be played.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bestofq.agents.agent import Agent
+from bestofq.agents.dialects.commands import parse_reply
+from bestofq.agents.selectors import EpsilonGreedySelector
+from bestofq.core.decision import DECIDED, Candidate, Episode, Scores, State, state_at
+from bestofq.core.logged import LoggedChoices
+from bestofq.envs.suites import make_suite
+from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.recipes.api import play
+from bestofq.reports.stats import attempts_of, paired_difference, success_rate
+from bestofq.store.store import Store
+from bestofq.testing import ScriptedProposer
+from experiments.estimating import Judged, predicted
+from experiments.ranking import judge_of
+
+STRENGTHS = (-3.0, -1.5, -0.7, -0.3, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.5, 5.0)
+EPSILON, N, RIGHT, STEPS = 0.5, 3, 0.7, 6
+"""Of the logs; how often the proposer draws what is right; and the steps an episode may take."""
+SUITE: Any = make_suite(WebShopSettings())
+SUITE.step_limit = STEPS
+JUDGE = judge_of(SUITE)
+FOLDER = Path("runs/estimate-noisy")
+TASKS, LOGGED = 200, 4  # and how often the exploring agent plays them
+
+
+_RIGHT: dict[tuple[str, str, str], bool] = {}
+
+
+def right(state: State, candidates: Sequence[Candidate]) -> list[bool]:
+    found = []
+    for one in candidates:
+        key = (state.task.id, state.observation.text, one.label)
+        if key not in _RIGHT:
+            judged = JUDGE(state, [one]) if JUDGE else None
+            _RIGHT[key] = bool(judged and judged.right[0])
+        found.append(_RIGHT[key])
+    return found
+
+
+def propose(state: State, n: int) -> list[str]:
+    """Commands of the page, each drawn from the right ones with `RIGHT`."""
+    rng = np.random.default_rng(state.step_seed)
+    kinds = _kinds(state)
+    drawn: list[str] = []
+    for _ in range(n):
+        kind = kinds[0] if kinds[0] and (rng.random() < RIGHT or not kinds[1]) else kinds[1]
+        drawn.append(kind[rng.integers(len(kind))])
+    return list(dict.fromkeys(drawn))
+
+
+_KINDS: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+
+
+def _kinds(state: State) -> tuple[list[str], list[str]]:
+    """Commands that are right on this page, and the others."""
+    seen, key = state.observation, (state.task.id, state.observation.text)
+    if key not in _KINDS:
+        box = next((one for one in seen.elements if one.role == "searchbox"), None)
+        if box is None:
+            commands = [f"click [{one.mark}]" for one in seen.elements]
+        else:  # the goal, or a part of it
+            words = state.task.goal.split()
+            commands = [f'write [{box.mark}] "{" ".join(words[cut:])}" enter' for cut in (0, 3, 6)]
+        good = right(state, [parse_reply(command, seen) for command in commands])
+        both = [[c for c, ok in zip(commands, good, strict=True) if ok == wanted] for wanted in (True, False)]
+        _KINDS[key] = (both[0], both[1])
+    return _KINDS[key]
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """`Scorer`."""
+
+    strength: float
+
+    async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+        return Scores(values=tuple(self.values(state, candidates)))
+
+    def values(self, state: State, candidates: Sequence[Candidate]) -> list[float]:
+        noise = [_noise(state, one, self.strength) for one in candidates]
+        return [self.strength * ok + extra for ok, extra in zip(right(state, candidates), noise, strict=True)]
+
+
+def _noise(state: State, candidate: Candidate, strength: float) -> float:
+    text = "\x1f".join([str(strength), state.task.id, state.observation.text, candidate.label])
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return float(np.random.default_rng(seed).normal())
+
+
+async def collect(folder: Path, tasks: int, repeats: int) -> None:
+    """The exploring agent's episodes, and each scorer's."""
+    with Store.open(folder) as store:
+        proposer = ScriptedProposer(propose)
+        explore = Agent(name="explore", proposer=proposer, selector=EpsilonGreedySelector(EPSILON), n_candidates=N)
+        await play(explore, SUITE, store, split="train", tasks=tasks, repeats=repeats, run="seed")
+        alone = Agent(name="first", proposer=proposer, n_candidates=N)
+        await play(alone, SUITE, store, split="train", tasks=tasks, run="played")
+        for strength in STRENGTHS:
+            agent = Agent(name=f"{strength:g}", proposer=proposer, scorer=Noisy(strength), n_candidates=N)
+            await play(agent, SUITE, store, split="train", tasks=tasks, run="played")
+
+
+def ranked(episodes: Sequence[Episode], scorer: Noisy) -> LoggedChoices:
+    """The exploring agent's choices with the scorer's numbers."""
+    found = [one for one in episodes if one.steps and one.verdict.outcome in DECIDED]
+    q, probable, chosen = [], [], []
+    for episode in found:
+        for at, step in enumerate(episode.steps):
+            candidates = step.decision.candidates
+            state = state_at(episode.task, episode.steps[:at], step.observation)
+            pad = N - len(candidates)
+            q.append([*scorer.values(state, candidates), *[-np.inf] * pad])
+            probable.append([*EpsilonGreedySelector(EPSILON).probabilities(len(candidates)), *[0.0] * pad])
+            chosen.append(step.decision.chosen)
+    table = np.array(q, np.float32)
+    return LoggedChoices(
+        episode=np.repeat(np.arange(len(found)), [len(one.steps) for one in found]),
+        task=tuple(one.task.id for one in found),
+        success=np.array([one.verdict.outcome == "success" for one in found]),
+        tokens=np.zeros(len(found), np.float32),
+        usd=np.zeros(len(found), np.float32),
+        q=table,
+        value=table.max(axis=1),
+        chosen=np.array(chosen),
+        propensity=np.array(probable, np.float32),
+    )
+
+
+def judged() -> list[Judged]:
+    """Play, or continue, and hold what the logs say of each scorer against it."""
+    asyncio.run(collect(FOLDER, TASKS, LOGGED))
+    with Store.open(FOLDER, read_only=True) as store:
+        logs = [*store.episodes(run="seed")]
+        alone = attempts_of(store.summaries(agent="first"))
+        found = []
+        for strength in STRENGTHS:
+            log, name = ranked(logs, Noisy(strength)), f"{strength:g}"
+            ours = attempts_of(store.summaries(agent=name))
+            measured = paired_difference(ours, alone)
+            assert measured is not None  # all play the same tasks
+            success = success_rate(ours).mean
+            found.append(Judged(name=name, predicted=predicted(log, []), success=success, measured=measured))
+    return found

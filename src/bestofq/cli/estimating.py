@@ -1,0 +1,97 @@
+"""`bestofq estimate`, the line that `train` ends with, and whether `serve --rank` may."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from bestofq.build.models import Models
+from bestofq.cli.options import console
+from bestofq.cli.settings import existing
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.learning.checkpoint import load_value, read_card
+from bestofq.recipes.collect import collected
+from bestofq.recipes.estimate import cross_fitted, not_learned_from
+from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
+from bestofq.reports.estimate import Estimate, choice_table, estimate, points, rank_table, short, verdict_line
+from bestofq.store.store import Store
+
+TRIALS = "trials"
+"""In a Q-function's folder or a store: Q-functions of a part of the tasks."""
+
+
+def estimate_and_show(models: Models, folder: Path, runs: Sequence[str], q: Path | None, folds: int) -> None:
+    """The verdict, then the tables; kept in the folder of `q`. DataError where nothing can be held out."""
+    with existing(folder) as store:
+        found, discount = _held_out(models, store, runs, q, folder / TRIALS, folds)
+    checkpoint = None if q is None else _checkpoint(q)
+    told = estimate(found.choices, found.siblings, checkpoint)
+    if q is not None:
+        told.write(q)
+    console.print(verdict_line(told), style="bold", highlight=False)
+    console.print(choice_table(told))
+    console.print(rank_table(found.choices, told, discount))
+
+
+def _held_out(
+    models: Models, store: Store, runs: Sequence[str], q: Path | None, out: Path, folds: int
+) -> tuple[HeldOut, float]:
+    """What is held out, and the discount of the Q that ranks it; without `q` Q-functions are kept in `out`."""
+    episodes = collected(store, runs)
+    if q is None:
+        return cross_fitted(models, store, episodes, out, console, folds), models.settings.iql.discount
+    card = read_card(q)
+    models = models.reading(card.embed)
+    models = models.replaced(models.settings.model_copy(update={"iql": card.config}))
+    fresh = not_learned_from(q, episodes, models)
+    if fresh is None:
+        console.print(
+            f"{q} does not tell which tasks it learned from: where these are among them, it looks better than it is",
+            style="yellow",
+        )
+    if fresh == []:
+        console.print(
+            f"{q} learned from these tasks: Q-functions like it, of four fifths of them each, rank the others"
+        )
+        return cross_fitted(models, store, episodes, q / TRIALS, console, folds), card.config.discount
+    values = load_value(q, embed=models.embedder.spec)
+    logs = logs_of(models, store, episodes if fresh is None else fresh, console)
+    return ranked(logs, values), card.config.discount
+
+
+def estimate_after_training(models: Models, folder: Path, runs: Sequence[str], episodes: int | None, out: Path) -> None:
+    """One line, of a fifth of the tasks that a Q-function of the others ranks; kept in `out`. Where nothing can be held
+    out, the line says why."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        return
+    told = estimate_of(out)
+    if told is None:
+        console.print("Is it worth it? A Q-function of four fifths of the tasks ranks the others:")
+        try:
+            with existing(folder) as store:
+                found = cross_fitted(models, store, collected(store, runs, episodes), out / TRIALS, console, folds=1)
+        except InputError as error:
+            console.print(f"no estimate: {error}", style="yellow", highlight=False, markup=False)
+            return
+        told = estimate(found.choices, found.siblings, _checkpoint(out))
+        told.write(out)
+    console.print(short(told), highlight=False, markup=False)
+
+
+def estimate_of(q: Path) -> Estimate | None:
+    """That of the Q-function in a folder; None where there is none, or one of another Q-function."""
+    found = Estimate.read(q)
+    return found if found and found.checkpoint == _checkpoint(q) else None
+
+
+def refuse_harmful(q: Path) -> None:
+    """ConfigError where the estimate says that the Q-function in a folder harms."""
+    found = estimate_of(q)
+    if found and found.lift and found.verdict == "do not deploy":
+        raise ConfigError(
+            f"{q} is expected to change success by {points(found.lift)}: leave --rank out, watch it with --shadow, or "
+            "give --insist, too"
+        )
+
+
+def _checkpoint(q: Path) -> str:
+    return Path(read_card(q).weights).stem

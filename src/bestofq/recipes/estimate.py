@@ -1,0 +1,70 @@
+"""Q-functions and logged episodes of tasks that they did not learn from: a fifth of the tasks held out from each."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from bestofq.build.models import Models
+from bestofq.core.errors import DataError
+from bestofq.core.identity import key_of
+from bestofq.core.logged import LoggedChoices
+from bestofq.envs.splits import uniform
+from bestofq.learning.checkpoint import load_value
+from bestofq.learning.value import ValueModel
+from bestofq.recipes.best_of_q import transitions
+from bestofq.recipes.q_training import Origin, learn, lesson, task_mark
+from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
+from bestofq.store.records import EpisodeKey, EpisodeSummary
+from bestofq.store.store import Store
+
+FOLDS = 5
+
+
+def fold_of(key: EpisodeKey) -> int:
+    """Of `FOLDS`, by the task's name alone, so that more episodes change nothing."""
+    return int(uniform(f"{key.suite}/{key.task}") * FOLDS)
+
+
+def learned_apart(
+    models: Models, store: Store, learned: Sequence[EpisodeSummary], out: Path, console: Console
+) -> ValueModel:
+    """Q and V of these episodes, learned or resumed in a folder of their own below `out`."""
+    origin = Origin.of(models, learned)
+    folder, read = out / key_of(origin.identity), partial(transitions, models, store, learned, console)
+    learn(partial(lesson, origin, read, folder, console), models.settings.iql, folder, console)
+    return load_value(folder, embed=models.embedder.spec)
+
+
+def cross_fitted(
+    models: Models, store: Store, episodes: Sequence[EpisodeSummary], out: Path, console: Console, folds: int = FOLDS
+) -> HeldOut:
+    """Each of the first `folds` fifths of the tasks, with the Q that learned from the other four. DataError where one
+    of them is empty, InputError where the others teach nothing."""
+    parts = []
+    for fold in range(folds):
+        here = [one for one in episodes if fold_of(one.key) == fold]
+        rest = [one for one in episodes if fold_of(one.key) != fold]
+        if not here or not rest:
+            raise DataError(
+                f"the episodes are of {len({one.key[:2] for one in episodes})} tasks, too few to hold a fifth of them "
+                "out: collect episodes of more tasks"
+            )
+        values = learned_apart(models, store, rest, out, console)
+        parts.append(ranked(logs_of(models, store, here, console), values))
+    pairs = [one for part in parts for one in part.siblings]
+    numbered = [(at, right, whole) for at, (_, right, whole) in enumerate(pairs)]  # a task is in one fold
+    return HeldOut(LoggedChoices.joined([part.choices for part in parts]), numbered)
+
+
+def not_learned_from(q: Path, episodes: Sequence[EpisodeSummary], models: Models) -> list[EpisodeSummary] | None:
+    """Those of tasks that the Q-function in a folder did not learn from; None: its checkpoint does not tell."""
+    origin = Origin.read(q)
+    if origin is None or origin.episodes is None:
+        return None
+    if origin.episodes.tasks is None:
+        now = Origin.of(models, episodes).episodes
+        return [] if now and now.fingerprint == origin.episodes.fingerprint else None
+    taught = set(origin.episodes.tasks)
+    return [one for one in episodes if task_mark(one.key) not in taught]

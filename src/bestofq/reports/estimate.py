@@ -1,0 +1,195 @@
+"""Is a Q-function worth deploying? What held-out logged choices say of it, in one line and in tables."""
+
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+from pydantic import ValidationError
+
+from bestofq.core.errors import DataError
+from bestofq.core.logged import LoggedChoices
+from bestofq.core.noun import Noun
+from bestofq.core.transitions import Bools
+from bestofq.reports.calibration import calibration
+from bestofq.reports.off_policy import first, greedy, known, local_approximation
+from bestofq.reports.ranks import auc, valued
+from bestofq.reports.stats import UNIT, Difference, Measure, Quantity, tallied
+from bestofq.reports.table import Row, Table, columns
+
+FILE = "estimate.json"
+"""In a Q-function's folder."""
+FARTHEST = 5  # steps from the first that are told apart
+Verdict = Literal["deploy", "do not deploy", "not enough episodes", "not known"]
+
+
+class AtN(Noun):
+    """What Q gains by choosing among the first `n` candidates, over the first of them (`local_approximation`)."""
+
+    n: int
+    lift: Difference | None  # None: undefined
+
+
+class Estimate(Noun):
+    """What the episodes tell. `choices` is empty where no agent with known propensities played them."""
+
+    checkpoint: str | None  # of the Q-function it is about; None: of its settings
+    episodes: int
+    tasks: int
+    exploring: int  # of the episodes, those whose propensities are known
+    auc: Measure
+    siblings: Measure  # of pairs of actions on one page of one task, one of a success and one of a failure
+    pairs: int
+    choices: tuple[AtN, ...]
+    tokens: float  # an episode, as logged
+    usd: float | None  # None: a price is not known
+
+    @property
+    def lift(self) -> Difference | None:
+        """With all candidates."""
+        return self.choices[-1].lift if self.choices else None
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.lift is None:
+            return "not known"
+        if not self.lift.clear:
+            return "not enough episodes"
+        return "deploy" if self.lift.mean > 0 else "do not deploy"
+
+    @property
+    def more(self) -> int | None:
+        """Episodes after which the interval, which narrows with their root, would leave 0 out, were the difference what
+        it seems. None where it seems to be 0, or is not known."""
+        if self.lift is None or self.lift.mean == 0:
+            return None
+        half = max(self.lift.high - self.lift.mean, self.lift.mean - self.lift.low)
+        return max(0, ceil(self.exploring * ((half / self.lift.mean) ** 2 - 1)))
+
+    @classmethod
+    def read(cls, q: Path) -> Self | None:
+        """That of the Q-function in a folder; None where there is none. DataError where it cannot be read."""
+        if not (q / FILE).exists():
+            return None
+        try:
+            return cls.model_validate_json((q / FILE).read_bytes())
+        except ValidationError as error:
+            raise DataError(
+                f"{q / FILE} is no estimate of this version: make it again by `bestofq estimate`"
+            ) from error
+
+    def write(self, q: Path) -> None:
+        (q / FILE).write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def estimate(
+    log: LoggedChoices, siblings: Sequence[tuple[object, float, float]], checkpoint: str | None = None
+) -> Estimate:
+    """All that is told. `siblings`: of each task the pairs ranked right, and all."""
+    ranked = Quantity(tallied((str(task), right, pairs) for task, right, pairs in siblings), UNIT)
+    exploring = log.of(known(log)) if known(log).any() else None
+    choices: list[AtN] = []
+    if exploring is not None:
+        base = first(exploring)
+        for n in range(2, log.q.shape[1] + 1):
+            lift = local_approximation(exploring, greedy(exploring, n), base).difference
+            choices.append(AtN(n=n, lift=lift))
+    usd = float(log.usd.mean())
+    return Estimate(
+        checkpoint=checkpoint,
+        episodes=len(log.task),
+        tasks=len(set(log.task)),
+        exploring=int(known(log).sum()),
+        auc=auc(log).measure,
+        siblings=ranked.measure,
+        pairs=round(sum(pairs for _, _, pairs in siblings)),
+        choices=tuple(choices),
+        tokens=float(log.tokens.mean()),
+        usd=None if np.isnan(usd) else usd,
+    )
+
+
+def points(lift: Difference) -> str:
+    return f"{100 * lift.mean:+.1f} points [{100 * lift.low:+.1f}, {100 * lift.high:+.1f}]"
+
+
+def short(found: Estimate) -> str:
+    """What `bestofq train` prints."""
+    value, bounds = found.auc.value, found.auc.interval
+    if value is None:
+        return "no held-out success and failure to rank"
+    between = f" [{bounds.low:.2f}, {bounds.high:.2f}]" if bounds else ""
+    lift = "what it gains is not known" if found.lift is None else f"expected {points(found.lift)}"
+    return f"ranks held-out successes above failures with AUC {value:.2f}{between}; {lift}"
+
+
+def verdict_line(found: Estimate) -> str:
+    """The verdict, and what it rests on."""
+    if found.lift is None:
+        return (
+            "not known: in these episodes no agent chose at random among recorded candidates, so nothing tells what "
+            "another choice would have brought. Collect some: bestofq collect --agent explore"
+        )
+    more = found.more
+    wanted = "" if found.verdict != "not enough episodes" or more is None else f"; about {more:,} more would tell"
+    return f"{found.verdict}: expected {points(found.lift)} over the first candidate{wanted}"
+
+
+def choice_table(found: Estimate) -> Table:
+    """A row a number of candidates."""
+    rows = []
+    for at in found.choices:
+        gain = at.lift.mean if at.lift and at.lift.mean > 0 else None
+        usd = None if gain is None or found.usd is None else found.usd / gain
+        rows.append(Row(cells=(at.n, at.lift, gain and found.tokens / gain, usd)))
+    return Table(
+        name="estimate",
+        title="Expected difference to the first candidate, by candidates to choose among",
+        columns=(
+            *columns("candidates", "difference %", signed=["difference"]),
+            *columns("tokens/extra success", digits=0),
+            *columns("USD/extra success", digits=None),
+        ),
+        rows=tuple(rows),
+        notes=(
+            f"From {found.exploring:,} exploring episodes of {found.tasks:,} tasks, none of which this Q learned from; "
+            "95 % bootstrap over tasks.",
+            "Same proposer, other choice: what each choice alone would change, added up. A large difference is "
+            "larger when it is played.",
+            "Per extra success at most: all tokens of a logged episode, the first candidate's too, not what Q reads.",
+        ),
+    )
+
+
+def rank_table(log: LoggedChoices, found: Estimate, discount: float) -> Table:
+    """A row a step from the first, the last for all later ones; then all."""
+    left = np.flatnonzero(log.last)[log.episode] - np.arange(len(log.episode))
+    length = np.bincount(log.episode)[log.episode]
+    number = length - 1 - left
+    rows = []
+    for step in range(min(FARTHEST, int(number.max()) + 1)):
+        here = number == step if step < FARTHEST - 1 else number >= step
+        rows.append(_rank_row(log, f"{step + 1}" + ("" if step < FARTHEST - 1 else " and later"), here, discount))
+    rows.append(_rank_row(log, "all", np.ones(len(number), bool), discount))
+    ranked = "–" if found.siblings.value is None else f"{100 * found.siblings.value:.1f} %"
+    return Table(
+        name="estimate-ranks",
+        title="How Q ranks held-out steps",
+        columns=columns("step", "steps", "AUC", "mean Q", "outcome", "ECE", "bias", digits=3),
+        rows=tuple(rows),
+        notes=(
+            f"AUC: successes' steps above failures'. Of {found.pairs:,} pairs of actions on one page of one task "
+            f"{ranked} are ranked as they ended.",
+            f"Outcome: discount^(steps left) · success, discount {discount:g}. The episodes explore, so a Q that is "
+            "right for the ranked agent lies above it.",
+        ),
+    )
+
+
+def _rank_row(log: LoggedChoices, name: str, here: Bools, discount: float) -> Row:
+    kept = [one for one, keep in zip(valued(log, discount), here, strict=True) if keep]
+    found = calibration(kept, "", discount=discount)
+    mean = Quantity(tallied((one.task, one.q, 1.0) for one in kept)).measure
+    outcome = Quantity(tallied((one.task, one.outcome, 1.0) for one in kept)).measure
+    return Row(cells=(name, len(kept), auc(log, here).measure, mean, outcome, found.ece, found.bias))

@@ -1,0 +1,71 @@
+"""What success another way to choose among the same candidates would have had, from logged choices alone.
+
+The model is "same proposer, other choice": what is proposed depends on the task, the page and what was done, and not on
+who chooses. So the probabilities of a choice under two ways to choose, π and π_0, and under the logging policy μ are
+all that is needed: no model of pages or proposers. It asks that μ gives every candidate a chance (ε-greedy, random).
+`experiments/estimators.py` has the other estimators that were tried.
+
+The reward is 1 at the last step of a success (Best-of-Q, 3.1), and success is not discounted. `pi` [T, N] are the
+probabilities of a log's candidates.
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from bestofq.core.logged import LoggedChoices
+from bestofq.core.transitions import Bools, Ints
+from bestofq.reports.stats import Doubles, Quantity, share
+
+
+def greedy(log: LoggedChoices, n: int | None = None) -> Doubles:
+    """π of the ranked agent [T, N]: the highest Q of the first `n` candidates, the first among equals."""
+    best = log.q[:, :n].argmax(axis=1)
+    return np.asarray(np.eye(log.q.shape[1])[best])
+
+
+def first(log: LoggedChoices) -> Doubles:
+    """π of the proposer alone [T, N]: its first candidate."""
+    return greedy(log, 1)
+
+
+def local_approximation(log: LoggedChoices, pi: Doubles, base: Doubles) -> Quantity:
+    """(1/E) Σ_i Σ_t [(π(a_t | s_t) − π_0(a_t | s_t)) / μ(a_t | s_t)] (r_i − b_t), the difference to `base`, π_0: what
+    each choice alone would change, were all others the log's (the local approximation of Kakade and Langford 2002;
+    Schulman et al. 2015). Weights do not multiply over steps, so its variance is small, and a step at which both choose
+    alike adds nothing. Biased where choices work together. b_t is the mean success of the episodes that reach step t,
+    which changes no expectation.
+    """
+    rows, number = np.arange(len(log.chosen)), step_numbers(log)
+    ratio = (pi - base)[rows, log.chosen] / log.propensity[rows, log.chosen]
+    won = log.success[log.episode].astype(np.float64)
+    mean = np.bincount(number, won) / np.bincount(number)
+    counts = np.stack([ratio * (won - mean[number]), np.roll(log.last, 1)], axis=1)
+    return Quantity(summed(log, counts), statistic=lambda s: share(s[..., 0], s[..., 1]))
+
+
+def known(log: LoggedChoices) -> Bools:
+    """[E] episodes whose every choice has a known propensity."""
+    unknown = np.isnan(log.propensity).any(axis=1)
+    return np.asarray(np.bincount(log.episode, weights=unknown, minlength=len(log.task)) == 0)
+
+
+def step_numbers(log: LoggedChoices) -> Ints:
+    """[T] the number of each step in its episode, from 0."""
+    begins = np.flatnonzero(np.roll(log.last, 1))
+    return np.asarray(np.arange(len(log.episode)) - begins[log.episode])
+
+
+def by_task(log: LoggedChoices, counts: Doubles) -> dict[Hashable, Doubles]:
+    """Counts of episodes [E, K] added up by task."""
+    found: dict[Hashable, Doubles] = {}
+    for task, row in zip(log.task, counts, strict=True):
+        found[task] = found[task] + row if task in found else row
+    return found
+
+
+def summed(log: LoggedChoices, rows: Doubles) -> dict[Hashable, Doubles]:
+    """Counts of steps [T, K] added up by task."""
+    counts = np.zeros((len(log.task), rows.shape[1]))
+    np.add.at(counts, log.episode, rows)
+    return by_task(log, counts)

@@ -1,0 +1,149 @@
+"""`bestofq estimate`, the line that `train` ends with, and `serve --rank` of a Q-function that harms."""
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from bestofq.cli.commands import app
+from bestofq.cli.options import console
+from bestofq.core.actions import Click
+from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
+from bestofq.core.errors import ConfigError, InputError
+from bestofq.core.observation import Observation, Task
+from bestofq.learning.checkpoint import read_card
+from bestofq.reports.estimate import FILE, Estimate
+from bestofq.store.store import Store
+
+SETTINGS = ("iql.steps=120", "iql.lr_q=0.003", "iql.network.hidden=[16]", "iql.network.dropout=0")
+PAGE = Observation(url="http://shop/", title="Shop", text="Red [1] Blue [2]", elements=())
+ACTIONS = (Candidate(action=Click(mark=1), label="click Red"), Candidate(action=Click(mark=2), label="click Blue"))
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_width", 500)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty tasks, each explored twice: the proposer's Red succeeds in 20 %, Blue in 90. `seed` and `later` are other
+    tasks; in `alone` an agent that does not explore clicked what it liked."""
+    folder = tmp_path_factory.mktemp("estimate") / "shop"
+    asyncio.run(fill(folder))
+    return folder
+
+
+async def fill(folder: Path) -> None:
+    made, rng = Provenance(version="test", seed=0), np.random.default_rng(0)
+    with Store.open(folder) as store:
+        for run in ("seed", "later", "alone"):
+            agent = "prompting" if run == "alone" else "explore"
+            await store.begin_run(run, {"epsilon": 0.5}, made)
+            for number in range(80):
+                task = Task(
+                    id=f"{run}-{number // 2}", suite="shop", goal="buy a hat", start_url=PAGE.url, split="train"
+                )
+                episode = await store.begin_episode(run, agent, task, number % 2, made)
+                chosen = int(rng.integers(2))
+                won = bool(rng.random() < (0.9 if chosen else 0.2))
+                decision = Decision(candidates=ACTIONS, scores=(0.0, 0.0), chosen=chosen)
+                step = Step(index=0, observation=PAGE, decision=decision, reward=float(won), terminated=True)
+                await store.append_step(episode, step)
+                verdict = Verdict(reward=float(won), outcome="success" if won else "failure")
+                await store.finish_episode(episode, verdict, PAGE)
+
+
+def bestofq(command: str, shop: Path, *more: str) -> Result:
+    settings = [word for setting in SETTINGS for word in ("--set", setting)]
+    done = CliRunner().invoke(app, [command, "--store", str(shop), *settings, *more])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def q(shop: Path) -> Path:
+    bestofq("train", shop, "--out", str(shop / "q"), "--no-estimate")
+    return shop / "q"
+
+
+@pytest.mark.slow
+def test_training_ends_with_what_to_expect(shop: Path, tmp_path: Path) -> None:
+    said = bestofq("train", shop, "--out", str(tmp_path / "q")).output
+    assert "with AUC 0." in said.splitlines()[-1]
+    found = Estimate.read(tmp_path / "q")
+    assert found is not None
+    assert found.lift is not None
+    assert found.lift.mean > 0.3
+    assert found.episodes == 22  # of the 11 tasks of a fifth
+    assert found.checkpoint == Path(read_card(tmp_path / "q").weights).stem
+    made = (tmp_path / "q" / FILE).stat().st_mtime_ns
+    again = bestofq("train", shop, "--out", str(tmp_path / "q")).output
+    assert again.splitlines()[-1] == said.splitlines()[-1]
+    assert (tmp_path / "q" / FILE).stat().st_mtime_ns == made
+
+
+@pytest.mark.slow
+def test_a_q_function_is_not_judged_by_what_it_learned_from(shop: Path, q: Path) -> None:
+    said = bestofq("estimate", shop, "--q", str(q)).output
+    assert "learned from these tasks" in said
+    assert "\ndeploy: expected +" in said
+    assert len([*(q / "trials").iterdir()]) == 5
+    found = Estimate.read(q)
+    assert found is not None
+    assert (found.episodes, found.exploring, found.tasks) == (80, 80, 40)
+    (at,) = found.choices
+    assert at.n == 2
+    assert at.lift is not None
+    assert at.lift.mean == pytest.approx(0.7, abs=0.15)
+
+
+def test_by_other_tasks_it_is_judged_itself(shop: Path, q: Path, tmp_path: Path) -> None:
+    own = tmp_path / "q"
+    own.mkdir()
+    for file in q.glob("*.*"):
+        (own / file.name).write_bytes(file.read_bytes())
+    said = bestofq("estimate", shop, "--q", str(own), "--run", "seed", "--run", "later").output
+    assert "learned from these tasks" not in said
+    found = Estimate.read(own)
+    assert found is not None
+    assert found.tasks == 40  # those of `later`
+    assert not (own / "trials").exists()
+
+
+def test_where_nobody_explores_the_gain_is_not_known(shop: Path, q: Path) -> None:
+    said = bestofq("estimate", shop, "--q", str(q), "--run", "alone").output
+    assert "\nnot known: " in said
+    found = Estimate.read(q)
+    assert found is not None
+    assert found.exploring == 0
+    assert found.auc.value is not None
+
+
+def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> None:
+    bestofq("estimate", shop, "--q", str(q), "--run", "later")
+    good = Estimate.read(q)
+    assert good is not None
+    serve = ("serve", "--upstream", "nowhere", "--rank", str(q))
+
+    def served(*more: str) -> BaseException | None:
+        return CliRunner().invoke(app, [*serve, *more]).exception
+
+    assert "--upstream nowhere" in str(served())
+    (at,) = good.choices
+    assert at.lift is not None
+    lost = at.lift.model_copy(update={"mean": -0.14, "low": -0.21, "high": -0.07})
+    good.model_copy(update={"choices": (at.model_copy(update={"lift": lost}),)}).write(q)
+    refused = served()
+    assert isinstance(refused, ConfigError)
+    assert "-14.0 points" in str(refused)
+    assert "--insist" in str(refused)
+    insisted = served("--insist")
+    assert isinstance(insisted, InputError)
+    assert "--upstream nowhere" in str(insisted)
+    other = Estimate.read(q)
+    assert other is not None
+    other.model_copy(update={"checkpoint": "value-of-another"}).write(q)
+    assert "--upstream nowhere" in str(served())

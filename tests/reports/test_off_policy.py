@@ -1,0 +1,63 @@
+"""What choices alone would change, by hand arithmetic and where the truth is known; and how Q ranks."""
+
+import numpy as np
+import pytest
+from logged_choices import SMALL, log_of, played
+
+from bestofq.core.logged import LoggedChoices
+from bestofq.core.transitions import Bools
+from bestofq.reports.off_policy import first, greedy, known, local_approximation
+from bestofq.reports.ranks import auc
+
+
+def test_q_chooses_among_the_first_candidates_alone() -> None:
+    assert greedy(SMALL, 2).argmax(axis=1).tolist() == [1, 0, 1, 0, 1, 0]
+    assert greedy(SMALL).argmax(axis=1).tolist() == [1, 0, 1, 0, 2, 0]
+
+
+def test_what_each_choice_alone_would_change() -> None:
+    # by step: 2 (1 - 1/2) + 0, -2 (0 - 1/2), 0 + 4 (1 - 1), 0; half succeed, and both with a second step
+    found = local_approximation(SMALL, greedy(SMALL), first(SMALL))
+    assert found.value == pytest.approx((1 + 1) / 4)
+    assert local_approximation(SMALL, greedy(SMALL), greedy(SMALL)).value == 0
+
+
+def test_episodes_whose_agent_does_not_tell_are_left_out() -> None:
+    part = SMALL.propensity.copy()
+    part[4] = np.nan
+    mixed = LoggedChoices(**{name: getattr(SMALL, name) for name in LoggedChoices.__slots__} | {"propensity": part})
+    kept: Bools = known(mixed)
+    assert kept.tolist() == [True, True, False, True]
+    left = mixed.of(kept)
+    assert left.task == ("a", "a", "b")
+    assert left.episode.tolist() == [0, 0, 1, 2]
+    assert left.last.tolist() == [False, True, True, True]
+
+
+def test_joined_logs_are_one_after_the_other() -> None:
+    narrow = log_of(("c", True, [((0.5, 0.1), 0)]))
+    both = LoggedChoices.joined([narrow, SMALL])
+    assert both.task == ("c", "a", "a", "b", "b")
+    assert both.episode.tolist() == [0, 1, 1, 2, 3, 3, 4]
+    assert both.q[0].tolist() == pytest.approx([0.5, 0.1, -np.inf])
+    assert local_approximation(both, greedy(both), first(both)).value == pytest.approx(
+        (2 * (1 - 3 / 5) + 2 * 3 / 5) / 5  # three of five succeed
+    )
+
+
+def test_auc_is_the_share_of_pairs_ranked_right_ties_by_half() -> None:
+    # taken Q: successes 0.9 0.8 0.7 0.3, failures 0.1 0.9; pairs right: 1 + 0.5 (0.9 and 0.9), else all above 0.1
+    assert auc(SMALL).value == pytest.approx((4 + 0.5) / 8)
+    assert auc(SMALL, np.array([True, False, True, False, False, False])).value == 1
+    assert auc(SMALL, np.array([True, False, False, False, False, False])).value is None
+
+
+def test_the_difference_is_that_of_playing() -> None:
+    """By the tree, the others' choices being the log's (right with 0.5, so that 0.75 go on or succeed): 0.8 against 0.5
+    of the choices right, each of which changes 0.5 · 0.75 of success, at two steps."""
+    log = played("explore", 1500, 1)
+    lift = local_approximation(log, greedy(log), first(log)).difference
+    assert lift is not None
+    assert lift.mean == pytest.approx(2 * 0.3 * 0.5 * 0.75, abs=0.06)
+    assert lift.low < 0.9**2 - 0.75**2 < lift.high
+    assert lift.low > 0
