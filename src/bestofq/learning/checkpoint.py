@@ -1,11 +1,10 @@
 """Checkpoints of Q and V: a directory with `checkpoint.json` and the safetensors file that it names.
 
-The weights' file carries a hash in its name and is written first; the JSON is replaced last, in one move. So a kill at
-any moment leaves either the old checkpoint or the new one, never a mixture.
+The weights' file carries a hash in its name, which is compared when it is read, and is written first; the JSON is
+replaced last, in one move. So a kill or a power cut at any moment leaves either the old checkpoint or the new one.
 """
 
 import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any, Literal
 import torch
 from pydantic import Field, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
+from bestofq.core.files import whole_file
 from bestofq.core.noun import Noun
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL
@@ -167,8 +167,14 @@ def _read_tensors(directory: Path, card: Card) -> dict[str, Tensor]:
     path = directory / card.weights
     if not path.is_file():
         raise CheckpointError(f"The weights {path} that {CARD} names are missing.")
+    content = path.read_bytes()
+    if (found := _digest(content)) != path.stem.rpartition("-")[2]:
+        raise CheckpointError(
+            f"The weights {path} are not what was written: their hash is {found}. Put back a copy, or delete "
+            f"{directory} and make it again by the command that made it."
+        )
     try:
-        return load_file(path)
+        return load(content)
     except SafetensorError as error:
         raise CheckpointError(f"The weights {path} cannot be read: {error}") from error
 
@@ -185,21 +191,19 @@ def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor],
             )
     directory.mkdir(parents=True, exist_ok=True)
     weights = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
-    file = f"{kind}-{hashlib.sha256(weights).hexdigest()[:16]}.safetensors"
-    card = Card(kind=kind, weights=file, step=iql.step, config=iql.config, data=iql.data, **known)
-    _replace(directory / file, weights)
-    _replace(directory / CARD, (card.model_dump_json(indent=2) + "\n").encode())
+    name = f"{kind}-{_digest(weights)}.safetensors"
+    card = Card(kind=kind, weights=name, step=iql.step, config=iql.config, data=iql.data, **known)
+    for path, content in (
+        (directory / name, weights),
+        (directory / CARD, f"{card.model_dump_json(indent=2)}\n".encode()),
+    ):
+        with whole_file(path) as file:
+            file.write(content)
     for old in directory.glob(f"{kind}-{'[0-9a-f]' * 16}.safetensors"):
-        if old.name != file:
+        if old.name != name:
             old.unlink()
     return directory
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write whole or not at all."""
-    temporary = path.with_name(".checkpoint.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

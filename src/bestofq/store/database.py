@@ -6,20 +6,36 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, inspect, select
+from sqlalchemy import URL, Connection, Engine, Row, Select, Table, create_engine, event, insert, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DamageError, DataError
 from bestofq.store import schema
+from bestofq.store.codec import checksum
 
 _BUSY_MS = 10_000
+_NO_DAMAGE = (
+    "BUSY",
+    "LOCKED",
+    "FULL",
+    "IOERR",
+    "CANTOPEN",
+    "READONLY",
+    "PERM",
+    "AUTH",
+    "NOMEM",
+    "CONSTRAINT",
+    "NOTADB",
+)
 _WRITING = ("journal_mode=WAL", "synchronous=NORMAL")
 
 
@@ -40,6 +56,7 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
         event.listen(engine, "begin", _on_begin)
+        event.listen(engine, "handle_error", _on_error)
     return engine
 
 
@@ -76,6 +93,30 @@ def scalar_of(engine: Engine, query: Select[Any]) -> Any:
     """The first column of the first row; None without rows."""
     with engine.connect() as connection:
         return connection.scalar(query)
+
+
+def damaged(bind: Engine | Connection, what: str) -> DamageError:
+    """The error where something in a store is not what was written."""
+    name = _name(bind.engine)
+    return DamageError(
+        f"{what} in {name} is not what was written: `bestofq doctor --store {Path(name).parent}` says what is lost "
+        "and what can be recovered"
+    )
+
+
+def verify(bind: Engine | Connection, table: Table, row: Row[Any]) -> None:
+    """DamageError where the row's first columns, the table's, are not what was written."""
+    count = len(table.c) - 1
+    if checksum(row[:count]) != row[count]:
+        named = ", ".join(f"{column.name} {row[i]}" for i, column in enumerate(table.c) if column.primary_key)
+        raise damaged(bind, f"a row of {table.name} ({named})")
+
+
+def verified(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:
+    """The rows, each as `verify` has it."""
+    for row in rows:
+        verify(bind, table, row)
+        yield row
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -137,6 +178,14 @@ def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:
     for pragma in (f"busy_timeout={_BUSY_MS}", *journal, "foreign_keys=ON", "cache_size=-32768"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _on_error(context: ExceptionContext) -> None:
+    """A damaged file as a DamageError; what may pass (a lock, a full disk) as it is."""
+    said, engine = context.original_exception, context.engine
+    name = str(getattr(said, "sqlite_errorname", "")).removeprefix("SQLITE_").partition("_")[0]
+    if isinstance(said, sqlite3.DatabaseError) and engine is not None and name not in _NO_DAMAGE:
+        raise damaged(engine, f"something ({said})") from said
 
 
 def _on_begin(connection: Connection) -> None:

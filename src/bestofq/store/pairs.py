@@ -15,10 +15,10 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from bestofq.core.errors import DataError
+from bestofq.core.files import whole_file
 from bestofq.core.loading import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.store.whole import whole_file
 
 Kind = Literal["step", "trajectory"]
 Decode = Callable[[Sequence[int]], str]
