@@ -83,6 +83,17 @@ def check(engine: Engine) -> None:
         raise DataError(f"{_name(engine)} holds no bestofq store ({error.orig}): give another folder") from error
 
 
+def check_lists(engine: Engine) -> None:
+    """DamageError where a list of episodes, runs or verdicts may lack one: where an index does not fit its table. What
+    else may lack is missed when it is read."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
+                said = connection.exec_driver_sql(f"PRAGMA integrity_check({table.name})").scalar()
+                if said != "ok":
+                    raise damaged(engine, f"a list ({said})")
+
+
 def rows_of(engine: Engine, query: Select[Any]) -> Sequence[Any]:
     """The rows, each a tuple whose columns have names."""
     with engine.connect() as connection:

@@ -80,6 +80,7 @@ class Store:
             engine = database.connect(url, read_only=read_only)
             opened.callback(engine.dispose)
             (database.check if read_only else database.prepare)(engine)
+            database.check_lists(engine)
             return cls(engine, folder, lock_file, opened.pop_all(), read_only=read_only)
 
     def close(self) -> None:
