@@ -1,17 +1,16 @@
-"""The one place that knows which database it is: where it lies, its pragmas, the writer's lock, insert-if-new.
+"""The one place that knows which database it is: where it lies, its pragmas, insert-if-new.
 
 SQLite in WAL mode with synchronous=NORMAL: `kill -9` loses nothing that was committed; a power cut may lose the last
 commits since the last checkpoint (some seconds of steps), and never corrupts what came before.
 """
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import URL, Connection, Engine, Row, Select, Table, create_engine, event, insert, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -68,7 +67,7 @@ def prepare(engine: Engine) -> None:
                 schema.METADATA.create_all(connection)
                 connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
     except DatabaseError as error:
-        raise DataError(f"{_name(engine)} cannot be written ({error.orig}): give another folder") from error
+        raise DataError(f"{name_of(engine)} cannot be written ({error.orig}): give another folder") from error
 
 
 def check(engine: Engine) -> None:
@@ -76,11 +75,13 @@ def check(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
             if not _is_store(connection):
-                raise DataError(f"{_name(engine)} holds no bestofq store: collect episodes into it first")
+                raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
     except OperationalError as error:
-        raise DataError(f"{_name(engine)} cannot be read ({error.orig}): copy its folder, and read the copy") from error
+        raise DataError(
+            f"{name_of(engine)} cannot be read ({error.orig}): copy its folder, and read the copy"
+        ) from error
     except DatabaseError as error:
-        raise DataError(f"{_name(engine)} holds no bestofq store ({error.orig}): give another folder") from error
+        raise DataError(f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder") from error
 
 
 def check_lists(engine: Engine) -> None:
@@ -108,7 +109,7 @@ def scalar_of(engine: Engine, query: Select[Any]) -> Any:
 
 def damaged(bind: Engine | Connection, what: str) -> DamageError:
     """The error where something in a store is not what was written."""
-    name = _name(bind.engine)
+    name = name_of(bind.engine)
     return DamageError(
         f"{what} in {name} is not what was written: `bestofq doctor --store {Path(name).parent}` says what is lost "
         "and what can be recovered"
@@ -137,35 +138,6 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
         connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
 
 
-@contextmanager
-def writer_lock(file: Path) -> Iterator[None]:
-    """Held by the one process that may write a folder; the kernel lets go of it when that process ends, however."""
-    with file.open("a+", encoding="utf-8") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            held.seek(0)
-            holder = held.read().strip()
-            raise DataError(
-                f"{file.parent} is being written by process {holder}: wait for it or end it, then run the command again"
-            ) from None
-        held.truncate(0)
-        held.write(str(os.getpid()))
-        held.flush()
-        yield
-
-
-def is_written(lock: Path) -> bool:
-    """Whether the process that took the `writer_lock` last still runs. The lock is not tried: a writer may want it."""
-    try:
-        os.kill(int(lock.read_text("utf-8")), 0)
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    except (OSError, ValueError, OverflowError):  # another user's, or just being taken
-        return True
-    return True
-
-
 def _is_store(connection: Connection) -> bool:
     """DataError where it is one of another schema version."""
     if not inspect(connection).has_table(schema.FACTS.name):
@@ -173,14 +145,16 @@ def _is_store(connection: Connection) -> bool:
     found = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
     if found != str(schema.VERSION):
         raise DataError(
-            f"{_name(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: "
+            f"{name_of(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: "
             "give another folder, or install the bestofq that wrote it"
         )
     return True
 
 
-def _name(engine: Engine) -> str:
-    return engine.url.database or engine.url.render_as_string(hide_password=True)
+def name_of(engine: Engine) -> str:
+    """The database's file as a path, or its address without the password."""
+    name = engine.url.database or engine.url.render_as_string(hide_password=True)
+    return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 
 def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:

@@ -19,7 +19,7 @@ from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Task
-from bestofq.store import database, rows
+from bestofq.store import claim, database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.configuration import Owned, going_on
@@ -49,14 +49,11 @@ class Store:
     """Stored episodes: a folder (or a database URL and a folder of pictures). One process writes; any number read.
     Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls."""
 
-    def __init__(
-        self, engine: Engine, files: Path, lock_file: Path | None, opened: ExitStack, *, read_only: bool
-    ) -> None:
+    def __init__(self, engine: Engine, files: Path, opened: ExitStack, held: str | None) -> None:
         self.screenshots = Screenshots(files / "screenshots")
         self._engine = engine
-        self._lock_file = lock_file
         self._opened = opened
-        self._writer = Writer(engine, read_only=read_only)
+        self._writer = Writer(engine, held)
         self._pages = rows.Pages()
 
     @classmethod
@@ -67,21 +64,20 @@ class Store:
             if "://" in str(where):
                 if files is None:
                     raise DataError(f"{where} holds no pictures: give `files`, a folder for them")
-                folder, url, lock_file = files, make_url(str(where)), None
+                folder, url = files, make_url(str(where))
             else:
-                folder, lock_file = Path(where), Path(where) / "writer.lock"
+                folder = Path(where)
                 file = folder / "store.sqlite"
                 if read_only and not file.exists():
                     raise DataError(f"{folder} holds no bestofq store: collect episodes into it first")
                 folder.mkdir(parents=True, exist_ok=True)
                 url = database.reading_url(file) if read_only else database.sqlite_url(file)
-                if not read_only:
-                    opened.enter_context(database.writer_lock(lock_file))
             engine = database.connect(url, read_only=read_only)
             opened.callback(engine.dispose)
             (database.check if read_only else database.prepare)(engine)
             database.check_lists(engine)
-            return cls(engine, folder, lock_file, opened.pop_all(), read_only=read_only)
+            held = None if read_only else opened.enter_context(claim.writing(engine))
+            return cls(engine, folder, opened.pop_all(), held)
 
     def close(self) -> None:
         """Commit what waits, and let another process write."""
@@ -103,8 +99,8 @@ class Store:
 
     @property
     def is_written(self) -> bool:
-        """Whether a process of this machine may be writing it: a folder's last writer still runs; a URL never tells."""
-        return self._lock_file is None or database.is_written(self._lock_file)
+        """Whether a process of this machine writes it."""
+        return claim.is_written(self._engine)
 
     @property
     def catalogue(self) -> Catalogue:
