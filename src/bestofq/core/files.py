@@ -1,6 +1,7 @@
 """Files that are there whole or not at all, after a kill and after a power cut."""
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         sync_folder(path.parent.parent)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with part.open("wb") as file:
             yield file
