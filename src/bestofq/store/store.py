@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -225,11 +225,13 @@ class Store:
 
         await self._writer.commit(add)
 
-    async def interrupt(self, run: str, agent: str) -> int:
-        """Mark as `interrupted` what a process that died left running, and return how many. Their steps stay."""
+    async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
+        """Mark as `interrupted` what a process that died left running, or `only` these ids of it; how many they were.
+        Their steps stay."""
 
         def mark(connection: Connection) -> int:
-            query = select(EPISODES).where(*EpisodeFilter(run=run, agent=agent, status="running").clauses)
+            ours = EpisodeFilter(run=run, agent=agent, status="running").clauses
+            query = select(EPISODES).where(*ours, *([] if only is None else [EPISODES.c.id.in_(only)]))
             left = [row._asdict() for row in verified(connection, EPISODES, connection.execute(query).all())]
             for row in left:
                 _replace(connection, EPISODES, row | {"status": "interrupted", "steps": _steps(connection, row["id"])})
