@@ -78,7 +78,7 @@ def repaired(folder: Path, before: tuple[object, ...]) -> None:
     repair(folder, condition).unlink()
     assert examine(folder).intact
     for part, others in zip(everything(folder)[3:6:2], before[3:6:2], strict=True):
-        assert all(one in others for one in part), "something else"  # type: ignore[attr-defined]
+        assert all(one in others for one in part), "something else"  # type: ignore[attr-defined, operator]
 
 
 def outcomes(folder: Path, bits: Sequence[int], *, mend: bool = False) -> Counter[str]:
