@@ -1,5 +1,6 @@
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -175,12 +176,29 @@ def test_weights_with_a_flipped_bit_or_a_nan_are_refused(tmp_path: Path, config:
     nan = safetensors.save(
         {name: torch.full_like(tensor, torch.nan) for name, tensor in safetensors.load(content).items()}
     )
-    flips = []
-    for bit in random.Random(0).sample(range(8 * len(content)), 20):
-        damaged = bytearray(content)
-        damaged[bit // 8] ^= 1 << bit % 8
-        flips.append(bytes(damaged))
-    for damage in (*flips, nan):
+    for damage in (*flips(content, 20), nan):
         weights.write_bytes(damage)
         with pytest.raises(CheckpointError, match=weights.name):
             load_value(tmp_path, embed=embed)
+
+
+def test_a_card_with_a_flipped_bit_or_another_value_is_refused(
+    tmp_path: Path, config: IQLConfig, embed: EmbedSpec
+) -> None:
+    export_value(tmp_path, IQL(8, config), embed=embed, train_n=3)
+    card = tmp_path / CARD
+    content = card.read_bytes()
+    other = content.replace(b'"train_n": 3', b'"train_n": 2')
+    assert other != content
+    for damage in (*flips(content, 40), other):
+        card.write_bytes(damage)
+        with pytest.raises(CheckpointError, match=CARD):
+            load_value(tmp_path, embed=embed)
+
+
+def flips(content: bytes, count: int) -> Iterator[bytes]:
+    """The content with one bit flipped, at random places."""
+    for bit in random.Random(0).sample(range(8 * len(content)), count):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        yield bytes(damaged)

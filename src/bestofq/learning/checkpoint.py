@@ -5,6 +5,7 @@ replaced last, in one move. So a kill or a power cut at any moment leaves either
 """
 
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +51,7 @@ class Card(Noun):
     config: IQLConfig
     data: str = Field(description="fingerprint of the transitions")
     episodes: EpisodeSet | None = Field(default=None, description="that the transitions come from; None: unknown")
+    digest: str = Field(default="", description="16 hex digits over all other fields, as they are written")
 
 
 def save_training(
@@ -119,10 +121,17 @@ def read_card(directory: Path) -> Card:
     path = directory / CARD
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint in {directory}: {CARD} is missing. Make it by `bestofq train`.")
+    content = path.read_bytes()
     try:
-        return Card.model_validate_json(path.read_bytes())
+        card = Card.model_validate_json(content)
     except ValidationError as error:
         raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
+    if card.digest != _card_digest(content):
+        raise CheckpointError(
+            f"{path} is not what was written. Put back a copy, or delete {directory} and make it again by the command "
+            "that made it."
+        )
+    return card
 
 
 def _fitting_card(directory: Path, kind: Kind | None, embed: EmbedSpec) -> Card:
@@ -193,6 +202,7 @@ def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor],
     weights = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
     name = f"{kind}-{_digest(weights)}.safetensors"
     card = Card(kind=kind, weights=name, step=iql.step, config=iql.config, data=iql.data, **known)
+    card = card.model_copy(update={"digest": _card_digest(card.model_dump_json())})
     for path, content in (
         (directory / name, weights),
         (directory / CARD, f"{card.model_dump_json(indent=2)}\n".encode()),
@@ -203,6 +213,11 @@ def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor],
         if old.name != name:
             old.unlink()
     return directory
+
+
+def _card_digest(content: str | bytes) -> str:
+    fields = {name: value for name, value in json.loads(content).items() if name != "digest"}
+    return _digest(json.dumps(fields, sort_keys=True).encode())
 
 
 def _digest(content: bytes) -> str:
