@@ -34,6 +34,7 @@ from logs import shop_episode
 from preference_run import CONFIG, step_pairs, tiny_model
 from test_judge_command import hasty, shopped
 from test_search_command import shopper
+from test_serve_command import SCHEMA
 
 from bestofq.cli.commands import app
 from bestofq.core.noun import Noun
@@ -151,6 +152,7 @@ async def ask(process: Forked, folder: Path) -> None:
             asks = {
                 "model": "m",
                 "messages": [{"role": "user", "content": f"<user_request>task {number // 4}</user_request>{page}"}],
+                "response_format": {"type": "json_schema", "json_schema": SCHEMA},
             }
             address = f"{found[1]}/sessions/s{number // 4}/v1/chat/completions"
             try:
@@ -199,7 +201,7 @@ CASES: dict[str, Case] = {
     "train": Case(
         words=lambda folder, _: [
             *("train", "webshop", "--store", str(folder / "store"), "--out", str(folder / "q")),
-            *setting(iql__steps=300, iql__batch_size=8, iql__network__hidden="[16, 8]", iql__checkpoint_seconds=0.01),
+            *setting(iql__steps=300, iql__batch_size=8, iql__network__hidden="[16, 8]", iql__checkpoint_seconds=1),
         ],
         stored=lambda _: 0,
         result=lambda folder: files(folder, "q/*.safetensors"),

@@ -103,6 +103,7 @@ def _read(path: Path) -> tuple[Any, _Card]:
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     try:
         table = parquet.read_table(path, page_checksum_verification=True)
+        table.column_names  # noqa: B018 - which are texts, or damaged
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} is no Parquet file, or a damaged one: {error}") from error
     body = (table.schema.metadata or {}).get(_KEY)
