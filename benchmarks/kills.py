@@ -213,6 +213,17 @@ CASES: dict[str, Case] = {
         result=lambda folder: files(folder, "policy/model/*.safetensors"),
         program=tune,
     ),
+    "agent-q": Case(
+        words=lambda folder, _: [
+            *("agent-q", "booking", "--store", str(folder / "store"), "--rounds", "1", "--model", "pocket-agentq"),
+            *setting(model__dialect="composite", agent_q__tasks=2, agent_q__search__iterations=3),
+            *setting(
+                agent_q__search__candidates=2, agent_q__threshold=0.0, agent_q__dpo__epochs=1, suite__step_limit=6
+            ),
+        ],
+        stored=lambda _: 0,
+        result=lambda folder: (trees(folder), files(folder, "**/policy-1/model/*.safetensors")),
+    ),
     "serve": Case(
         words=lambda folder, url: ["serve", "--upstream", url, "--store", str(folder / "store"), "--port", "0"],
         stored=steps,

@@ -1,4 +1,4 @@
-"""What the store takes to commit steps, and to read 10,000 episodes back.
+"""What the store takes to commit steps, and to read episodes back.
 
     python benchmarks/store.py --out benchmarks/results/store.json
 
@@ -28,7 +28,7 @@ from bestofq.store.store import Store
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "store"))
 from store_nouns import page, step, task
 
-EPISODES, STEPS, AT_ONCE, COMMITTED, VECTORS, REPEATS = 10_000, 4, 16, 4_000, 20_000, 5
+STEPS, AT_ONCE, COMMITTED, VECTORS, REPEATS = 4, 16, 4_000, 20_000, 5
 SOURCE = Provenance(version="benchmark")
 SPEC = EmbedSpec(model="m", revision="1", dim=384)
 
@@ -47,10 +47,10 @@ def episode(number: int) -> Episode:
     )
 
 
-async def filled(folder: Path) -> None:
+async def filled(folder: Path, episodes: int) -> None:
     with Store.open(folder) as store:
         await store.begin_run("r", {}, SOURCE)
-        for start in range(0, EPISODES, 250):
+        for start in range(0, episodes, 250):
             await asyncio.gather(*(store.add_episode(episode(n), 0) for n in range(start, start + 250)))
         vectors = np.random.default_rng(0).normal(size=(VECTORS, SPEC.dim)).astype(np.float32)
         store.vectors(SPEC).put_many({f"{n:032x}": vector for n, vector in enumerate(vectors)})
@@ -81,10 +81,10 @@ def least(work: Callable[[], object]) -> float:
     return min(taken)
 
 
-def measure() -> dict[str, float]:
+def measure(episodes: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        asyncio.run(filled(root / "read"))
+        asyncio.run(filled(root / "read", episodes))
         commit = min(asyncio.run(committed(root / f"write-{number}")) for number in range(REPEATS))
 
         def reading(read: Callable[[Store], object]) -> float:
@@ -94,25 +94,32 @@ def measure() -> dict[str, float]:
         keys = [f"{n:032x}" for n in range(VECTORS)]
         return {
             "microseconds a committed step": 1e6 * commit / COMMITTED,
-            "seconds for 10,000 summaries": reading(lambda store: store.summaries()),
-            "seconds for 10,000 episodes": reading(lambda store: sum(1 for _ in store.episodes())),
-            "seconds for 20,000 vectors": reading(lambda store: store.vectors(SPEC).get_many(keys)),
+            "microseconds a summary": 1e6 * reading(lambda store: store.summaries()) / episodes,
+            "microseconds an episode": 1e6 * reading(lambda store: sum(1 for _ in store.episodes())) / episodes,
+            "microseconds a vector": 1e6 * reading(lambda store: store.vectors(SPEC).get_many(keys)) / VECTORS,
         }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, default=10_000)
     parser.add_argument("--out", type=Path)
-    out = parser.parse_args().out
-    found = {name: round(value, 4) for name, value in measure().items()}
+    given = parser.parse_args()
+    found = {name: round(value, 4) for name, value in measure(given.episodes).items()}
     commit = subprocess.run(("git", "rev-parse", "HEAD"), capture_output=True, text=True, check=False).stdout.strip()
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     body = json.dumps(
-        {"command": "python benchmarks/store.py", "commit": commit, "machine": machine, **found}, indent=2
+        {
+            "command": f"python benchmarks/store.py --episodes {given.episodes}",
+            "commit": commit,
+            "machine": machine,
+            **found,
+        },
+        indent=2,
     )
     sys.stdout.write(body + "\n")
-    if out:
-        out.write_text(body + "\n")
+    if given.out:
+        given.out.write_text(body + "\n")
 
 
 if __name__ == "__main__":

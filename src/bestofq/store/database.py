@@ -116,18 +116,13 @@ def damaged(bind: Engine | Connection, what: str) -> DamageError:
     )
 
 
-def verify(bind: Engine | Connection, table: Table, row: Row[Any]) -> None:
-    """DamageError where the row's first columns, the table's, are not what was written."""
-    count = len(table.c) - 1
-    if checksum(row[:count]) != row[count]:
-        named = ", ".join(f"{column.name} {row[i]}" for i, column in enumerate(table.c) if column.primary_key)
-        raise damaged(bind, f"a row of {table.name} ({named})")
-
-
 def verified(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:
-    """The rows, each as `verify` has it."""
+    """The rows, whose first columns are the table's. DamageError where these are not what was written."""
+    count = len(table.c) - 1
     for row in rows:
-        verify(bind, table, row)
+        if checksum(row[:count]) != row[count]:
+            named = ", ".join(f"{column.name} {row[i]}" for i, column in enumerate(table.c) if column.primary_key)
+            raise damaged(bind, f"a row of {table.name} ({named})")
         yield row
 
 
