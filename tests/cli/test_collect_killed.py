@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from forked import Forked
 from test_search_command import shopper
 from typer.testing import CliRunner
@@ -62,7 +61,6 @@ def played(folder: Path) -> list[Episode]:
     ]
 
 
-@pytest.mark.slow
 async def test_a_killed_collection_goes_on_from_its_last_steps_as_if_it_had_not_been(tmp_path: Path) -> None:
     calm, killing = Killing(), Killing(*KILLED_AT)
     async with FaultServer(calm) as server:

@@ -81,7 +81,9 @@ def check(engine: Engine) -> None:
             f"{name_of(engine)} cannot be read ({error.orig}): copy its folder, and read the copy"
         ) from error
     except DatabaseError as error:
-        raise DataError(f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder") from error
+        raise DataError(
+            f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
+        ) from error
 
 
 def check_lists(engine: Engine) -> None:
