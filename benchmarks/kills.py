@@ -295,7 +295,7 @@ def main() -> None:
         found = asyncio.run(campaign(given.only, given.kills, given.seed))
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    command = f"python benchmarks/kills.py --kills {given.kills} --seed {given.seed}"
+    command = f"python benchmarks/kills.py --kills {given.kills} --seed {given.seed} --only {' '.join(given.only)}"
     body = json.dumps({"command": command, "commit": commit, "machine": machine, "commands": found}, indent=2)
     sys.stdout.write(body + "\n")
     if given.out:

@@ -54,8 +54,9 @@ def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSumm
 def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[Episode]:
     """The episodes with these ids, in their order; unknown ids are left out. DamageError."""
 
-    def page(key: bytes, body: bytes | None, where: str, episode: str) -> Observation:
+    def page(key: bytes, body: bytes | None, number: int | None, episode: str) -> Observation:
         if body is None or (found := pages.read(key, body)) is None:
+            where = "last page" if number is None else f"page of step {number}"
             raise damaged(connection, f"the {where} of episode {episode}")
         return found
 
@@ -67,14 +68,15 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
     )
     steps: dict[str, list[Step]] = {episode: [] for episode in ids}
     for row in verified(connection, STEPS, connection.execute(step_rows)):
-        steps[row.episode].append(
+        episode, number, key, reward, terminated, truncated, decision, _, body = row
+        steps[episode].append(
             Step(
-                index=row.number,
-                observation=page(row.page_key, row.body, f"page of step {row.number}", row.episode),
-                decision=unpack(Decision, row.decision),
-                reward=row.reward,
-                terminated=row.terminated,
-                truncated=row.truncated,
+                index=number,
+                observation=page(key, body, number, episode),
+                decision=unpack(Decision, decision),
+                reward=reward,
+                terminated=terminated,
+                truncated=truncated,
             )
         )
     episode_rows = (
@@ -94,7 +96,7 @@ def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[E
             agent=row.agent,
             task=read_task(connection, row.task_key, row.task_body),
             steps=tuple(own),
-            final=None if row.final_key is None else page(row.final_key, row.final_body, "last page", row.id),
+            final=None if row.final_key is None else page(row.final_key, row.final_body, None, row.id),
             verdict=_verdict(row) or Verdict(reward=0.0, outcome="infra_error", reason=row.status),
             provenance=Provenance.model_validate_json(row.provenance),
         )
