@@ -1,9 +1,12 @@
 import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import torch as safetensors
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError, ConfigError
@@ -156,7 +159,7 @@ def test_says_what_is_missing_or_broken(tmp_path: Path, config: IQLConfig, embed
         load_training(tmp_path, embed=embed)
     weights = tmp_path / read_card(tmp_path).weights
     weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    with pytest.raises(CheckpointError, match=weights.name):
         load_value(tmp_path, embed=embed)
     weights.unlink()
     with pytest.raises(CheckpointError, match="are missing"):
@@ -164,3 +167,38 @@ def test_says_what_is_missing_or_broken(tmp_path: Path, config: IQLConfig, embed
     (tmp_path / CARD).write_text("{}")
     with pytest.raises(CheckpointError, match="not a checkpoint of this version"):
         load_value(tmp_path, embed=embed)
+
+
+def test_weights_with_a_flipped_bit_or_a_nan_are_refused(tmp_path: Path, config: IQLConfig, embed: EmbedSpec) -> None:
+    export_value(tmp_path, IQL(8, config), embed=embed, train_n=3)
+    weights = tmp_path / read_card(tmp_path).weights
+    content = weights.read_bytes()
+    nan = safetensors.save(
+        {name: torch.full_like(tensor, torch.nan) for name, tensor in safetensors.load(content).items()}
+    )
+    for damage in (*flips(content, 20), nan):
+        weights.write_bytes(damage)
+        with pytest.raises(CheckpointError, match=weights.name):
+            load_value(tmp_path, embed=embed)
+
+
+def test_a_card_with_a_flipped_bit_or_another_value_is_refused(
+    tmp_path: Path, config: IQLConfig, embed: EmbedSpec
+) -> None:
+    export_value(tmp_path, IQL(8, config), embed=embed, train_n=3)
+    card = tmp_path / CARD
+    content = card.read_bytes()
+    other = content.replace(b'"train_n": 3', b'"train_n": 2')
+    assert other != content
+    for damage in (*flips(content, 40), other):
+        card.write_bytes(damage)
+        with pytest.raises(CheckpointError, match=CARD):
+            load_value(tmp_path, embed=embed)
+
+
+def flips(content: bytes, count: int) -> Iterator[bytes]:
+    """The content with one bit flipped, at random places."""
+    for bit in random.Random(0).sample(range(8 * len(content)), count):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        yield bytes(damaged)

@@ -13,9 +13,10 @@ from bestofq.core.actions import Action, Click, Goto, Write
 from bestofq.core.decision import State, StepResult
 from bestofq.core.observation import Box, Element, Observation, Point, Task
 from bestofq.core.protocols import Env
+from bestofq.core.repeating import DivergedError, find_again
 from bestofq.envs.web import WebEnv
 from bestofq.safety.irreversible import irreversible
-from bestofq.search.backtracking import DivergedError, EnvPool, find_again
+from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search, state_after
 from bestofq.search.tree import MutableTree

@@ -1,4 +1,5 @@
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_what_is_no_pair_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no preference pairs at"):
         read_pairs(path)
     path.write_bytes(b"not parquet")
-    with pytest.raises(DataError, match="not a Parquet file"):
+    with pytest.raises(DataError, match="no Parquet file"):
         read_pairs(path)
     write_pairs(path, [STEP], SOURCE)
     table = parquet.read_table(path)
@@ -105,3 +106,18 @@ def test_what_is_no_pair_file_is_said(tmp_path: Path) -> None:
     parquet.write_table(table.slice(0, 0), path)
     with pytest.raises(DataError, match="holds 0 preference pairs"):
         read_pairs(path)
+
+
+def test_a_flipped_bit_gives_the_same_pairs_or_a_sentence(tmp_path: Path) -> None:
+    pairs = [STEP] * 50
+    path = write_pairs(tmp_path / "pairs.parquet", pairs, SOURCE)
+    content, refused = path.read_bytes(), 0
+    for bit in random.Random(0).sample(range(8 * len(content)), 200):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            assert read_pairs(path, source=SOURCE) == pairs
+        except DataError:
+            refused += 1
+    assert refused > 100

@@ -16,6 +16,7 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
 from bestofq.envs.suites import make_suite
+from bestofq.rollouts.resuming import MayRepeat, seems_safe
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.store import Store
 
@@ -35,6 +36,7 @@ class OpenSuite:
     judge: Judge | None = None  # where the environment has no reward of its own
     sandboxed: bool = True  # irreversible actions harm nobody: the site is ours
     irreversible: Callable[[Observation, Action], bool] = seems_irreversible  # what search must not carry out
+    may_repeat: MayRepeat = seems_safe  # what may be carried out again, to go on with an episode whose process died
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
                 suite.judge or (models.judge if suite.needs_judge else None),
                 suite.sandboxed,
                 irreversible_of(suite),
+                may_repeat_of(suite),
             )
     finally:
         await models.close()
@@ -104,6 +107,12 @@ def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:
 def irreversible_of(suite: Suite) -> Callable[[Observation, Action], bool]:
     """What search must not carry out there, where it is no sandbox."""
     return suite.irreversible if isinstance(suite, KnowsIrreversible) else seems_irreversible
+
+
+def may_repeat_of(suite: Suite) -> MayRepeat:
+    """What may be carried out again there: all in a sandbox, else what is not irreversible."""
+    irreversible = irreversible_of(suite)
+    return lambda page, action: suite.sandboxed or not irreversible(page, action)
 
 
 def step_limit_of(settings: BestOfQSettings, suite: Suite | None = None) -> int:

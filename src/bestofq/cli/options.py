@@ -285,6 +285,10 @@ class Checkup:
     """`bestofq doctor`."""
 
     data: Data = None
+    store: Annotated[Place, Option(help="Folder of episodes: compare all of it with what was written.")] = None
+    repair: Annotated[bool, Option("--repair", help="With --store: leave out what is damaged; keep the old file.")] = (
+        False
+    )
     base_url: BaseUrl = None
     model: Annotated[Text, EndpointOption("--model", help="The endpoint's name for its model.")] = None
     local: Annotated[Text, EndpointOption(help="The same model's directory or hub name. Default: --model.")] = None

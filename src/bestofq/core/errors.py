@@ -4,9 +4,10 @@ BestOfQError                   one clear sentence: what, which value, which limi
 ├── InputError                 the user's argument, file or configuration is wrong          (exit 2)
 │   ├── ConfigError            a setting has an unknown name or an impossible value
 │   └── DataError              a data file is missing, malformed or of another kind
+│       └── DamageError        what a store holds is not what was written to it
 ├── SetupError                 something this machine lacks: Chromium, a package, a model   (exit 3)
 ├── BudgetError                the endpoints' replies cost what --budget allows
-├── CheckpointError            a checkpoint that does not fit: dimension, EmbedSpec, NaN
+├── CheckpointError            a checkpoint that is damaged or does not fit: dimension, EmbedSpec, NaN
 ├── InfraError                 the machinery failed, not the agent: such an episode is truncated
 │   ├── BrowserError           Chromium crashed, or a browser call passed its deadline
 │   └── ModelError             the model could not reply
@@ -44,6 +45,10 @@ class DataError(InputError):
     """A data file is missing, malformed or of another kind."""
 
 
+class DamageError(DataError):
+    """What a store holds is not what was written; the message names the store, what is damaged, and the remedy."""
+
+
 class SetupError(BestOfQError):
     """Something this machine lacks; the message names the command that fixes it."""
 
@@ -55,7 +60,7 @@ class BudgetError(BestOfQError):
 
 
 class CheckpointError(BestOfQError):
-    """A checkpoint that does not fit what it is loaded for."""
+    """A checkpoint that is damaged, or does not fit what it is loaded for."""
 
 
 class InfraError(BestOfQError):

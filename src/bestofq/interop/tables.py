@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 from pydantic_core import to_json
 
 from bestofq.core.errors import DataError, InputError
+from bestofq.core.files import whole_file
 from bestofq.core.loading import extra
-from bestofq.store.whole import whole_file
 
 Kind = Any
 """Of a column: `text`, `integer`, `number`, `truth`; a list of one kind; or a mapping of kinds by name."""

@@ -1,11 +1,11 @@
 """Checkpoints of Q and V: a directory with `checkpoint.json` and the safetensors file that it names.
 
-The weights' file carries a hash in its name and is written first; the JSON is replaced last, in one move. So a kill at
-any moment leaves either the old checkpoint or the new one, never a mixture.
+The weights' file carries a hash in its name, which is compared when it is read, and is written first; the JSON is
+replaced last, in one move. So a kill or a power cut at any moment leaves either the old checkpoint or the new one.
 """
 
 import hashlib
-import os
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import CheckpointError
+from bestofq.core.files import whole_file
 from bestofq.core.identity import FREE
 from bestofq.core.noun import Noun
 from bestofq.learning.config import IQLConfig, NetworkConfig
@@ -54,6 +55,7 @@ class Card(Noun):
     config: IQLConfig
     data: str = Field(description="fingerprint of the transitions")
     episodes: EpisodeSet | None = Field(default=None, description="that the transitions come from; None: unknown")
+    digest: str = Field(default="", description="16 hex digits over all other fields, as they are written")
 
 
 def save_training(
@@ -123,10 +125,17 @@ def read_card(directory: Path) -> Card:
     path = directory / CARD
     if not path.is_file():
         raise CheckpointError(f"There is no checkpoint in {directory}: {CARD} is missing. Make it by `bestofq train`.")
+    content = path.read_bytes()
     try:
-        return Card.model_validate_json(path.read_bytes())
+        card = Card.model_validate_json(content)
     except ValidationError as error:
         raise CheckpointError(f"{path} is not a checkpoint of this version: {error}") from error
+    if card.digest != _card_digest(content):
+        raise CheckpointError(
+            f"{path} is not what was written. Put back a copy, or delete {directory} and make it again by the command "
+            "that made it."
+        )
+    return card
 
 
 def _fitting_card(directory: Path, kind: Kind | None, embed: EmbedSpec) -> Card:
@@ -171,8 +180,14 @@ def _read_tensors(directory: Path, card: Card) -> dict[str, Tensor]:
     path = directory / card.weights
     if not path.is_file():
         raise CheckpointError(f"The weights {path} that {CARD} names are missing.")
+    content = path.read_bytes()
+    if (found := _digest(content)) != path.stem.rpartition("-")[2]:
+        raise CheckpointError(
+            f"The weights {path} are not what was written: their hash is {found}. Put back a copy, or delete "
+            f"{directory} and make it again by the command that made it."
+        )
     try:
-        return load_file(path)
+        return load(content)
     except SafetensorError as error:
         raise CheckpointError(f"The weights {path} cannot be read: {error}") from error
 
@@ -189,21 +204,25 @@ def _write(directory: Path, iql: IQL, kind: Kind, tensors: Mapping[str, Tensor],
             )
     directory.mkdir(parents=True, exist_ok=True)
     weights = save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()})
-    file = f"{kind}-{hashlib.sha256(weights).hexdigest()[:16]}.safetensors"
-    card = Card(kind=kind, weights=file, step=iql.step, config=iql.config, data=iql.data, **known)
-    _replace(directory / file, weights)
-    _replace(directory / CARD, (card.model_dump_json(indent=2) + "\n").encode())
+    name = f"{kind}-{_digest(weights)}.safetensors"
+    card = Card(kind=kind, weights=name, step=iql.step, config=iql.config, data=iql.data, **known)
+    card = card.model_copy(update={"digest": _card_digest(card.model_dump_json())})
+    for path, content in (
+        (directory / name, weights),
+        (directory / CARD, f"{card.model_dump_json(indent=2)}\n".encode()),
+    ):
+        with whole_file(path) as file:
+            file.write(content)
     for old in directory.glob(f"{kind}-{'[0-9a-f]' * 16}.safetensors"):
-        if old.name != file:
+        if old.name != name:
             old.unlink()
     return directory
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write whole or not at all."""
-    temporary = path.with_name(".checkpoint.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+def _card_digest(content: str | bytes) -> str:
+    fields = {name: value for name, value in json.loads(content).items() if name != "digest"}
+    return _digest(json.dumps(fields, sort_keys=True).encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -23,9 +23,9 @@ def claim(out: Path, data: Iterable[Noun], settings: str) -> None:
     for noun in data:
         digest.update(noun.model_dump_json().encode())
     run, mark = digest.hexdigest()[:16], out / "run.txt"
-    if mark.exists() and mark.read_text() != run:
+    if mark.exists() and (found := mark.read_text("utf-8", "replace")) != run:
         raise CheckpointError(
-            f"{out} holds training run {mark.read_text()}, of other data or settings than this one ({run}): "
+            f"{out} holds training run {found}, of other data or settings than this one ({run}): "
             "choose another folder, or delete it."
         )
     out.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from bestofq import __version__
 from bestofq.agents.agent import Agent
 from bestofq.browser.browser import Browser
-from bestofq.build.context import irreversible_of
+from bestofq.build.context import irreversible_of, may_repeat_of
 from bestofq.core.decision import Decision, Episode, Provenance, State
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import checked
@@ -34,6 +34,7 @@ from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
+from bestofq.search.tree_scorer import TreeScorer
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -74,7 +75,12 @@ async def play(
     """Play and keep the first `tasks` of a split `repeats` times; the same call continues. Errors as `run_many`."""
     made = await _begin(store, run, suite)
     async with suite.open() as make_env:
-        options = RunOptions(step_limit=suite.step_limit, judge=suite.judge, provenance=made)
+        options = RunOptions(
+            step_limit=suite.step_limit,
+            judge=suite.judge,
+            provenance=made,
+            may_repeat=None if isinstance(agent.scorer, TreeScorer) else may_repeat_of(suite),
+        )
         chosen = (await suite.tasks(split))[:tasks]
         return await run_many(
             chosen, make_env, agent, store=store, run=run, repeats=repeats, concurrency=concurrency, options=options

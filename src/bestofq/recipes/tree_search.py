@@ -18,11 +18,12 @@ from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, InfraError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Scorer
+from bestofq.core.repeating import same_page
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.rollouts.progress import bar
-from bestofq.search.backtracking import EnvPool, same_page
+from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree

@@ -1,4 +1,4 @@
-"""One episode: state → decide → act → step, committed before the next begins."""
+"""One episode: state → decide → act → step, committed before the next begins; it can go on from its last step."""
 
 import logging
 from collections.abc import Callable
@@ -13,8 +13,10 @@ from bestofq.core.decision import Decision, Episode, Provenance, State, Step, St
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Judge
+from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import episode_seed
 from bestofq.core.usage import Usage, merge_usage
+from bestofq.rollouts.resuming import MayRepeat, repeat_steps, seems_safe, with_pictures
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -31,6 +33,7 @@ class EpisodeOptions:
     step_limit: int = STEP_LIMIT
     judge: Judge | None = None  # None: the environment's reward tells
     provenance: Provenance | None = None  # None: this version alone
+    may_repeat: MayRepeat | None = seems_safe  # to go on with an episode whose process died; None: it is begun anew
     on_decision: Callable[[State, Decision], None] | None = None  # before the action is carried out
     on_step: Callable[[Step], None] | None = None  # once it is stored
 
@@ -39,9 +42,20 @@ DEFAULTS = EpisodeOptions()
 
 
 async def run_episode(
-    env: Env, agent: Agent, task: Task, *, store: Store, run: str, repeat: int = 0, options: EpisodeOptions = DEFAULTS
+    env: Env,
+    agent: Agent,
+    task: Task,
+    *,
+    store: Store,
+    run: str,
+    repeat: int = 0,
+    options: EpisodeOptions = DEFAULTS,
+    begun: Episode | None = None,
 ) -> Episode:
     """Run and store one episode of a run that was begun.
+
+    `begun`: one that is running in the store, whose process has died. It goes on from its last step, once its actions
+    led to the same pages again (`resuming.py`); where they do not, it is interrupted, and another begun.
 
     The verdict is the judge's, or without one the environment's last reward (success: reward 1; unjudged where it gives
     none). Running out of `step_limit` steps is a failure with reward 0, and no judge is asked. What the machinery
@@ -55,11 +69,14 @@ async def run_episode(
     provenance = (options.provenance or Provenance(version=__version__)).model_copy(
         update={"seed": own, "started_at": datetime.now(UTC).isoformat()}
     )
-    episode_id = await store.begin_episode(run, agent.name, task, repeat, provenance)
-    play = _Play(env, agent, task, store, episode_id, options)
+    play = _Play(env, agent, task, store, options)
+    if begun is not None and await play.go_on(begun, own):
+        provenance = begun.provenance
+    else:
+        play.episode = await store.begin_episode(run, agent.name, task, repeat, provenance)
     verdict = await play.out(own)
     episode = Episode(
-        id=episode_id,
+        id=play.episode,
         run=run,
         agent=agent.name,
         task=task,
@@ -71,7 +88,7 @@ async def run_episode(
     failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
         verdict, failure = await _judged(options.judge, episode)
-    await store.finish_episode(episode_id, verdict, play.final)
+    await store.finish_episode(play.episode, verdict, play.final)
     if failure is not None:
         raise failure
     return episode.model_copy(update={"verdict": verdict})
@@ -90,18 +107,37 @@ class _Play:
     agent: Agent
     task: Task
     store: Store
-    episode: str
     options: EpisodeOptions
+    episode: str = ""
     steps: list[Step] = field(default_factory=list)
     final: Observation | None = None
+    last: StepResult | None = None
+
+    async def go_on(self, begun: Episode, seed: int) -> bool:
+        """Whether the environment was put where the episode's last step led."""
+        try:
+            if self.options.may_repeat is None or (begun.task, begun.provenance.seed) != (self.task, seed):
+                raise DivergedError("its task or its draws are others now")
+            steps = with_pictures(begun.steps, self.store)
+            self.last = await repeat_steps(self.env, begun, self.options.may_repeat)
+        except Exception as error:  # whatever it is: the next try begins at the start, and says what is wrong
+            log.info("episode %s is begun anew: %s", begun.id, error)
+            await self.store.interrupt(begun.run, begun.agent, only=[begun.id])
+            return False
+        self.episode, self.steps, self.final = begun.id, steps, self.last.observation
+        return True
 
     async def out(self, seed: int) -> Verdict:
         """Play to the end, with draws from `seed`; the environment's verdict."""
-        try:
-            observation = await self.env.reset(self.task, seed=self.task.seed)
-        except Exception as error:
-            return _verdict_of(error)
-        self.final = observation
+        if self.last is None:
+            try:
+                self.final = await self.env.reset(self.task, seed=self.task.seed)
+            except Exception as error:
+                return _verdict_of(error)
+        elif self.last.terminated:
+            return _decided(self.last.reward)
+        assert self.final is not None
+        observation = self.final
         while len(self.steps) < self.options.step_limit:
             state = state_at(self.task, self.steps, observation, seed=seed)
             try:

@@ -8,63 +8,18 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import get_args
 
-from bestofq.core.actions import Action, Targeted, action_text, element_of
+from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
-from bestofq.core.errors import BestOfQError
-from bestofq.core.observation import Element, Observation, Point, Task
+from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
+from bestofq.core.repeating import DivergedError, repeated, same_page
 from bestofq.core.tree import BacktrackCost, Way
 from bestofq.core.usage import Usage
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree import Move, MutableTree
 
 WAYS: tuple[Way, ...] = get_args(Way)
-ALIKE = 0.9  # share of elements that two looks at one page have in common, at least
 Irreversible = Callable[[Observation, Action], bool]
-
-
-class DivergedError(BestOfQError):
-    """A page, or an element of it, was not found again where its actions led before."""
-
-
-def same_page(before: Observation, now: Observation) -> bool:
-    """Whether two observations are of one page: one address, nearly the same elements (a clock may differ)."""
-    if before.url != now.url:
-        return False
-    a, b = ({(e.role, e.name, e.value, e.states) for e in o.elements} for o in (before, now))
-    return len(a & b) >= ALIKE * len(a | b)
-
-
-def find_again(action: Action, before: Observation, now: Observation) -> Action:
-    """`action`, chosen on the page `before`, for the element of the page `now` with the same role and name, and of
-    several such the one in the same position among them. DivergedError where `now` has another number of them.
-    """
-    if not isinstance(action, Targeted) or action.target is not None:
-        return action
-    element = element_of(action, before)
-    if element is None:
-        if element_of(action, now) is not None:
-            raise DivergedError(f"nothing was there on {before.url}, and now something is")
-        return action
-    alike, found = _alike(element, before), _alike(element, now)
-    if len(found) != len(alike):
-        named = f"{element.role} {element.name!r}"
-        raise DivergedError(f"{before.url} had {len(alike)} of {named}, and now has {len(found)}")
-    again = found[alike.index(element)]
-    if action.mark is not None:
-        return action.model_copy(update={"mark": again.mark})
-    assert action.point is not None
-    if element.box is None or again.box is None:
-        raise DivergedError(f"the position of {again.role} {again.name!r} on {now.url} is not known")
-    x, y = again.box.x - element.box.x + action.point.x, again.box.y - element.box.y + action.point.y
-    moved = action.model_copy(update={"point": Point(x, y)})
-    if element_of(moved, now) != again:
-        raise DivergedError(f"{again.role} {again.name!r} on {now.url} is under something else")
-    return moved
-
-
-def _alike(element: Element, page: Observation) -> list[Element]:
-    return [other for other in page.elements if (other.role, other.name) == (element.role, element.name)]
 
 
 @dataclass
@@ -180,11 +135,9 @@ class EnvPool:
         """Carry out an action on the page as it is now. DivergedError, and nothing is done, where it is another page
         than the one that the action was chosen on, has no such element, or the action seems irreversible there."""
         page, slot.at = slot.page, None
-        if move.page is None or page is None or not same_page(move.page, page):
+        if move.page is None or page is None:
             raise DivergedError(f"{page and page.url} is not the page that {move.action.kind} was chosen on")
-        action = find_again(move.action, move.page, page)
-        if self.unsafe(page, action):
-            raise DivergedError(f"{action_text(action, page.elements)} on {page.url} seems irreversible")
+        action = repeated(move.action, move.page, page, self.unsafe)
         result = await slot.env.step(action)
         self.usage += result.usage
         slot.page = result.observation

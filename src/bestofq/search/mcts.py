@@ -15,9 +15,10 @@ from bestofq.core.decision import DECIDED, Candidate, Decision, Episode, Proposa
 from bestofq.core.errors import ConfigError, InfraError, ReplyError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge, Proposer, Samples, Scorer
+from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import step_seed
 from bestofq.core.usage import Usage
-from bestofq.search.backtracking import DivergedError, EnvPool, InFlight, Slot
+from bestofq.search.backtracking import EnvPool, InFlight, Slot
 from bestofq.search.tree import MutableTree, Path, taken_to
 
 log = logging.getLogger(__name__)

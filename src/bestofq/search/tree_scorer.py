@@ -8,7 +8,8 @@ from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import EnvFactory, Judge, Proposer, Scorer
-from bestofq.search.backtracking import EnvPool, Irreversible, same_page
+from bestofq.core.repeating import same_page
+from bestofq.search.backtracking import EnvPool, Irreversible
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree

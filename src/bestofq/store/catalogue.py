@@ -1,15 +1,14 @@
 """What a store holds as lists to page through: read a part at a time, while another process may be writing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Engine, Row, Select, and_, func, literal, or_, select, tuple_, union_all
 
 from bestofq.core.decision import DECIDED, Episode
-from bestofq.core.observation import Observation, Task
+from bestofq.core.observation import Task
 from bestofq.store import rows
-from bestofq.store.codec import unpack
 from bestofq.store.database import rows_of, scalar_of
 from bestofq.store.filter import EpisodeFilter, came_to
 from bestofq.store.records import EpisodeSummary
@@ -39,11 +38,11 @@ class Place:
 
 
 class Catalogue:
-    """Plain calls, each a few indexed queries. `page` reads a packed observation."""
+    """Plain calls, each a few indexed queries."""
 
-    def __init__(self, engine: Engine, page: Callable[[bytes], Observation]) -> None:
+    def __init__(self, engine: Engine, pages: rows.Pages) -> None:
         self._engine = engine
-        self._page = page
+        self._pages = pages
 
     def agents(self, *, run: str | None = None) -> Sequence[Row[Any]]:
         """Each agent of each run and suite with its numbers of `episodes`, those `running`, `decided` (finished, in
@@ -112,7 +111,7 @@ class Catalogue:
         """A part of the tasks of these episodes, by suite and id, with the episodes by run, agent and repeat.
         `differing`: without those on which all decided episodes succeeded, or none."""
         part = _by_task(wanted, differing).order_by(*_TASK).offset(offset).limit(limit).subquery()
-        query = select(part, TASKS.c.body).join(TASKS, TASKS.c.key == part.c.task_key)
+        query = select(part, TASKS.c.body).outerjoin(TASKS, TASKS.c.key == part.c.task_key)
         order = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.repeat, EPISODES.c.started_at)
         with self._engine.connect() as connection:
             some = connection.execute(query.order_by(part.c.suite, part.c.task)).all()
@@ -121,13 +120,16 @@ class Catalogue:
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
             for summary in rows.summaries_of(connection, list(ids)):
                 episodes.setdefault(summary.key[:2], []).append(summary)
-        return [(unpack(Task, row.body), episodes.get((row.suite, row.task), [])) for row in some]
+        return [
+            (rows.read_task(self._engine, row.task_key, row.body), episodes.get((row.suite, row.task), []))
+            for row in some
+        ]
 
     def episode(self, episode: str) -> tuple[EpisodeSummary, Episode] | None:
         """One episode, in both its forms, with its steps so far; None where there is none of this id."""
         with self._engine.connect() as connection:
             found = rows.summaries_of(connection, [episode])
-            return (found[0], rows.episodes(connection, [episode], self._page)[0]) if found else None
+            return (found[0], rows.episodes(connection, [episode], self._pages)[0]) if found else None
 
     def _count(self, query: Select[Any]) -> int:
         return scalar_of(self._engine, select(func.count()).select_from(query.subquery())) or 0

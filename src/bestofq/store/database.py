@@ -1,25 +1,40 @@
-"""The one place that knows which database it is: where it lies, its pragmas, the writer's lock, insert-if-new.
+"""The one place that knows which database it is: where it lies, its pragmas, insert-if-new.
 
 SQLite in WAL mode with synchronous=NORMAL: `kill -9` loses nothing that was committed; a power cut may lose the last
 commits since the last checkpoint (some seconds of steps), and never corrupts what came before.
 """
 
-import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, inspect, select
+from sqlalchemy import URL, Connection, Engine, Row, Select, Table, create_engine, event, insert, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DamageError, DataError
 from bestofq.store import schema
+from bestofq.store.codec import checksum
 
 _BUSY_MS = 10_000
+_NO_DAMAGE = (
+    "BUSY",
+    "LOCKED",
+    "FULL",
+    "IOERR",
+    "CANTOPEN",
+    "READONLY",
+    "PERM",
+    "AUTH",
+    "NOMEM",
+    "CONSTRAINT",
+    "NOTADB",
+)
 _WRITING = ("journal_mode=WAL", "synchronous=NORMAL")
 
 
@@ -40,6 +55,7 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
         event.listen(engine, "begin", _on_begin)
+        event.listen(engine, "handle_error", _on_error)
     return engine
 
 
@@ -51,7 +67,7 @@ def prepare(engine: Engine) -> None:
                 schema.METADATA.create_all(connection)
                 connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
     except DatabaseError as error:
-        raise DataError(f"{_name(engine)} cannot be written ({error.orig}): give another folder") from error
+        raise DataError(f"{name_of(engine)} cannot be written ({error.orig}): give another folder") from error
 
 
 def check(engine: Engine) -> None:
@@ -59,11 +75,26 @@ def check(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
             if not _is_store(connection):
-                raise DataError(f"{_name(engine)} holds no bestofq store: collect episodes into it first")
+                raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
     except OperationalError as error:
-        raise DataError(f"{_name(engine)} cannot be read ({error.orig}): copy its folder, and read the copy") from error
+        raise DataError(
+            f"{name_of(engine)} cannot be read ({error.orig}): copy its folder, and read the copy"
+        ) from error
     except DatabaseError as error:
-        raise DataError(f"{_name(engine)} holds no bestofq store ({error.orig}): give another folder") from error
+        raise DataError(
+            f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
+        ) from error
+
+
+def check_lists(engine: Engine) -> None:
+    """DamageError where a list of episodes, runs or verdicts may lack one: where an index does not fit its table. What
+    else may lack is missed when it is read."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
+                said = connection.exec_driver_sql(f"PRAGMA integrity_check({table.name})").scalar()
+                if said != "ok":
+                    raise damaged(engine, f"a list ({said})")
 
 
 def rows_of(engine: Engine, query: Select[Any]) -> Sequence[Any]:
@@ -78,40 +109,30 @@ def scalar_of(engine: Engine, query: Select[Any]) -> Any:
         return connection.scalar(query)
 
 
+def damaged(bind: Engine | Connection, what: str) -> DamageError:
+    """The error where something in a store is not what was written."""
+    name = name_of(bind.engine)
+    return DamageError(
+        f"{what} in {name} is not what was written: `bestofq doctor --store {Path(name).parent}` says what is lost "
+        "and what can be recovered"
+    )
+
+
+def verified(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) -> Iterator[Any]:
+    """The rows, whose first columns are the table's. DamageError where these are not what was written."""
+    count = len(table.c) - 1
+    for row in rows:
+        if checksum(row[:count]) != row[count]:
+            named = ", ".join(f"{column.name} {row[i]}" for i, column in enumerate(table.c) if column.primary_key)
+            raise damaged(bind, f"a row of {table.name} ({named})")
+        yield row
+
+
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows whose primary key is not there yet; leave the others as they are."""
     if rows:
         dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
         connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
-
-
-@contextmanager
-def writer_lock(file: Path) -> Iterator[None]:
-    """Held by the one process that may write a folder; the kernel lets go of it when that process ends, however."""
-    with file.open("a+", encoding="utf-8") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            held.seek(0)
-            holder = held.read().strip()
-            raise DataError(
-                f"{file.parent} is being written by process {holder}: wait for it or end it, then run the command again"
-            ) from None
-        held.truncate(0)
-        held.write(str(os.getpid()))
-        held.flush()
-        yield
-
-
-def is_written(lock: Path) -> bool:
-    """Whether the process that took the `writer_lock` last still runs. The lock is not tried: a writer may want it."""
-    try:
-        os.kill(int(lock.read_text("utf-8")), 0)
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    except (OSError, ValueError, OverflowError):  # another user's, or just being taken
-        return True
-    return True
 
 
 def _is_store(connection: Connection) -> bool:
@@ -121,14 +142,16 @@ def _is_store(connection: Connection) -> bool:
     found = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
     if found != str(schema.VERSION):
         raise DataError(
-            f"{_name(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: "
+            f"{name_of(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: "
             "give another folder, or install the bestofq that wrote it"
         )
     return True
 
 
-def _name(engine: Engine) -> str:
-    return engine.url.database or engine.url.render_as_string(hide_password=True)
+def name_of(engine: Engine) -> str:
+    """The database's file as a path, or its address without the password."""
+    name = engine.url.database or engine.url.render_as_string(hide_password=True)
+    return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 
 def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:
@@ -137,6 +160,14 @@ def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:
     for pragma in (f"busy_timeout={_BUSY_MS}", *journal, "foreign_keys=ON", "cache_size=-32768"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _on_error(context: ExceptionContext) -> None:
+    """A damaged file as a DamageError; what may pass (a lock, a full disk) as it is."""
+    said, engine = context.original_exception, context.engine
+    name = str(getattr(said, "sqlite_errorname", "")).removeprefix("SQLITE_").partition("_")[0]
+    if isinstance(said, sqlite3.DatabaseError) and engine is not None and name not in _NO_DAMAGE:
+        raise damaged(engine, f"something ({said})") from said
 
 
 def _on_begin(connection: Connection) -> None:

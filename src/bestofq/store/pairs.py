@@ -15,10 +15,10 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError
 
 from bestofq.core.errors import DataError
+from bestofq.core.files import whole_file
 from bestofq.core.loading import extra
 from bestofq.core.noun import Noun
 from bestofq.core.preferences import PreferencePair, Turn
-from bestofq.store.whole import whole_file
 
 Kind = Literal["step", "trajectory"]
 Decode = Callable[[Sequence[int]], str]
@@ -62,7 +62,7 @@ def write_pairs(
     table = arrow.Table.from_pylist(rows, schema=_schema(arrow, card.kind, texts="chosen" in rows[0]))
     table = table.replace_schema_metadata({_KEY: card.model_dump_json().encode()})
     with whole_file(path) as file:
-        parquet.write_table(table, file)
+        parquet.write_table(table, file, write_page_checksum=True)
     return path
 
 
@@ -86,13 +86,12 @@ def read_pairs(path: Path, *, source: PairSource | None = None, replayed: bool =
     missing = [name for name in columns if name not in table.column_names]
     if missing:
         raise DataError(f"{path} lacks the columns {', '.join(missing)}; write it with `write_pairs`.")
-    rows = table.select(columns).to_pylist()
-    if not rows:
-        raise DataError(f"{path} holds 0 preference pairs.")
     try:
-        pairs = [_pair(row, card.kind) for row in rows]
+        pairs = [_pair(row, card.kind) for row in table.select(columns).to_pylist()]
     except (ValidationError, TypeError, ValueError) as error:
         raise DataError(f"{path} holds a pair that is none: {error}") from error
+    if not pairs:
+        raise DataError(f"{path} holds 0 preference pairs.")
     for pair in pairs:
         _check(pair, path)
     return pairs
@@ -103,9 +102,10 @@ def _read(path: Path) -> tuple[Any, _Card]:
         raise DataError(f"There are no preference pairs at {path}.")
     arrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     try:
-        table = parquet.read_table(path)
-    except arrow.ArrowException as error:
-        raise DataError(f"{path} is not a Parquet file: {error}") from error
+        table = parquet.read_table(path, page_checksum_verification=True)
+        table.column_names  # noqa: B018 - which are texts, or damaged
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path} is no Parquet file, or a damaged one: {error}") from error
     body = (table.schema.metadata or {}).get(_KEY)
     if body is None:
         raise DataError(f"{path} does not say what drew its pairs; write it with `write_pairs`.")

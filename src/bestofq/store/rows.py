@@ -1,18 +1,20 @@
 """Rows read back as nouns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Engine, Row, Select, func, select
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
-from bestofq.store.codec import unpack
+from bestofq.store.codec import content_key, unpack
+from bestofq.store.database import damaged, verified
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS
 
+_PAGES_KEPT = 4096
 _ORDER = ("run", "agent", "suite", "task", "repeat", "started_at", "id")
 
 
@@ -21,66 +23,118 @@ def narrowed(query: Select[Any], where: EpisodeFilter) -> Select[Any]:
     return query.where(*where.clauses).order_by(*(EPISODES.c[name] for name in _ORDER))
 
 
+class Pages:
+    """Packed observations read by their keys; the last ones are kept, and are one object for all who ask."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, Observation] = {}
+
+    def read(self, key: bytes, body: bytes) -> Observation | None:
+        """None where the body is not what was written."""
+        if (found := self._kept.get(key)) is None:
+            if content_key(body) != key:
+                return None
+            if len(self._kept) >= _PAGES_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = unpack(Observation, body)
+        return found
+
+
+def summaries(connection: Connection, query: Select[Any]) -> list[EpisodeSummary]:
+    """The episodes of a query over `summary_rows`. DamageError."""
+    return [_summary(row) for row in verified(connection, EPISODES, connection.execute(query))]
+
+
 def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
-    """The episodes with these ids, in their order; unknown ids are left out."""
-    found = {row.id: summary(row) for row in connection.execute(summary_rows().where(EPISODES.c.id.in_(ids)))}
+    """The episodes with these ids, in their order; unknown ids are left out. DamageError."""
+    found = {one.id: one for one in summaries(connection, summary_rows().where(EPISODES.c.id.in_(ids)))}
     return [found[episode] for episode in ids if episode in found]
 
 
-def episodes(connection: Connection, ids: Sequence[str], page: Callable[[bytes], Observation]) -> list[Episode]:
-    """The episodes with these ids, in their order; unknown ids are left out. `page` reads a packed observation."""
+def episodes(connection: Connection, ids: Sequence[str], pages: Pages) -> list[Episode]:
+    """The episodes with these ids, in their order; unknown ids are left out. DamageError."""
+
+    def page(key: bytes, body: bytes | None, number: int | None, episode: str) -> Observation:
+        if body is None or (found := pages.read(key, body)) is None:
+            where = "last page" if number is None else f"page of step {number}"
+            raise damaged(connection, f"the {where} of episode {episode}")
+        return found
+
     step_rows = (
         select(STEPS, PAGES.c.body)
-        .join(PAGES, PAGES.c.key == STEPS.c.page_key)
+        .outerjoin(PAGES, PAGES.c.key == STEPS.c.page_key)
         .where(STEPS.c.episode.in_(ids))
         .order_by(STEPS.c.episode, STEPS.c.number)
     )
     steps: dict[str, list[Step]] = {episode: [] for episode in ids}
-    for row in connection.execute(step_rows):
-        same = {name: getattr(row, name) for name in ("reward", "terminated", "truncated")}
-        decision = unpack(Decision, row.decision)
-        steps[row.episode].append(Step(index=row.number, observation=page(row.body), decision=decision, **same))
+    for row in verified(connection, STEPS, connection.execute(step_rows)):
+        episode, number, key, reward, terminated, truncated, decision, _, body = row
+        steps[episode].append(
+            Step(
+                index=number,
+                observation=page(key, body, number, episode),
+                decision=unpack(Decision, decision),
+                reward=reward,
+                terminated=terminated,
+                truncated=truncated,
+            )
+        )
     episode_rows = (
         select(EPISODES, TASKS.c.body.label("task_body"), PAGES.c.body.label("final_body"))
-        .join(TASKS, TASKS.c.key == EPISODES.c.task_key)
+        .outerjoin(TASKS, TASKS.c.key == EPISODES.c.task_key)
         .outerjoin(PAGES, PAGES.c.key == EPISODES.c.final_key)
         .where(EPISODES.c.id.in_(ids))
     )
-    found = {
-        row.id: Episode(
+    found: dict[str, Episode] = {}
+    for row in verified(connection, EPISODES, connection.execute(episode_rows)):
+        own = steps[row.id]
+        if [step.index for step in own] != list(range(len(own) if row.steps is None else row.steps)):
+            raise damaged(connection, f"the number of steps of episode {row.id}")
+        found[row.id] = Episode(
             id=row.id,
             run=row.run,
             agent=row.agent,
-            task=unpack(Task, row.task_body),
-            steps=tuple(steps[row.id]),
-            final=None if row.final_body is None else page(row.final_body),
+            task=read_task(connection, row.task_key, row.task_body),
+            steps=tuple(own),
+            final=None if row.final_key is None else page(row.final_key, row.final_body, None, row.id),
             verdict=_verdict(row) or Verdict(reward=0.0, outcome="infra_error", reason=row.status),
             provenance=Provenance.model_validate_json(row.provenance),
         )
-        for row in connection.execute(episode_rows)
-    }
     return [found[episode] for episode in ids if episode in found]
 
 
+def read_task(bind: Engine | Connection, key: bytes, body: bytes | None) -> Task:
+    """DamageError where the body is not what was written."""
+    if body is None or content_key(body) != key:
+        raise damaged(bind, f"task {key.hex()}")
+    return unpack(Task, body)
+
+
 def summary_rows() -> Select[Any]:
-    steps = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery().label("steps")
-    return select(*(column for column in EPISODES.c if column is not EPISODES.c.provenance), steps)
+    """All episodes, each with the number of its steps so far."""
+    counted = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery()
+    return select(EPISODES, func.coalesce(EPISODES.c.steps, counted).label("so_far"))
 
 
-def summary(row: Row[Any]) -> EpisodeSummary:
+def _summary(row: Row[Any]) -> EpisodeSummary:
     verdict, ended = _verdict(row), row.ended_at and datetime.fromisoformat(row.ended_at)
     said = verdict or Verdict(reward=0.0, outcome="unjudged")
-    same = {name: getattr(row, name) for name in ("id", "run", "agent", "split", "status", "steps", "started_at")}
     return EpisodeSummary(
+        id=row.id,
+        run=row.run,
+        agent=row.agent,
         key=EpisodeKey(row.suite, row.task, row.repeat),
+        split=row.split,
+        status=row.status,
         outcome=None if verdict is None else verdict.outcome,
         reward=None if verdict is None else verdict.reward,
         reason=said.reason,
         judge=said.judge,
         judging=said.usage if said.judge else (),
         replies=said.replies,
+        steps=row.so_far,
+        started_at=row.started_at,
         seconds=(ended - datetime.fromisoformat(row.started_at)).total_seconds() if ended else None,
-        **same,
     )
 
 

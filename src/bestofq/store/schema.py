@@ -1,16 +1,33 @@
 """The tables. A step is one row; the pages and tasks that many rows share are stored once, by their content.
 
 `episodes_once` makes the database itself refuse a second finished episode of one (run, agent, suite, task, repeat).
+What is read is compared with what was written: tasks and pages by their keys, all other rows by a checksum over their
+columns, the last of each. A finished episode tells how many steps it has.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
+from bestofq.store.codec import checksum
+
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
-VERSION = 1
+VERSION = 2
 METADATA = MetaData()
+
+
+def _checksum() -> Column[int]:
+    return Column("checksum", Integer, nullable=False)
+
+
+def sealed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its checksum, and NULL for what it does not name."""
+    *columns, last = table.c
+    whole = {column.name: row.get(column.name) for column in columns}
+    return whole | {last.name: checksum(tuple(whole.values()))}
+
 
 FACTS = Table("facts", METADATA, Column("name", String(40), primary_key=True), Column("value", Text, nullable=False))
 
@@ -21,6 +38,7 @@ RUNS = Table(
     Column("config", Text, nullable=False),  # JSON, keys sorted
     Column("config_hash", String(16), nullable=False),
     Column("provenance", Text, nullable=False),  # JSON of Provenance
+    _checksum(),
 )
 
 TASKS, PAGES = (  # packed Tasks and Observations, by the content hash of `body`
@@ -45,6 +63,8 @@ EPISODES = Table(
     Column("ended_at", String(32)),
     Column("final_key", ForeignKey("pages.key")),
     Column("verdict", Text),  # JSON of Verdict
+    Column("steps", Integer),  # how many; NULL while it runs
+    _checksum(),
 )
 _FINISHED = EPISODES.c.status == "finished"
 _SLOT = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite, EPISODES.c.task, EPISODES.c.repeat)
@@ -59,10 +79,11 @@ STEPS = Table(
     Column("episode", ForeignKey("episodes.id"), primary_key=True),
     Column("number", Integer, primary_key=True),  # Step.index
     Column("page_key", ForeignKey("pages.key"), nullable=False),
-    Column("decision", LargeBinary, nullable=False),  # packed Decision: ALL candidates and their scores
     Column("reward", Float, nullable=False),
     Column("terminated", Boolean, nullable=False),
     Column("truncated", Boolean, nullable=False),
+    Column("decision", LargeBinary, nullable=False),  # packed Decision: ALL candidates and their scores
+    _checksum(),
 )
 
 VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict`
@@ -72,6 +93,7 @@ VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict
     Column("judge", String(200), primary_key=True),  # Verdict.judge
     Column("verdict", Text, nullable=False),  # JSON of Verdict
     Column("judged_at", String(32), nullable=False),  # ISO 8601, UTC
+    _checksum(),
 )
 
 TREES = Table(  # of searches
@@ -82,8 +104,9 @@ TREES = Table(  # of searches
     Column("task", String(200), primary_key=True),  # Task.id
     Column("repeat", Integer, primary_key=True),
     Column("rollouts", Integer, nullable=False),  # so far
-    Column("body", LargeBinary, nullable=False),  # packed SearchTree
     Column("saved_at", String(32), nullable=False),  # ISO 8601, UTC
+    Column("body", LargeBinary, nullable=False),  # packed SearchTree
+    _checksum(),
 )
 
 VECTORS = Table(
@@ -92,4 +115,5 @@ VECTORS = Table(
     Column("spec", String(16), primary_key=True),  # EmbedSpec.hash
     Column("key", String(32), primary_key=True),  # EmbedItem.key
     Column("body", LargeBinary, nullable=False),  # float32, little-endian
+    _checksum(),
 )

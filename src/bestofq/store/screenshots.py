@@ -1,14 +1,15 @@
 """Pictures by their content: one file a distinct picture, written whole or not at all."""
 
 import hashlib
-import os
 import re
 from pathlib import Path
 
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DamageError, DataError
+from bestofq.core.files import whole_file
 from bestofq.core.observation import Screenshot
 
 _ENDINGS = {"image/jpeg": "jpg", "image/webp": "webp", "image/png": "png"}
+_MEDIA_TYPES = {ending: media_type for media_type, ending in _ENDINGS.items()}
 _NAME = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(_ENDINGS.values())})")
 
 
@@ -22,27 +23,37 @@ class Screenshots:
         name = screenshot.sha256
         return self.folder / name[:2] / f"{name}.{_ENDINGS[screenshot.media_type]}"
 
-    def named(self, name: str) -> Path | None:
-        """The file of a name as `path` gives it; None where the folder does not hold it."""
+    def named(self, name: str) -> tuple[bytes, str] | None:
+        """Bytes and media type of the file of a name as `path` gives it; None where there is none. DamageError."""
         path = self.folder / name[:2] / name
-        return path if _NAME.fullmatch(name) and path.is_file() else None
+        if not _NAME.fullmatch(name) or not path.is_file():
+            return None
+        return self._read(path), _MEDIA_TYPES[path.suffix[1:]]
 
     def save(self, screenshot: Screenshot) -> None:
-        """Keep the picture unless it is there already. DataError when its bytes are not what its hash says."""
+        """Keep the picture, on disk once this returns, unless as many bytes are there already. DataError when its bytes
+        are not what its hash says."""
         path = self.path(screenshot)
-        if path.exists():
+        if path.exists() and path.stat().st_size == len(screenshot.data):
             return
         if (found := hashlib.sha256(screenshot.data).hexdigest()) != screenshot.sha256:
             raise DataError(f"screenshot {screenshot.sha256[:12]} holds {len(screenshot.data)} bytes of {found[:12]}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.draft")
-        draft.write_bytes(screenshot.data)
-        draft.replace(path)
+        with whole_file(path) as file:
+            file.write(screenshot.data)
 
     def load(self, screenshot: Screenshot) -> Screenshot:
-        """The same screenshot with its bytes. DataError when the folder does not hold it."""
+        """The same screenshot with its bytes. DataError when the folder does not hold it, DamageError."""
         try:
-            data = self.path(screenshot).read_bytes()
+            data = self._read(self.path(screenshot))
         except FileNotFoundError:
             raise DataError(f"{self.folder} holds no screenshot {screenshot.sha256[:12]}") from None
         return screenshot.model_copy(update={"data": data})
+
+    def _read(self, path: Path) -> bytes:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != path.stem:
+            raise DamageError(
+                f"the picture {path} is not what was written: `bestofq doctor --store {self.folder.parent}` says what "
+                "is lost and what can be recovered"
+            )
+        return data

@@ -1,17 +1,17 @@
 """What was done: runs, episodes and their steps, committed one by one and read back as core nouns."""
 
+import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
-from typing import Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Table, delete, func, insert, select, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
@@ -20,21 +20,20 @@ from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.secrets import hidden, hide_json
-from bestofq.store import database, rows
+from bestofq.store import claim, database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.configuration import Owned, going_on
-from bestofq.store.database import rows_of
+from bestofq.store.database import rows_of, verified
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
-from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status
+from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, sealed
 from bestofq.store.screenshots import Screenshots
 from bestofq.store.trees import Trees
 from bestofq.store.vectors import VectorCache
 from bestofq.store.writer import Writer
 
 _EPISODES_A_QUERY = 50
-_PAGES_KEPT = 4096
 
 
 class Which(TypedDict, total=False):
@@ -51,15 +50,12 @@ class Store:
     """Stored episodes: a folder (or a database URL and a folder of pictures). One process writes; any number read.
     Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls."""
 
-    def __init__(
-        self, engine: Engine, files: Path, lock_file: Path | None, opened: ExitStack, *, read_only: bool
-    ) -> None:
+    def __init__(self, engine: Engine, files: Path, opened: ExitStack, held: str | None) -> None:
         self.screenshots = Screenshots(files / "screenshots")
         self._engine = engine
-        self._lock_file = lock_file
         self._opened = opened
-        self._writer = Writer(engine, read_only=read_only)
-        self._page = lru_cache(_PAGES_KEPT)(lambda body: unpack(Observation, body))
+        self._writer = Writer(engine, held)
+        self._pages = rows.Pages()
 
     @classmethod
     def open(cls, where: Path | str, *, files: Path | None = None, read_only: bool = False) -> Self:
@@ -69,20 +65,20 @@ class Store:
             if "://" in str(where):
                 if files is None:
                     raise DataError(f"{where} holds no pictures: give `files`, a folder for them")
-                folder, url, lock_file = files, make_url(str(where)), None
+                folder, url = files, make_url(str(where))
             else:
-                folder, lock_file = Path(where), Path(where) / "writer.lock"
+                folder = Path(where)
                 file = folder / "store.sqlite"
                 if read_only and not file.exists():
                     raise DataError(f"{folder} holds no bestofq store: collect episodes into it first")
                 folder.mkdir(parents=True, exist_ok=True)
                 url = database.reading_url(file) if read_only else database.sqlite_url(file)
-                if not read_only:
-                    opened.enter_context(database.writer_lock(lock_file))
             engine = database.connect(url, read_only=read_only)
             opened.callback(engine.dispose)
             (database.check if read_only else database.prepare)(engine)
-            return cls(engine, folder, lock_file, opened.pop_all(), read_only=read_only)
+            database.check_lists(engine)
+            held = None if read_only else opened.enter_context(claim.writing(engine))
+            return cls(engine, folder, opened.pop_all(), held)
 
     def close(self) -> None:
         """Commit what waits, and let another process write."""
@@ -104,13 +100,13 @@ class Store:
 
     @property
     def is_written(self) -> bool:
-        """Whether a process of this machine may be writing it: a folder's last writer still runs; a URL never tells."""
-        return self._lock_file is None or database.is_written(self._lock_file)
+        """Whether a process of this machine writes it."""
+        return claim.is_written(self._engine)
 
     @property
     def catalogue(self) -> Catalogue:
         """This store's contents as lists to page through."""
-        return Catalogue(self._engine, self._page)
+        return Catalogue(self._engine, self._pages)
 
     # ---- writing
 
@@ -130,11 +126,11 @@ class Store:
 
         def begin(connection: Connection) -> None:
             row = {"name": name, "provenance": hide_json(provenance.model_dump_json()), **_hashed(kept)}
-            database.insert_new(connection, RUNS, [row])
-            before = connection.scalars(select(RUNS.c.config).where(RUNS.c.name == name)).one()
-            after = _hashed(going_on(name, json.loads(before), kept, *own))
-            if after["config"] != before:
-                connection.execute(update(RUNS).where(RUNS.c.name == name).values(**after))
+            database.insert_new(connection, RUNS, [sealed(RUNS, row)])
+            before = _row(connection, RUNS, name=name) or row
+            after = _hashed(going_on(name, json.loads(before["config"]), kept, *own))
+            if after["config"] != before["config"]:
+                _replace(connection, RUNS, before | after)
 
         await self._writer.commit(begin)
 
@@ -152,7 +148,7 @@ class Store:
             if connection.scalar(select(RUNS.c.name).where(RUNS.c.name == run)) is None:
                 raise DataError(f"there is no run {run!r}: begin it first")
             database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": body}])
-            connection.execute(insert(EPISODES), row)
+            connection.execute(insert(EPISODES), sealed(EPISODES, row))
 
         await self._writer.commit(begin)
         return episode
@@ -168,6 +164,7 @@ class Store:
             "repeat": repeat,
             "status": _status(episode.verdict),
             "verdict": verdict,
+            "steps": len(episode.steps),
             **_episode_row(episode.run, episode.agent, episode.task, task, episode.provenance),
         }
 
@@ -175,12 +172,13 @@ class Store:
             database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": task}])
             final = {} if episode.final is None else {"final_key": self._keep_page(connection, episode.final)}
             try:
-                connection.execute(insert(EPISODES), {**row, **final})
+                connection.execute(insert(EPISODES), sealed(EPISODES, row | final))
             except IntegrityError as error:
                 raise DataError(f"episode {episode.id} is in the store already, or its run was not begun") from error
             if steps := [self._step_row(connection, episode.id, step) for step in episode.steps]:
                 connection.execute(insert(STEPS), steps)
 
+        await self._keep_pictures(*(step.observation for step in episode.steps), episode.final)
         await self._writer.commit(add)
 
     async def append_step(self, episode: str, step: Step) -> None:
@@ -189,6 +187,7 @@ class Store:
         def append(connection: Connection) -> None:
             connection.execute(insert(STEPS), self._step_row(connection, episode, step))
 
+        await self._keep_pictures(step.observation)
         await self._writer.commit(append)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
@@ -196,19 +195,17 @@ class Store:
         episode is not running, or there is a finished episode of its key already."""
 
         def finish(connection: Connection) -> None:
+            before = _row(connection, EPISODES, id=episode, status="running")
+            if before is None:
+                raise DataError(f"episode {episode} is not running: it cannot be finished")
             final_key = None if final is None else self._keep_page(connection, final)
-            ending = (
-                update(EPISODES)
-                .where(EPISODES.c.id == episode, EPISODES.c.status == "running")
-                .values(status=_status(verdict), verdict=_json(verdict), final_key=final_key, ended_at=_now())
-            )
+            end = {"status": _status(verdict), "verdict": _json(verdict), "final_key": final_key, "ended_at": _now()}
             try:
-                ended = connection.execute(ending)
+                _replace(connection, EPISODES, before | end | {"steps": _steps(connection, episode)})
             except IntegrityError as error:
                 raise DataError(f"episode {episode} repeats a task that this run has already finished") from error
-            if ended.rowcount != 1:
-                raise DataError(f"episode {episode} is not running: it cannot be finished")
 
+        await self._keep_pictures(final)
         await self._writer.commit(finish)
 
     async def add_verdict(self, episode: str, verdict: Verdict, *, adopt: bool) -> None:
@@ -216,28 +213,32 @@ class Store:
         DataError when it is not finished, or the environment's verdict would be lost."""
 
         def add(connection: Connection) -> None:
-            before = connection.scalar(
-                select(EPISODES.c.verdict).where(EPISODES.c.id == episode, EPISODES.c.status == "finished")
-            )
+            before = _row(connection, EPISODES, id=episode, status="finished")
             if before is None:
                 raise DataError(f"episode {episode} is not finished: there is nothing to judge yet")
-            in_force = Verdict.model_validate_json(before)
+            in_force = Verdict.model_validate_json(before["verdict"])
             if adopt and not in_force.judge and in_force.outcome != "unjudged":
                 raise DataError(f"episode {episode} has the verdict of its environment: no judge's takes its place")
             key = {"episode": episode, "judge": verdict.judge}
             connection.execute(delete(VERDICTS).filter_by(**key))
-            connection.execute(insert(VERDICTS), {**key, "verdict": _json(verdict), "judged_at": _now()})
+            said = {"verdict": _json(verdict), "judged_at": _now()}
+            connection.execute(insert(VERDICTS), sealed(VERDICTS, key | said))
             if adopt:
-                connection.execute(update(EPISODES).where(EPISODES.c.id == episode).values(verdict=_json(verdict)))
+                _replace(connection, EPISODES, before | {"verdict": _json(verdict)})
 
         await self._writer.commit(add)
 
-    async def interrupt(self, run: str, agent: str) -> int:
-        """Mark as `interrupted` what a process that died left running, and return how many. Their steps stay."""
+    async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
+        """Mark as `interrupted` what a process that died left running, or `only` these ids of it; how many they were.
+        Their steps stay."""
 
         def mark(connection: Connection) -> int:
-            left = EpisodeFilter(run=run, agent=agent, status="running").clauses
-            return connection.execute(update(EPISODES).where(*left).values(status="interrupted")).rowcount
+            ours = EpisodeFilter(run=run, agent=agent, status="running").clauses
+            query = select(EPISODES).where(*ours, *([] if only is None else [EPISODES.c.id.in_(only)]))
+            left = [row._asdict() for row in verified(connection, EPISODES, connection.execute(query).all())]
+            for row in left:
+                _replace(connection, EPISODES, row | {"status": "interrupted", "steps": _steps(connection, row["id"])})
+            return len(left)
 
         return await self._writer.commit(mark)
 
@@ -246,8 +247,8 @@ class Store:
     def runs(self) -> list[RunRecord]:
         """All runs, by name."""
         return [
-            RunRecord(name, json.loads(config), config_hash, Provenance.model_validate_json(provenance))
-            for name, config, config_hash, provenance in rows_of(self._engine, select(RUNS).order_by(RUNS.c.name))
+            RunRecord(row.name, json.loads(row.config), row.config_hash, Provenance.model_validate_json(row.provenance))
+            for row in verified(self._engine, RUNS, rows_of(self._engine, select(RUNS).order_by(RUNS.c.name)))
         ]
 
     def finished(self, run: str, agent: str) -> set[EpisodeKey]:
@@ -256,8 +257,8 @@ class Store:
 
     def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
         """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
-        query = rows.narrowed(rows.summary_rows(), _filter(which))
-        return [rows.summary(row) for row in rows_of(self._engine, query)]
+        with self._engine.connect() as connection:
+            return rows.summaries(connection, rows.narrowed(rows.summary_rows(), _filter(which)))
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend
@@ -277,15 +278,19 @@ class Store:
         where = EpisodeFilter(run=run, agent=agent, status="finished")
         query = rows.narrowed(select(VERDICTS).join(EPISODES, EPISODES.c.id == VERDICTS.c.episode), where)
         found: dict[str, dict[str, Verdict]] = {}
-        for row in rows_of(self._engine, query if judge is None else query.where(VERDICTS.c.judge == judge)):
+        given = rows_of(self._engine, query if judge is None else query.where(VERDICTS.c.judge == judge))
+        for row in verified(self._engine, VERDICTS, given):
             found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
         return found
 
     def scorers(self, run: str) -> list[tuple[str, str, str]]:
         """(episode, agent, Q-function) of the episodes of a run whose first step a Q-function scored."""
-        query = select(EPISODES.c.id, EPISODES.c.agent, STEPS.c.decision).join(STEPS, STEPS.c.episode == EPISODES.c.id)
+        query = select(STEPS, EPISODES.c.agent).join(EPISODES, STEPS.c.episode == EPISODES.c.id)
         first = rows_of(self._engine, query.where(EPISODES.c.run == run, STEPS.c.number == 0))
-        named = ((episode, agent, unpack(Decision, body).checkpoint) for episode, agent, body in first)
+        named = (
+            (row.episode, row.agent, unpack(Decision, row.decision).checkpoint)
+            for row in verified(self._engine, STEPS, first)
+        )
         return [(episode, agent, checkpoint) for episode, agent, checkpoint in named if checkpoint is not None]
 
     def episode(self, episode: str) -> Episode:
@@ -296,10 +301,10 @@ class Store:
 
     def _episodes(self, ids: Sequence[str]) -> list[Episode]:
         with self._engine.connect() as connection:
-            return rows.episodes(connection, ids, self._page)
+            return rows.episodes(connection, ids, self._pages)
 
     def _step_row(self, connection: Connection, episode: str, step: Step) -> dict[str, object]:
-        return {
+        row = {
             "episode": episode,
             "number": step.index,
             "page_key": self._keep_page(connection, step.observation),
@@ -308,14 +313,36 @@ class Store:
             "terminated": step.terminated,
             "truncated": step.truncated,
         }
+        return sealed(STEPS, row)
+
+    async def _keep_pictures(self, *pages: Observation | None) -> None:
+        """On disk before the rows that name them; those of many episodes at once."""
+        for page in pages:
+            if page is not None and page.screenshot is not None:
+                await asyncio.to_thread(self.screenshots.save, page.screenshot)
 
     def _keep_page(self, connection: Connection, page: Observation) -> bytes:
-        if page.screenshot is not None:
-            self.screenshots.save(page.screenshot)
         body = pack(page)
         key = content_key(body)
         database.insert_new(connection, PAGES, [{"key": key, "body": body}])
         return key
+
+
+def _row(connection: Connection, table: Table, **which: str) -> dict[str, Any] | None:
+    """The row by its columns; None without any. DamageError."""
+    for row in verified(connection, table, connection.execute(select(table).filter_by(**which)).all()):
+        return dict(row._mapping)
+    return None
+
+
+def _replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Put a row in the place of the one with its primary key."""
+    same = [column == row[column.name] for column in table.primary_key]
+    connection.execute(update(table).where(*same), sealed(table, row))
+
+
+def _steps(connection: Connection, episode: str) -> int:
+    return connection.scalar(select(func.count()).where(STEPS.c.episode == episode)) or 0
 
 
 def _filter(which: Which) -> EpisodeFilter:

@@ -7,9 +7,9 @@ from sqlalchemy import Connection, Engine, delete, insert, select
 
 from bestofq.core.tree import SearchTree
 from bestofq.store.codec import pack, unpack
-from bestofq.store.database import rows_of, scalar_of
+from bestofq.store.database import rows_of, verified
 from bestofq.store.records import EpisodeKey, TreeSummary
-from bestofq.store.schema import TREES
+from bestofq.store.schema import TREES, sealed
 from bestofq.store.writer import Writer
 
 
@@ -23,7 +23,8 @@ class Trees:
     async def save(self, run: str, tree: SearchTree, *, repeat: int = 0) -> None:
         """Commit a tree in the place of its earlier state."""
         key = {"run": run, "suite": tree.task.suite, "task": tree.task.id, "repeat": repeat}
-        row = {**key, "rollouts": tree.visits[0], "body": pack(tree), "saved_at": datetime.now(UTC).isoformat()}
+        saved = {"rollouts": tree.visits[0], "body": pack(tree), "saved_at": datetime.now(UTC).isoformat()}
+        row = sealed(TREES, key | saved)
 
         def replace(connection: Connection) -> None:
             connection.execute(delete(TREES).filter_by(**key))
@@ -32,15 +33,16 @@ class Trees:
         await self._writer.commit(replace)
 
     def load(self, run: str, suite: str, task: str, repeat: int = 0) -> SearchTree | None:
-        """One tree as it was last saved; None where it was not begun."""
-        query = select(TREES.c.body).filter_by(run=run, suite=suite, task=task, repeat=repeat)
-        body = scalar_of(self._engine, query)
-        return None if body is None else unpack(SearchTree, body)
+        """One tree as it was last saved; None where it was not begun. DamageError."""
+        return next(self._read(run=run, suite=suite, task=task, repeat=repeat), None)
 
     def all(self, run: str) -> Iterator[SearchTree]:
-        """The trees of a run, by suite, task and repeat."""
-        query = select(TREES.c.body).filter_by(run=run).order_by(*TREES.primary_key)
-        return (unpack(SearchTree, row.body) for row in rows_of(self._engine, query))
+        """The trees of a run, by suite, task and repeat. DamageError."""
+        return self._read(run=run)
+
+    def _read(self, **which: str | int) -> Iterator[SearchTree]:
+        query = select(TREES).filter_by(**which).order_by(*TREES.primary_key)
+        return (unpack(SearchTree, row.body) for row in verified(self._engine, TREES, rows_of(self._engine, query)))
 
     def summaries(
         self, *, run: str | None = None, suite: str | None = None, task: str | None = None

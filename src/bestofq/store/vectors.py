@@ -8,8 +8,8 @@ from sqlalchemy import Engine, select
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.core.transitions import Floats
-from bestofq.store.database import insert_new, rows_of
-from bestofq.store.schema import VECTORS
+from bestofq.store.database import insert_new, rows_of, verified
+from bestofq.store.schema import VECTORS, sealed
 from bestofq.store.writer import Writer
 
 _KEYS_A_QUERY = 500  # below SQLite's oldest limit of 999 variables
@@ -25,15 +25,16 @@ class VectorCache:
         self._writer = writer
 
     def get_many(self, keys: Sequence[str]) -> dict[str, Floats]:
-        """The vectors [D] of those keys that are stored; read-only arrays."""
-        ours = select(VECTORS.c.key, VECTORS.c.body).where(VECTORS.c.spec == self.spec.hash)
+        """The vectors [D] of those keys that are stored; read-only arrays. DamageError."""
+        ours = select(VECTORS).where(VECTORS.c.spec == self.spec.hash)
         parts = (keys[start : start + _KEYS_A_QUERY] for start in range(0, len(keys), _KEYS_A_QUERY))
         found = (row for part in parts for row in rows_of(self._engine, ours.where(VECTORS.c.key.in_(part))))
-        return {key: np.frombuffer(body, dtype=_BYTES) for key, body in found}
+        return {row.key: np.frombuffer(row.body, dtype=_BYTES) for row in verified(self._engine, VECTORS, found)}
 
     def put_many(self, vectors: Mapping[str, Floats]) -> None:
         """Store vectors [D] by key; returns once committed. DataError on another D, or on a NaN or infinity."""
-        rows = [{"spec": self.spec.hash, "key": key, "body": self._bytes(key, v)} for key, v in vectors.items()]
+        spec = self.spec.hash
+        rows = [sealed(VECTORS, {"spec": spec, "key": k, "body": self._bytes(k, v)}) for k, v in vectors.items()]
         self._writer.submit(lambda connection: insert_new(connection, VECTORS, rows)).result()
 
     def _bytes(self, key: str, vector: Floats) -> bytes:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import BestOfQError, DataError, SetupError
+from bestofq.store.claim import check
 
 T = TypeVar("T")
 _BATCH = 256
@@ -23,11 +24,12 @@ class _Job(NamedTuple):
 
 
 class Writer:
-    """Runs jobs in the order they were handed in, as many in one transaction as are waiting."""
+    """Runs jobs in the order they were handed in, as many in one transaction as are waiting. `held`: the claim of this
+    process (`claim.writing`); None: it only reads."""
 
-    def __init__(self, engine: Engine, *, read_only: bool) -> None:
+    def __init__(self, engine: Engine, held: str | None) -> None:
         self._engine = engine
-        self._read_only = read_only
+        self._held = held
         self._waiting: deque[_Job] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bestofq-store-writer")
 
@@ -37,7 +39,7 @@ class Writer:
 
     def submit(self, run: Callable[[Connection], T]) -> Future[T]:
         """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed."""
-        if self._read_only:
+        if self._held is None:
             raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
         done: Future[T] = Future()
         self._waiting.append(_Job(run, done))
@@ -59,6 +61,7 @@ class Writer:
     def _commit(self, batch: list[_Job]) -> None:
         try:
             with self._engine.begin() as connection:
+                check(connection, self._held or "")
                 results = [job.run(connection) for job in batch]
         except Exception as error:
             if len(batch) == 1:

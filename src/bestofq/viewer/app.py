@@ -9,7 +9,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from bestofq.core.errors import BestOfQError, DataError
@@ -187,10 +187,10 @@ def _tree(request: Request, store: Store) -> Context:
 
 
 def _screenshot(request: Request) -> Response:
-    file = request.app.state.store.screenshots.named(request.path_params["name"])
-    if file is None:
+    found = request.app.state.store.screenshots.named(request.path_params["name"])
+    if found is None:
         raise HTTPException(404, "The store does not hold this screenshot.")
-    return FileResponse(file, headers=_FOREVER)
+    return Response(found[0], headers=_FOREVER, media_type=found[1])
 
 
 def _asset(request: Request) -> Response:

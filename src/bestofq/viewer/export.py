@@ -15,7 +15,6 @@ from functools import partial
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -109,14 +108,14 @@ class _Export:
         return f' href="{up}{_file(kept)}"'
 
     def _picture(self, attribute: str, name: str, up: str) -> str:
-        file = self._store.screenshots.named(name)
-        if file is None:
-            return ""
-        to = self._folder / "screenshots" / file.name
-        to.parent.mkdir(exist_ok=True)
+        to = self._folder / "screenshots" / name
         if not to.exists():
-            copyfile(file, to)
-        return f' {attribute}="{up}screenshots/{file.name}"'
+            found = self._store.screenshots.named(name)
+            if found is None:
+                return ""
+            to.parent.mkdir(exist_ok=True)
+            to.write_bytes(found[0])
+        return f' {attribute}="{up}screenshots/{name}"'
 
     def _kept(self, link: str) -> str | None:
         """The address by which a page is written; None where it is not."""

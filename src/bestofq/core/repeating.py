@@ -1,0 +1,66 @@
+"""Carrying out an action again where it was chosen: on the same page, on the same element, if it may be."""
+
+from collections.abc import Callable
+
+from bestofq.core.actions import Action, Targeted, action_text, element_of
+from bestofq.core.errors import BestOfQError
+from bestofq.core.observation import Element, Observation, Point
+
+ALIKE = 0.9  # share of elements that two looks at one page have in common, at least
+
+
+class DivergedError(BestOfQError):
+    """A page, or an element of it, was not found again where its actions led before."""
+
+
+def same_page(before: Observation, now: Observation) -> bool:
+    """Whether two observations are of one page: one address, nearly the same elements (a clock may differ)."""
+    if before.url != now.url:
+        return False
+    a, b = ({(e.role, e.name, e.value, e.states) for e in o.elements} for o in (before, now))
+    return len(a & b) >= ALIKE * len(a | b)
+
+
+def find_again(action: Action, before: Observation, now: Observation) -> Action:
+    """`action`, chosen on the page `before`, for the element of the page `now` with the same role and name, and of
+    several such the one in the same position among them. DivergedError where `now` has another number of them.
+    """
+    if not isinstance(action, Targeted) or action.target is not None:
+        return action
+    element = element_of(action, before)
+    if element is None:
+        if element_of(action, now) is not None:
+            raise DivergedError(f"nothing was there on {before.url}, and now something is")
+        return action
+    alike, found = _alike(element, before), _alike(element, now)
+    if len(found) != len(alike):
+        named = f"{element.role} {element.name!r}"
+        raise DivergedError(f"{before.url} had {len(alike)} of {named}, and now has {len(found)}")
+    again = found[alike.index(element)]
+    if action.mark is not None:
+        return action.model_copy(update={"mark": again.mark})
+    assert action.point is not None
+    if element.box is None or again.box is None:
+        raise DivergedError(f"the position of {again.role} {again.name!r} on {now.url} is not known")
+    x, y = again.box.x - element.box.x + action.point.x, again.box.y - element.box.y + action.point.y
+    moved = action.model_copy(update={"point": Point(x, y)})
+    if element_of(moved, now) != again:
+        raise DivergedError(f"{again.role} {again.name!r} on {now.url} is under something else")
+    return moved
+
+
+def repeated(
+    action: Action, before: Observation, now: Observation, unsafe: Callable[[Observation, Action], bool]
+) -> Action:
+    """`action`, chosen on the page `before`, for the page `now`. DivergedError where that is another page, has no such
+    element, or the action is `unsafe` there."""
+    if not same_page(before, now):
+        raise DivergedError(f"{now.url} is not the page that {action.kind} was chosen on")
+    action = find_again(action, before, now)
+    if unsafe(now, action):
+        raise DivergedError(f"{action_text(action, now.elements)} on {now.url} seems irreversible")
+    return action
+
+
+def _alike(element: Element, page: Observation) -> list[Element]:
+    return [other for other in page.elements if (other.role, other.name) == (element.role, element.name)]

@@ -1,0 +1,77 @@
+"""Going on with an episode whose process has died: its actions are carried out again, and no model is asked."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from bestofq.core.actions import Action, AskUser
+from bestofq.core.decision import Episode, Step, StepResult
+from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import Env, SimulatedUser, TakesUser
+from bestofq.core.repeating import DivergedError, repeated
+from bestofq.core.usage import Usage
+from bestofq.safety.irreversible import irreversible
+from bestofq.store.store import Store
+
+MayRepeat = Callable[[Observation, Action], bool]
+_REPLIED = "The user replied: "
+
+
+def seems_safe(page: Observation, action: Action) -> bool:
+    """Whether an action seems to be one that harms nobody when it is carried out again."""
+    return irreversible(action, page) is None
+
+
+def can_go_on(episode: Episode, may_repeat: MayRepeat) -> bool:
+    """Whether it has steps, and all of them may be carried out again as far as they tell."""
+    steps = episode.steps
+    safe = all(may_repeat(step.observation, step.decision.candidate.action) for step in steps)
+    return bool(steps) and not steps[-1].truncated and safe
+
+
+async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> StepResult:
+    """Carry out the episode's actions again, from the start; the result of the last. DivergedError where a page, an
+    element or a reward is another than before, or an action may not be repeated on the page as it is now."""
+    user = env.simulated_user if isinstance(env, TakesUser) else None
+    if isinstance(env, TakesUser) and user is not None:
+        env.simulated_user = _Recorded(_replies(episode.steps), user)
+    try:
+        page = await env.reset(episode.task, seed=episode.task.seed)
+        for step in episode.steps:
+            action = repeated(step.decision.candidate.action, step.observation, page, lambda *of: not may_repeat(*of))
+            result = await env.step(action)
+            ended = result.truncated or (result.terminated and not step.terminated)
+            if ended or (result.reward or 0.0) != step.reward:
+                raise DivergedError(f"step {step.index} brought {step.reward}, and now {result.reward}")
+            page = result.observation
+        return result
+    finally:
+        if isinstance(env, TakesUser):
+            env.simulated_user = user
+
+
+def with_pictures(steps: Sequence[Step], store: Store) -> list[Step]:
+    """The steps with the bytes of their pictures, as an agent sees them. DataError."""
+    found = []
+    for step in steps:
+        shot = step.observation.screenshot
+        seen = {} if shot is None else {"screenshot": store.screenshots.load(shot)}
+        found.append(step.model_copy(update={"observation": step.observation.model_copy(update=seen)}))
+    return found
+
+
+def _replies(steps: Sequence[Step]) -> list[str]:
+    """What the user said, as far as it was seen."""
+    asked = (after for before, after in pairwise(steps) if isinstance(before.decision.candidate.action, AskUser))
+    notices = (notice for step in asked for notice in step.observation.notices if notice.startswith(_REPLIED))
+    return [notice.removeprefix(_REPLIED) for notice in notices]
+
+
+class _Recorded:
+    """A user who says again what was said, then goes on as another."""
+
+    def __init__(self, replies: list[str], then: SimulatedUser) -> None:
+        self._replies = replies
+        self._then = then
+
+    async def reply(self, task: Task, details: str, question: str) -> tuple[str, tuple[Usage, ...]]:
+        return (self._replies.pop(0), ()) if self._replies else await self._then.reply(task, details, question)

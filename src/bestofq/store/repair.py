@@ -1,0 +1,176 @@
+"""What of a damaged store is as it was written, and a store of that alone."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Integer, Label, Table, insert, literal_column, select
+from sqlalchemy.exc import DatabaseError
+
+from bestofq.core.errors import DamageError, DataError
+from bestofq.core.files import sync_folder
+from bestofq.core.observation import Observation
+from bestofq.store import claim, database
+from bestofq.store.codec import checksum, content_key, unpack
+from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, sealed
+from bestofq.store.screenshots import Screenshots
+
+_FILE = "store.sqlite"
+_TABLES = [table for table in METADATA.sorted_tables if table is not FACTS]
+Tables = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rows by the names of their tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """What was found in a store's folder."""
+
+    file: str  # what SQLite says of the database's file; empty where that is well
+    kept: Tables  # what is as it was written, and so are the rows that it names
+    lost: Mapping[str, int]  # by table: other rows
+    episodes: tuple[str, ...]  # lost ones: their ids, with task and run where these can be read
+    pictures: Mapping[Path, str]  # damaged or missing ones, and an episode that shows each
+
+    @property
+    def intact(self) -> bool:
+        return not self.file and not any(self.lost.values()) and not self.pictures
+
+
+def examine(folder: Path) -> Condition:
+    """Compare all of a store with what was written. DataError where there is none, or its file is no database."""
+    if not (folder / _FILE).is_file():
+        raise DataError(f"{folder} holds no bestofq store: give the folder of one")
+    engine = database.connect(database.reading_url(folder / _FILE), read_only=True)
+    try:
+        database.check(engine)
+        with engine.connect() as connection:
+            said: list[str] = []  # by SQLite, where it could not read
+            read = {table.name: list(_rows(connection, table, said)) for table in _TABLES}
+            with suppress(DatabaseError, DamageError):
+                said += [
+                    line for line in connection.exec_driver_sql("PRAGMA integrity_check(1)").scalars() if line != "ok"
+                ]
+    finally:
+        engine.dispose()
+    found = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
+    whole = _whole(found)
+    kept = dict(found)
+    for name, of in (("episodes", "id"), ("steps", "episode"), ("verdicts", "episode")):
+        kept[name] = [row for row in found[name] if row[of] in whole]
+    names = {row["id"]: f"{row['id']} (task {row['task']} of run {row['run']})" for row in read["episodes"]}
+    seen = names.keys() | {row["episode"] for row in found["steps"]}
+    return Condition(
+        file=said[0] if said else "",
+        kept=kept,
+        lost={name: len(read[name]) - len(kept[name]) for name in read},
+        episodes=tuple(sorted(names.get(episode, episode) for episode in seen - whole)),
+        pictures=_pictures(Screenshots(folder / "screenshots"), kept),
+    )
+
+
+def repair(folder: Path, condition: Condition) -> Path:
+    """Put a store of what was kept in the place of the damaged one; where that is then. Damaged pictures get `.damaged`
+    after their names. DataError where a process writes the store."""
+    file, new = folder / _FILE, folder / f".{_FILE}.part"
+    aside = next(path for n in range(1, 10_000) if not (path := folder / f"{_FILE}.damaged-{n}").exists())
+    _refuse_written(file)
+    new.unlink(missing_ok=True)
+    engine = database.connect(database.sqlite_url(new))
+    try:
+        database.prepare(engine)
+        with engine.begin() as connection:
+            for table in _TABLES:
+                if rows := [*condition.kept[table.name], *(_lost_runs(condition.kept) if table.name == "runs" else ())]:
+                    connection.execute(insert(table), rows)
+    finally:
+        engine.dispose()
+    with closing(sqlite3.connect(new)) as plain:
+        plain.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+    for suffix in ("-wal", "-shm", ""):
+        beside = file.with_name(file.name + suffix)
+        if beside.exists():
+            beside.replace(aside.with_name(aside.name + suffix))
+    new.replace(file)
+    sync_folder(folder)
+    for path in condition.pictures:
+        if path.exists():
+            path.replace(path.with_name(f"{path.name}.damaged"))
+    return aside
+
+
+def _refuse_written(file: Path) -> None:
+    engine = database.connect(database.reading_url(file), read_only=True)
+    try:
+        written = claim.is_written(engine)
+    except (DatabaseError, DamageError):
+        written = False
+    finally:
+        engine.dispose()
+    if written:
+        raise DataError(f"{file.parent} is being written: end that process, then run the command again")
+
+
+def _rows(connection: Connection, table: Table, said: list[str]) -> Iterator[dict[str, Any]]:
+    """All rows that can be read: from the first on, and where that stops at a damaged page, from the last back. `said`
+    is told why it stopped."""
+    number: Label[int] = literal_column("rowid", Integer).label("row_number")
+    found: set[int] = set()
+    for order in (number.asc(), number.desc()):
+        try:
+            for row in connection.execute(select(table, number).order_by(order)):
+                if row.row_number not in found:
+                    found.add(row.row_number)
+                    yield {column.name: value for column, value in zip(table.c, row, strict=False)}
+        except (DatabaseError, DamageError) as error:
+            said.append(f"{table.name}: {error.__cause__ or error}")
+            continue
+        return
+
+
+def _intact(table: Table, row: Mapping[str, Any]) -> bool:
+    if table in (TASKS, PAGES):
+        return isinstance(row["body"], bytes) and content_key(row["body"]) == row["key"]
+    *values, said = row.values()
+    return bool(checksum(tuple(values)) == said)
+
+
+def _whole(found: Tables) -> set[str]:
+    """The episodes of which everything is there."""
+    tasks, pages = ({row["key"] for row in found[name]} for name in ("tasks", "pages"))
+    numbers: dict[str, list[int]] = {}
+    for step in found["steps"]:
+        if step["page_key"] in pages:
+            numbers.setdefault(step["episode"], []).append(step["number"])
+    whole = set()
+    for row in found["episodes"]:
+        steps = sorted(numbers.get(row["id"], []))
+        wanted = len(steps) if row["steps"] is None else row["steps"]
+        ends = row["final_key"] is None or row["final_key"] in pages
+        if row["task_key"] in tasks and ends and steps == list(range(wanted)):
+            whole.add(row["id"])
+    return whole
+
+
+def _lost_runs(kept: Tables) -> Iterator[dict[str, Any]]:
+    """Rows for runs whose own are lost: their episodes can be read, and nothing can be added to them."""
+    names = {row["run"] for name in ("episodes", "trees") for row in kept[name]} - {row["name"] for row in kept["runs"]}
+    for name in sorted(names):
+        row = {"name": name, "config": "{}", "config_hash": "lost", "provenance": '{"version":"lost"}'}
+        yield sealed(METADATA.tables["runs"], row)
+
+
+def _pictures(screenshots: Screenshots, kept: Tables) -> dict[Path, str]:
+    shows = {step["page_key"]: step["episode"] for step in kept["steps"]}
+    shows |= {row["final_key"]: row["id"] for row in kept["episodes"] if row["final_key"] is not None}
+    found: dict[Path, str] = {}
+    for row in kept["pages"]:
+        shot = unpack(Observation, row["body"]).screenshot if row["key"] in shows else None
+        if shot is not None:
+            try:
+                screenshots.load(shot)
+            except DataError:
+                found[screenshots.path(shot)] = shows[row["key"]]
+    return found

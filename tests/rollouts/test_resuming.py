@@ -1,0 +1,129 @@
+"""An episode whose process died goes on from its last step, where its actions may be and can be carried out again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from line_world import LineEnv, line_agent, line_task
+
+from bestofq.core.actions import Action
+from bestofq.core.decision import Candidate, Episode, Provenance, State, StepResult
+from bestofq.core.observation import Observation, Task
+from bestofq.rollouts.resuming import MayRepeat
+from bestofq.rollouts.runner import RunOptions, run_many
+from bestofq.store.store import Store
+from bestofq.testing.scripted import ScriptedScorer
+
+TASK = line_task("t", 3)
+MADE = Provenance(version="test")
+
+
+class Renamed(LineEnv):
+    """Its pages are others since, but for the first."""
+
+    async def step(self, action: Action) -> StepResult:
+        result = await super().step(action)
+        changed = result.observation.model_copy(update={"url": "line://elsewhere"})
+        return result.model_copy(update={"observation": changed}) if self.at else result
+
+
+async def whole(folder: Path) -> Episode:
+    """The episode, played in one go."""
+    with Store.open(folder) as store:
+        await collect(store)
+        [episode] = store.episodes()
+    assert len(episode.steps) >= 3
+    return episode
+
+
+async def collect(
+    store: Store, *, env: type[LineEnv] = LineEnv, may_repeat: MayRepeat | None = lambda *_: True
+) -> list[int]:
+    """Collect it; the steps that the agent was asked for."""
+    steps: list[int] = []
+
+    def values(state: State, candidates: Sequence[Candidate]) -> Sequence[float]:
+        steps.append(len(state.decisions))
+        return [0.0] * len(candidates)
+
+    async def make_env() -> LineEnv:
+        return env()
+
+    agent = line_agent()
+    agent = type(agent)(
+        name=agent.name, proposer=agent.proposer, scorer=ScriptedScorer(values), selector=agent.selector
+    )
+    await store.begin_run("r", {}, MADE)
+    options = RunOptions(step_limit=12, seed=4, may_repeat=may_repeat)
+    await run_many([TASK], make_env, agent, store=store, run="r", options=options)
+    return steps
+
+
+async def left(store: Store, episode: Episode, steps: int) -> str:
+    """What a process leaves that dies after so many steps."""
+    await store.begin_run("r", {}, MADE)
+    id_ = await store.begin_episode("r", episode.agent, episode.task, 0, episode.provenance)
+    for step in episode.steps[:steps]:
+        await store.append_step(id_, step)
+    return id_
+
+
+def same(one: Episode, other: Episode) -> bool:
+    return (one.steps, one.final, one.verdict, one.provenance.seed) == (
+        other.steps,
+        other.final,
+        other.verdict,
+        other.provenance.seed,
+    )
+
+
+async def test_it_goes_on_from_wherever_it_was_and_ends_the_same(tmp_path: Path) -> None:
+    episode = await whole(tmp_path / "whole")
+    for steps in range(1, len(episode.steps) + 1):
+        with Store.open(tmp_path / str(steps)) as store:
+            id_ = await left(store, episode, steps)
+            assert await collect(store) == list(range(steps, len(episode.steps)))
+            [again] = store.episodes()
+            assert again.id == id_
+            assert same(again, episode)
+            assert not store.summaries(status="interrupted")
+
+
+@pytest.mark.parametrize(
+    ("env", "may_repeat"),
+    [(Renamed, lambda *_: True), (LineEnv, lambda *_: False), (LineEnv, None)],
+    ids=["another page", "unsafe", "never"],
+)
+async def test_where_it_cannot_go_on_it_is_begun_anew(
+    tmp_path: Path, env: type[LineEnv], may_repeat: MayRepeat | None
+) -> None:
+    episode = await whole(tmp_path / "whole")
+    with Store.open(tmp_path / "left") as store:
+        id_ = await left(store, episode, len(episode.steps) - 1)
+        asked = await collect(store, env=env, may_repeat=may_repeat)
+        assert asked[0] == 0
+        assert [summary.id for summary in store.summaries(status="interrupted")] == [id_]
+        [again] = store.episodes()
+        assert again.id != id_
+
+
+async def test_an_action_that_is_unsafe_only_now_is_not_carried_out(tmp_path: Path) -> None:
+    """The page says that it harms nobody; now it does not."""
+    episode = await whole(tmp_path / "whole")
+    carried_out: list[Action] = []
+
+    class Counting(LineEnv):
+        async def reset(self, task: Task, *, seed: int) -> Observation:
+            seen = await super().reset(task, seed=seed)
+            return seen.model_copy(update={"notices": ("now",)})
+
+        async def step(self, action: Action) -> StepResult:
+            carried_out.append(action)
+            return await super().step(action)
+
+    with Store.open(tmp_path / "left") as store:
+        await left(store, episode, 2)
+        asked = await collect(store, env=Counting, may_repeat=lambda seen, _: "now" not in seen.notices)
+        assert asked[0] == 0
+        [again] = store.episodes()
+    assert len(carried_out) == len(again.steps)

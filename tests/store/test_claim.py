@@ -1,0 +1,92 @@
+"""One process writes a store: the database says so, and nothing else in its folder."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from forked import Forked
+from sqlalchemy import Engine, update
+from store_nouns import PROVENANCE, step, task
+
+from bestofq.core.errors import DataError
+from bestofq.store import database
+from bestofq.store.schema import FACTS
+from bestofq.store.store import Store
+
+
+def hold(folder: Path) -> None:
+    with Store.open(folder):
+        (folder / "held").touch()
+        time.sleep(60)
+
+
+def holding(folder: Path) -> Forked:
+    process = Forked(folder.parent / "log", hold, folder)
+    while not (folder / "held").exists():
+        assert process.runs, process.said
+        time.sleep(0.005)
+    return process
+
+
+def engine_of(folder: Path) -> Engine:
+    return database.connect(database.sqlite_url(folder / "store.sqlite"))
+
+
+def test_a_second_writer_is_kept_out_whatever_is_deleted_and_let_in_after_kill_9(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    process = holding(folder)
+    for file in folder.iterdir():
+        if not file.name.startswith("store.sqlite"):
+            file.unlink()
+    with pytest.raises(DataError, match=str(process.pid)):
+        Store.open(folder)
+    with Store.open(folder, read_only=True) as reading:
+        assert reading.is_written
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    with Store.open(folder, read_only=True) as reading:
+        assert not reading.is_written
+    Store.open(folder).close()
+
+
+def test_the_same_process_writes_once_at_a_time(tmp_path: Path) -> None:
+    with Store.open(tmp_path), pytest.raises(DataError, match=str(os.getpid())):
+        Store.open(tmp_path)
+    Store.open(tmp_path).close()
+
+
+def test_a_copy_of_a_store_that_is_written_is_another_store(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store"):
+        (tmp_path / "copy").mkdir()
+        for file in (tmp_path / "store").glob("store.sqlite*"):
+            (tmp_path / "copy" / file.name).write_bytes(file.read_bytes())
+        Store.open(tmp_path / "copy").close()
+
+
+async def test_a_writer_of_which_another_machine_took_over_commits_nothing_more(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        id_ = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        engine = engine_of(tmp_path)
+        with engine.begin() as connection:
+            taken = update(FACTS).where(FACTS.c.name == "writer").values(value="another - 1 1 token")
+            assert connection.execute(taken).rowcount == 1
+        with pytest.raises(DataError, match="taken over"):
+            await store.append_step(id_, step(0))
+    with Store.open(tmp_path) as store:  # nothing is known of the other machine: it is taken over in turn
+        assert store.episode(id_).steps == ()
+    engine.dispose()
+
+
+@pytest.mark.parametrize("value", ["", "no claim", "a b c d e f g", "a b ² d e"])
+def test_a_damaged_claim_keeps_nobody_out(tmp_path: Path, value: str) -> None:
+    Store.open(tmp_path).close()
+    engine = engine_of(tmp_path)
+    with engine.begin() as connection:
+        database.insert_new(connection, FACTS, [{"name": "writer", "value": value}])
+    engine.dispose()
+    with Store.open(tmp_path, read_only=True) as store:
+        assert not store.is_written
+    Store.open(tmp_path).close()
