@@ -196,7 +196,7 @@ globalThis.bestofq = (() => {
   }
 
   function seen(node, el, style) {
-    if (parseFloat(style.fontSize) < 2) return false;
+    if (parseFloat(style.fontSize) < 2 || style.contentVisibility === "hidden") return false;
     let rect = parseFloat(style.textIndent) < 0 ? rangeRect(node) : el[$.getBoundingClientRect]();
     if (rect.width < 1 || rect.height < 1) rect = rangeRect(node);
     if (rect.width < 1 || rect.height < 1 || unreachable(el, rect)) return false;
