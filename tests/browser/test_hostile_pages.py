@@ -127,6 +127,16 @@ async def test_alerts_do_not_reach_the_next_episode(site: Any, session: Any) -> 
     assert (seen.text, seen.notices) == ("next", ())
 
 
+@pytest.mark.parametrize("where", ["/b", "http://allowed.test:{port}/b"])
+async def test_an_alert_of_a_page_that_is_leaving_does_not_hang(site: Any, session: Any, where: str) -> None:
+    for _ in range(3):
+        url = where.format(port=site.port)
+        page = site.page(f"<button onclick=\"location = '{url}'; alert(1); alert(2)\">b</button>")
+        await session.reset(page)
+        assert await session.act(Click(mark=1) if (await session.snapshot()).elements else Wait()) is None
+        assert (await session.snapshot()).text == "page /b"
+
+
 async def test_many_dialogs_are_told_in_few_words(site: Any, read: Any) -> None:
     seen = await read("<script>for (let i = 0; i < 30; i++) alert('[1]' + 'x'.repeat(1000))</script>")
     assert len(seen.notices) == 11
@@ -169,13 +179,10 @@ async def test_a_dead_page_does_not_delay_the_next_episode(site: Any) -> None:
 async def test_a_large_page_is_read_near_the_viewport(site: Any, session: Any, read: Any) -> None:
     rows = "".join(f"<div>row {n} <button>b{n}</button></div>" for n in range(50_000))
     seen = await read(f"<h1>Top</h1>{rows}")
-    begun = time.perf_counter()
-    await session.snapshot()
-    assert time.perf_counter() - begun < 3
     assert len(seen.elements) < 200
     assert seen.text.startswith("Top\nrow 0 b0 [1]\n")
     assert seen.text.endswith("\n(large page: what is far below is left out; scroll down to read it)")
-    await session.evaluate("scrollTo(0, document.body.scrollHeight / 2)")
+    await session.evaluate("scrollTo(0, document.body.scrollHeight)")
     seen = await session.snapshot()
-    assert "row 25000 b25000 [" in seen.text
-    assert "Top" not in seen.text
+    assert "row 49999 b49999 [" in seen.text
+    assert seen.text.startswith("(large page: what is far above is left out; scroll up to read it)\nrow")

@@ -218,14 +218,16 @@ Object.assign(globalThis.bestofq, (() => {
 
     // Whether a large page is left out here: far from the viewport, or when enough was read.
     function far(el, offset) {
-      if (++visited > MOST.nodes || marked.length >= MOST.marks) return left.add("below");
-      if (!large && visited <= 2 * LARGE) return false;
-      large = true;
-      const { x, y, width, height } = el[$.getBoundingClientRect]();
-      if (!width || !height) return false;
-      const above = y + offset.y + height < -AROUND * innerHeight, below = y + offset.y > (1 + AROUND) * innerHeight;
-      if (above || below) left.add(above ? "above" : "below");
-      return above || below || x + offset.x + width < -AROUND * innerWidth || x + offset.x > (1 + AROUND) * innerWidth;
+      if (large) {
+        const { x, y, width, height } = el[$.getBoundingClientRect]();
+        const above = y + offset.y + height < -AROUND * innerHeight, below = y + offset.y > (1 + AROUND) * innerHeight;
+        const aside = x + offset.x + width < -AROUND * innerWidth || x + offset.x > (1 + AROUND) * innerWidth;
+        if (width && height && (above || below)) left.add(above ? "above" : "below");
+        if (width && height && (above || below || aside)) return true;
+      }
+      visited += 1;
+      large ||= visited > 2 * LARGE;
+      return (visited > MOST.nodes || marked.length >= MOST.marks) && left.add("below");
     }
 
     function walk(node, offset, shown, clickableAbove, silent, depth) {

@@ -1,0 +1,324 @@
+"""Generated pages that mean harm, read and acted on; each reading beside Chromium's own accessibility tree.
+
+    python benchmarks/fuzz_pages.py --pages 10000 --out benchmarks/results/fuzz_pages.json
+
+A page is drawn from a grammar: fields named after DOM properties, hidden text, shadow roots, frames, custom elements
+and prototypes that throw, odd addresses, dialogs, handlers that remove what is touched. Every word of it is a token
+that occurs once. Counted are episodes that would have been cut, and tokens and roles that only one of the two readings
+has, each by what the grammar did around it; what nothing explains is listed with the page's number.
+"""
+
+import argparse
+import asyncio
+import html
+import json
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Error as PlaywrightError
+
+from bestofq.browser.browser import Browser
+from bestofq.browser.session import Session
+from bestofq.browser.tab import Moved
+from bestofq.core.actions import Action, Clear, Click, GoBack, Scroll, Submit, Wait, Write
+from bestofq.core.errors import BestOfQError
+from bestofq.core.observation import Observation
+
+TOKEN = re.compile(r"t\d+q")
+CLOBBERS = (
+    "tagName localName nodeType childNodes parentNode firstChild textContent getAttribute hasAttribute matches closest "
+    "checkVisibility getBoundingClientRect getClientRects shadowRoot querySelector assignedSlot ownerDocument elements "
+    "labels form type value id title length submit requestSubmit isConnected namespaceURI innerText focus children "
+    "documentElement body defaultView createRange getAnimations scrollingElement elementFromPoint constructor"
+).split()
+UNSEEN = {  # in one of our two readings or in neither, as the tree counts some of it as present
+    **{"opacity": "opacity:0", "faint": "opacity:.02", "size": "font-size:0", "display": "display:none"},
+    **{"visibility": "visibility:hidden", "left": "position:absolute;left:-9999px", "colour": "color:white"},
+    **{"no colour": "color:transparent", "clip": "clip-path:inset(100%)", "scale": "transform:scale(0)"},
+    **{"filter": "filter:opacity(0)", "skipped": "content-visibility:hidden", "indent": "text-indent:-9999px"},
+    "box": "width:0;height:0;overflow:hidden",
+}
+LAYOUTS = ("display:flex", "display:contents", "float:left", "display:inline-block", "position:relative;left:9px", "")
+UNICODE = ("", "é", "𝐁", "שלום", "\u200b", "\ud83d\udc4d", "&#xfffe;", "&#8238;", "[3]", "［4］", "x" * 3000, "\n\n \t")
+HOSTILE = (
+    "Element.prototype.getBoundingClientRect = () => { throw 1 }",
+    "for (const n of ['childNodes', 'nodeType', 'parentNode']) Object.defineProperty(Node.prototype, n, {get() { throw 2 }})",
+    "window.JSON = window.Node = window.Map = null; Array.prototype.map = Array.from = null",
+    "Object.prototype.then = () => { throw 3 }; Symbol.iterator; String.prototype.trim = null",
+    "alert('a'); confirm('b'); prompt('c')",
+    "onbeforeunload = () => 'stay'",
+    "window.getComputedStyle = () => { throw 4 }; HTMLElement.prototype.focus = () => { for (const x of [1]) throw x }",
+    "setInterval(() => document.body && document.body.setAttribute('data-x', Math.random()), 5)",
+    "addEventListener('click', (e) => e.target.remove(), true)",
+    "addEventListener('focus', (e) => { e.target.blur(); e.target.disabled = true }, true)",
+    "addEventListener('input', (e) => { e.target.closest('form')?.remove() }, true)",
+    "addEventListener('mousemove', () => document.body.innerHTML = '', {once: true})",
+    "addEventListener('click', () => window.close()); addEventListener('submit', (e) => { throw e })",
+)
+# What one reading has by design and the other has not.
+OURS = {"labelled", "in a widget", "closed root", "other origin", "option", "deep", "long", "details"}
+
+
+@dataclass
+class Drawn:
+    """A page being drawn: each token and what lies around it."""
+
+    rng: random.Random
+    around: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def token(self, why: frozenset[str]) -> str:
+        token = f"t{len(self.around)}q"
+        self.around[token] = why
+        return token
+
+    def words(self, why: frozenset[str]) -> str:
+        odd = self.rng.choice(UNICODE) if self.rng.random() < 0.3 else ""
+        return f"{self.token(why | ({'long'} if len(odd) > 100 else set()))} {odd} "
+
+    def page(self) -> str:
+        scripts = "".join(f"<script>{self.rng.choice(HOSTILE)}</script>" for _ in range(self.rng.randrange(3)))
+        define = """<script>try { customElements.define("x-bad", class extends HTMLElement {
+          get tagName() { throw 5 } get childNodes() { throw 6 } get shadowRoot() { throw 7 }
+          getAttribute() { throw 8 } connectedCallback() { throw 9 } }) } catch {}</script>"""
+        body = "".join(self.block(0, frozenset()) for _ in range(self.rng.randrange(1, 4)))
+        return f"<!doctype html><meta charset=utf-8><title>{self.token(frozenset(['title']))}</title>{define}{scripts}{body}"
+
+    def block(self, depth: int, why: frozenset[str]) -> str:
+        if depth > 3:
+            return f"<p>{self.words(why)}</p>"
+        rng = self.rng
+        inner = lambda more=frozenset(): "".join(  # noqa: E731
+            rng.choice([self.block, self.widget])(depth + 1, why | more) for _ in range(rng.randrange(1, 3))
+        )
+        kind = rng.randrange(14)
+        if kind <= 2:
+            tag = rng.choice(["div", "p", "section", "ul", "span", "td", "h2", "x-bad", "center", "fieldset", "dialog open"])
+            return f'<{tag} style="{rng.choice(LAYOUTS)}">{self.words(why)}{inner()}</{tag.split()[0]}>'
+        if kind <= 5:
+            names = rng.sample(CLOBBERS, rng.randrange(1, 5))
+            kinds = [rng.choice(["input", "select", "button", "img", "textarea", "output", "object"]) for _ in names]
+            fields = "".join(
+                f"<{tag} name={name} id={rng.choice(names)}>{'' if tag in ('input', 'img') else f'</{tag}>'}"
+                for tag, name in zip(kinds, names, strict=True)
+            )
+            attributes = rng.choice(["", " tabindex=0", " onclick=1", " role=button", " name=body", " name=title"])
+            more = frozenset({"in a widget"} if attributes in (" role=button", " tabindex=0", " onclick=1") else ())
+            return f"<form{attributes}>{fields}{inner(more)}</form>"
+        if kind <= 7:
+            way = rng.choice(list(UNSEEN))
+            return f'<div style="{UNSEEN[way]}">{self.words(why | {way})}{inner(frozenset([way]))}</div>'
+        if kind == 8:
+            mode = rng.choice(["open", "open", "closed"])
+            more = frozenset(["closed root"] if mode == "closed" else ())
+            shadow = f"<template shadowrootmode={mode}>{inner(more)}<slot></slot></template>"
+            return f"<div>{shadow}{self.words(why | more)}</div>"
+        if kind == 9:
+            sandbox = rng.random() < 0.3
+            more = frozenset(["other origin"] if sandbox else ["frame"])
+            src = html.escape(inner(more), quote=True)
+            return f'<iframe {"sandbox" if sandbox else ""} width=900 height=300 srcdoc="{src}"></iframe>'
+        if kind == 10:
+            return f"<details><summary>{self.words(why)}</summary>{inner(frozenset(['details']))}</details>"
+        if kind == 11:
+            return f"<div aria-hidden=true>{inner(frozenset(['aria-hidden']))}</div>"
+        if kind == 12:
+            return "<div>" * 450 + self.words(why | {"deep"}) + "</div>" * 450
+        return f'<img alt="{self.words(why | {"alt"})}" src="{rng.choice(["data:,", "/%ff.png", "http://[", "x:"])}">'
+
+    def widget(self, depth: int, why: frozenset[str]) -> str:
+        rng, inside, name = self.rng, why | {"in a widget"}, self.token(why)
+        label = rng.choice([f'aria-label="{name}"', ""])
+        words = self.words(inside | ({"labelled"} if label else set()))
+        plain = self.words(why)
+        url = rng.choice(["/%ff.png", "/a%20b.svg", "//[", "data:image/png;base64,x", "%zz"])
+        kind = rng.choice(["text", "search", "number", "date", "color", "range", "checkbox", "radio", "file", "password"])
+        return rng.choice(
+            [
+                f"<button {label}>{words}</button>",
+                f"<a href=#>{plain}</a>",
+                f"<button style=\"width:20px;height:20px;background:url('{url}')\"></button>",
+                f'<input type={kind} aria-label="{name}" value="{rng.choice(["", "7", "[1]", "#ff0000"])}">',
+                f"<label>{plain}<input type={rng.choice(['checkbox', 'radio', 'text'])}></label>",
+                f"<select {label}><option>{self.token(why | {'option'})}<option>b</select>",
+                f'<textarea aria-label="{name}">[2] v</textarea>',
+                f'<div contenteditable aria-label="{name}">{plain}</div>',
+                f"<div role={rng.choice(['button', 'tab', 'switch', 'menuitem', 'link'])} tabindex=0>{plain}</div>",
+                f"<div onclick='this.remove()'>{plain}</div>",
+                f"<span style='cursor:pointer'>{plain}</span>",
+                f"<svg width=50 height=20 role=button><title>{self.token(why | {'svg'})}</title></svg>",
+                f"<button {label}>{words}{self.block(depth + 2, inside)}</button>",
+            ]
+        )
+
+
+def read_by_us(seen: Observation) -> tuple[set[str], dict[str, str]]:
+    """All tokens of an observation, and the role of each that names an element."""
+    said = " ".join([seen.text, *(f"{e.name} {e.value}" for e in seen.elements)])
+    return set(TOKEN.findall(said)), {token: e.role for e in seen.elements for token in TOKEN.findall(e.name)}
+
+
+async def read_by_the_tree(session: Session) -> tuple[set[str], dict[str, str]]:
+    """The same by the accessibility tree, of all frames of the page's process."""
+    frames, tokens, roles = [(await session.tab.send("Page.getFrameTree"))["frameTree"]], set(), {}
+    while frames:
+        frame = frames.pop()
+        frames += frame.get("childFrames", [])
+        for node in (await session.tab.send("Accessibility.getFullAXTree", frameId=frame["frame"]["id"]))["nodes"]:
+            if node.get("ignored") or node["role"]["value"] in ("RootWebArea", "MenuListPopup"):
+                continue
+            found = TOKEN.findall(f"{node.get('name', {}).get('value', '')} {node.get('value', {}).get('value', '')}")
+            tokens.update(found)
+            if any(p["name"] == "focusable" for p in node.get("properties", ())):
+                roles.update((token, node["role"]["value"]) for token in found)
+    return tokens, roles
+
+
+@dataclass
+class Tally:
+    """What came of all pages."""
+
+    pages: int = 0
+    acts: int = 0
+    tokens: int = 0
+    cut: list[str] = field(default_factory=list)
+    explained: Counter[str] = field(default_factory=Counter)
+    unexplained: list[str] = field(default_factory=list)
+
+    def differ(self, number: int, side: str, token: str, why: frozenset[str]) -> None:
+        if why:
+            self.explained[f"{side}: {' + '.join(sorted(why))}"] += 1
+        else:
+            self.unexplained.append(f"page {number}: {side} {token}")
+
+
+def explaining(why: frozenset[str], side: str) -> frozenset[str]:
+    """Of what lies around a token, what makes only one reading have it."""
+    unseen = why & set(UNSEEN)
+    if side == "only the tree":
+        return unseen or why & OURS
+    return why & {"aria-hidden", "svg"}
+
+
+async def arrive(session: Session, url: str) -> None:
+    """At a page, though the one before may still be leaving for another."""
+    for last in (False, False, True):
+        try:
+            await session.tab.page.goto(url, wait_until="domcontentloaded", timeout=10_000)
+            return
+        except PlaywrightError as error:
+            if last or "interrupted" not in error.message:
+                raise
+
+
+async def one(session: Session, url: str, number: int, seed: int, tally: Tally, pages: dict[str, str]) -> None:
+    rng = random.Random(f"{seed}-{number}")
+    drawn = Drawn(rng)
+    pages[f"/{number}"] = drawn.page()
+    tally.pages += 1
+    try:
+        await arrive(session, f"{url}/{number}")
+        seen = await session.snapshot()
+        ours, roles = read_by_us(seen)
+        theirs, tree_roles = await read_by_the_tree(session)
+        for _ in range(3):
+            tally.acts += 1
+            name, *more = rng.choice([("clickPoint",), ("fill", rng.choice(["x", "7", ""])), ("submit",), ("scroll", 1)])
+            mark = rng.randint(1, len(seen.elements) + 1)
+            with suppress(Moved):  # by what it did
+                await session.tab.call(name, *((0, 0.5) if name == "scroll" else (mark, *more)))
+        if number % 10 == 0:
+            mark = rng.randint(1, len(seen.elements) + 1)
+            actions: list[Action] = [Click(mark=mark), Write(mark=mark, text="x", enter=True), Clear(mark=mark)]
+            await session.act(rng.choice([*actions, Submit(mark=mark), Scroll(), Wait(seconds=0.01), GoBack()]))
+            await session.snapshot()
+    except (BestOfQError, Exception) as error:
+        tally.cut.append(f"page {number}: {type(error).__name__}: {str(error)[:200]}")
+        await session.reset(url)
+        return
+    tally.tokens += len(drawn.around)
+    if re.search(r"\[\d+\]", re.sub(r" \[\d+\]", "", seen.text)) or len(re.findall(r"\[\d+\]", seen.text)) > len(seen.elements):
+        tally.unexplained.append(f"page {number}: a forged mark")
+    for token, why in drawn.around.items():
+        if "title" not in why and (token in ours) != (token in theirs):
+            side = "only the tree" if token in theirs else "only ours"
+            tally.differ(number, side, token, explaining(why, side))
+        elif token in roles and token in tree_roles and roles[token] != tree_roles[token]:
+            tally.explained[f"role: {roles[token]} and {tree_roles[token]}"] += 1
+
+
+class Pages(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    held: dict[str, str]
+
+    def do_GET(self) -> None:
+        data = self.held.get(self.path.partition("?")[0], "<p>start").encode("utf-8", "replace")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        with suppress(ConnectionError):
+            self.wfile.write(data)
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+async def fuzz(count: int, seed: int, first: int = 0) -> Tally:
+    """So many pages in one browser."""
+    held: dict[str, str] = {}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Held", (Pages,), {"held": held}))
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    host, tally = f"127.0.0.1:{server.server_port}", Tally()
+    async with Browser.launch() as browser:
+        session = Session(browser)
+        for number in range(first, first + count):
+            if (number - first) % 100 == 0:
+                await session.reset(f"http://{host}/", [host])
+            await one(session, f"http://{host}", number, seed, tally, held)
+            held.clear()
+        await session.close()
+    server.shutdown()
+    return tally
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="number of the first page, to see one again")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="JSON file for the result")
+    args = parser.parse_args()
+    tally = asyncio.run(fuzz(args.pages, args.seed, args.first))
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    result: dict[str, Any] = {
+        "command": " ".join(["python", *sys.argv]),
+        "seed": args.seed,
+        "commit": commit,
+        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
+        "pages": tally.pages,
+        "calls_of_act": tally.acts,
+        "words": tally.tokens,
+        "cut": tally.cut,
+        "explained_differences": dict(tally.explained.most_common()),
+        "unexplained_differences": tally.unexplained,
+    }
+    sys.stdout.write(json.dumps(result, indent=1) + "\n")
+    if args.out:
+        args.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
