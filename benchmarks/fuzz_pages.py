@@ -36,24 +36,35 @@ from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Observation
 
 TOKEN = re.compile(r"t\d+q")
-CLOBBERS = (
-    "tagName localName nodeType childNodes parentNode firstChild textContent getAttribute hasAttribute matches closest "
-    "checkVisibility getBoundingClientRect getClientRects shadowRoot querySelector assignedSlot ownerDocument elements "
-    "labels form type value id title length submit requestSubmit isConnected namespaceURI innerText focus children "
-    "documentElement body defaultView createRange getAnimations scrollingElement elementFromPoint constructor"
-).split()
+_NAMES = (
+    "tagName localName nodeType childNodes parentNode firstChild textContent getAttribute hasAttribute "
+    "matches closest checkVisibility getBoundingClientRect getClientRects shadowRoot querySelector "
+    "assignedSlot ownerDocument elements labels form type value id title length submit requestSubmit "
+    "isConnected namespaceURI innerText focus children documentElement body defaultView createRange "
+    "getAnimations scrollingElement elementFromPoint constructor"
+)
+CLOBBERS = _NAMES.split()
 UNSEEN = {  # in one of our two readings or in neither, as the tree counts some of it as present
-    **{"opacity": "opacity:0", "faint": "opacity:.02", "size": "font-size:0", "display": "display:none"},
-    **{"visibility": "visibility:hidden", "left": "position:absolute;left:-9999px", "colour": "color:white"},
-    **{"no colour": "color:transparent", "clip": "clip-path:inset(100%)", "scale": "transform:scale(0)"},
-    **{"filter": "filter:opacity(0)", "skipped": "content-visibility:hidden", "indent": "text-indent:-9999px"},
+    "opacity": "opacity:0",
+    "faint": "opacity:.02",
+    "size": "font-size:0",
+    "display": "display:none",
+    "visibility": "visibility:hidden",
+    "left": "position:absolute;left:-9999px",
+    "colour": "color:white",
+    "no colour": "color:transparent",
+    "clip": "clip-path:inset(100%)",
+    "scale": "transform:scale(0)",
+    "filter": "filter:opacity(0)",
+    "skipped": "content-visibility:hidden",
+    "indent": "text-indent:-9999px",
     "box": "width:0;height:0;overflow:hidden",
 }
 LAYOUTS = ("display:flex", "display:contents", "float:left", "display:inline-block", "position:relative;left:9px", "")
 UNICODE = ("", "é", "𝐁", "שלום", "\u200b", "\ud83d\udc4d", "&#xfffe;", "&#8238;", "[3]", "［4］", "x" * 3000, "\n\n \t")
 HOSTILE = (
     "Element.prototype.getBoundingClientRect = () => { throw 1 }",
-    "for (const n of ['childNodes', 'nodeType', 'parentNode']) Object.defineProperty(Node.prototype, n, {get() { throw 2 }})",
+    "for (const n of ['childNodes', 'nodeType']) Object.defineProperty(Node.prototype, n, {get() { throw 2 }})",
     "window.JSON = window.Node = window.Map = null; Array.prototype.map = Array.from = null",
     "Object.prototype.then = () => { throw 3 }; Symbol.iterator; String.prototype.trim = null",
     "alert('a'); confirm('b'); prompt('c')",
@@ -67,6 +78,9 @@ HOSTILE = (
     "addEventListener('click', () => window.close()); addEventListener('submit', (e) => { throw e })",
 )
 # What one reading has by design and the other has not.
+SAME = {  # roles that the tree calls otherwise, or that are ours alone
+    *(("button", "DisclosureTriangle"), ("button", "ColorWell"), ("textbox", "generic"), ("textbox", "Date")),
+}
 OURS = {"labelled", "in a widget", "closed root", "other origin", "option", "deep", "long", "details"}
 
 
@@ -92,7 +106,8 @@ class Drawn:
           get tagName() { throw 5 } get childNodes() { throw 6 } get shadowRoot() { throw 7 }
           getAttribute() { throw 8 } connectedCallback() { throw 9 } }) } catch {}</script>"""
         body = "".join(self.block(0, frozenset()) for _ in range(self.rng.randrange(1, 4)))
-        return f"<!doctype html><meta charset=utf-8><title>{self.token(frozenset(['title']))}</title>{define}{scripts}{body}"
+        title = self.token(frozenset(["title"]))
+        return f"<!doctype html><meta charset=utf-8><title>{title}</title>{define}{scripts}{body}"
 
     def block(self, depth: int, why: frozenset[str]) -> str:
         if depth > 3:
@@ -103,7 +118,9 @@ class Drawn:
         )
         kind = rng.randrange(14)
         if kind <= 2:
-            tag = rng.choice(["div", "p", "section", "ul", "span", "td", "h2", "x-bad", "center", "fieldset", "dialog open"])
+            tag = rng.choice(
+                ["div", "p", "section", "ul", "span", "td", "h2", "x-bad", "center", "fieldset", "dialog open"]
+            )
             return f'<{tag} style="{rng.choice(LAYOUTS)}">{self.words(why)}{inner()}</{tag.split()[0]}>'
         if kind <= 5:
             names = rng.sample(CLOBBERS, rng.randrange(1, 5))
@@ -142,7 +159,9 @@ class Drawn:
         words = self.words(inside | ({"labelled"} if label else set()))
         plain = self.words(why)
         url = rng.choice(["/%ff.png", "/a%20b.svg", "//[", "data:image/png;base64,x", "%zz"])
-        kind = rng.choice(["text", "search", "number", "date", "color", "range", "checkbox", "radio", "file", "password"])
+        kind = rng.choice(
+            ["text", "search", "number", "date", "color", "range", "checkbox", "radio", "file", "password"]
+        )
         return rng.choice(
             [
                 f"<button {label}>{words}</button>",
@@ -162,15 +181,24 @@ class Drawn:
         )
 
 
-def read_by_us(seen: Observation) -> tuple[set[str], dict[str, str]]:
-    """All tokens of an observation, and the role of each that names an element."""
+Reading = tuple[set[str], dict[str, set[str]]]
+"""All tokens, and the roles of those that name elements."""
+
+
+def read_by_us(seen: Observation) -> Reading:
+    roles: dict[str, set[str]] = {}
+    for element in seen.elements:
+        for token in TOKEN.findall(element.name):
+            roles.setdefault(token, set()).add(element.role)
     said = " ".join([seen.text, *(f"{e.name} {e.value}" for e in seen.elements)])
-    return set(TOKEN.findall(said)), {token: e.role for e in seen.elements for token in TOKEN.findall(e.name)}
+    return set(TOKEN.findall(said)), roles
 
 
-async def read_by_the_tree(session: Session) -> tuple[set[str], dict[str, str]]:
-    """The same by the accessibility tree, of all frames of the page's process."""
-    frames, tokens, roles = [(await session.tab.send("Page.getFrameTree"))["frameTree"]], set(), {}
+async def read_by_the_tree(session: Session) -> Reading:
+    """By the accessibility tree, of all frames of the page's process."""
+    frames = [(await session.tab.send("Page.getFrameTree"))["frameTree"]]
+    tokens: set[str] = set()
+    roles: dict[str, set[str]] = {}
     while frames:
         frame = frames.pop()
         frames += frame.get("childFrames", [])
@@ -180,7 +208,8 @@ async def read_by_the_tree(session: Session) -> tuple[set[str], dict[str, str]]:
             found = TOKEN.findall(f"{node.get('name', {}).get('value', '')} {node.get('value', {}).get('value', '')}")
             tokens.update(found)
             if any(p["name"] == "focusable" for p in node.get("properties", ())):
-                roles.update((token, node["role"]["value"]) for token in found)
+                for token in found:
+                    roles.setdefault(token, set()).add(node["role"]["value"])
     return tokens, roles
 
 
@@ -195,11 +224,21 @@ class Tally:
     explained: Counter[str] = field(default_factory=Counter)
     unexplained: list[str] = field(default_factory=list)
 
-    def differ(self, number: int, side: str, token: str, why: frozenset[str]) -> None:
-        if why:
-            self.explained[f"{side}: {' + '.join(sorted(why))}"] += 1
-        else:
-            self.unexplained.append(f"page {number}: {side} {token}")
+
+def differences(drawn: Drawn, ours: Reading, theirs: Reading) -> list[tuple[str, str, frozenset[str]]]:
+    """Each token that only one reading has, or under another role: what differs, the token, what explains it."""
+    found = []
+    for token, why in drawn.around.items():
+        roles, tree_roles = ours[1].get(token, set()), theirs[1].get(token, set())
+        if "title" not in why and (token in ours[0]) != (token in theirs[0]):
+            side = "only the tree" if token in theirs[0] else "only ours"
+            found.append((side, token, explaining(why, side)))
+        elif roles and tree_roles and not roles & tree_roles:
+            same = [f"{one} is {other}" for one, other in SAME if one in roles and other in tree_roles]
+            found.append(
+                (f"role {'|'.join(roles)} and {'|'.join(tree_roles)}" if not same else "role", token, frozenset(same))
+            )
+    return found
 
 
 def explaining(why: frozenset[str], side: str) -> frozenset[str]:
@@ -229,11 +268,16 @@ async def one(session: Session, url: str, number: int, seed: int, tally: Tally, 
     try:
         await arrive(session, f"{url}/{number}")
         seen = await session.snapshot()
-        ours, roles = read_by_us(seen)
-        theirs, tree_roles = await read_by_the_tree(session)
+        found = differences(drawn, read_by_us(seen), await read_by_the_tree(session))
+        if any(not why for _, _, why in found):  # a frame may have come between the two readings
+            await session.settle()
+            seen = await session.snapshot()
+            found = differences(drawn, read_by_us(seen), await read_by_the_tree(session))
         for _ in range(3):
             tally.acts += 1
-            name, *more = rng.choice([("clickPoint",), ("fill", rng.choice(["x", "7", ""])), ("submit",), ("scroll", 1)])
+            name, *more = rng.choice(
+                [("clickPoint",), ("fill", rng.choice(["x", "7", ""])), ("submit",), ("scroll", 1)]
+            )
             mark = rng.randint(1, len(seen.elements) + 1)
             with suppress(Moved):  # by what it did
                 await session.tab.call(name, *((0, 0.5) if name == "scroll" else (mark, *more)))
@@ -247,14 +291,15 @@ async def one(session: Session, url: str, number: int, seed: int, tally: Tally, 
         await session.reset(url)
         return
     tally.tokens += len(drawn.around)
-    if re.search(r"\[\d+\]", re.sub(r" \[\d+\]", "", seen.text)) or len(re.findall(r"\[\d+\]", seen.text)) > len(seen.elements):
+    if re.search(r"\[\d+\]", re.sub(r" \[\d+\]", "", seen.text)) or len(re.findall(r"\[\d+\]", seen.text)) > len(
+        seen.elements
+    ):
         tally.unexplained.append(f"page {number}: a forged mark")
-    for token, why in drawn.around.items():
-        if "title" not in why and (token in ours) != (token in theirs):
-            side = "only the tree" if token in theirs else "only ours"
-            tally.differ(number, side, token, explaining(why, side))
-        elif token in roles and token in tree_roles and roles[token] != tree_roles[token]:
-            tally.explained[f"role: {roles[token]} and {tree_roles[token]}"] += 1
+    for what, token, why in found:
+        if why:
+            tally.explained[f"{what}: {' + '.join(sorted(why))}"] += 1
+        else:
+            tally.unexplained.append(f"page {number}: {what} {token}")
 
 
 class Pages(BaseHTTPRequestHandler):
@@ -301,8 +346,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON file for the result")
     args = parser.parse_args()
-    tally = asyncio.run(fuzz(args.pages, args.seed, args.first))
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    tally = asyncio.run(fuzz(args.pages, args.seed, args.first))
     result: dict[str, Any] = {
         "command": " ".join(["python", *sys.argv]),
         "seed": args.seed,
