@@ -247,6 +247,8 @@ class Session:
         calm_by: float | None = None  # set when the document is there
         while clock() < end:
             await self._adopt()
+            if self.tab.stuck:
+                await self._replace(self.tab)
             tab = self.tab
             if tab.opening or tab.navigating:
                 await tab.change(min(end - clock(), PAUSE))
@@ -289,6 +291,17 @@ class Session:
                 tab.expect_navigation()
             self._tabs.append(tab)
             tab.notices.append("A new tab was opened and is now the current one.")
+
+    async def _replace(self, stuck: Tab) -> None:
+        """Goes where a stuck tab was going, in a new one."""
+        self.earlier = (*self.earlier, stuck.page.url)
+        await within(self.config.deadline, "context.new_page", stuck.page.context.new_page())
+        await self._adopt()
+        await within(self.config.deadline, "page.close", stuck.page.close())
+        try:
+            await self._goto(stuck.leaving_for or self.start_url)
+        except Impossible as error:
+            self.tab.notice(str(error))
 
     async def close_tab(self) -> bool:
         """Closes the current tab where another is open; whether it did."""

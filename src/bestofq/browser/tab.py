@@ -20,6 +20,7 @@ from bestofq.core.page_text import page_words
 T = TypeVar("T")
 WORLD = "bestofq"
 REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
+NOT_ACTIVE = "Not attached to an active page"  # Chromium's words while one document is just replacing another
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
 NOTICES = 10  # reported of one page between two snapshots
@@ -62,6 +63,8 @@ class Tab:
         self.page = page
         self.base_entry = 0  # of the navigation history: going back ends here
         self.crashed = False
+        self.stuck = False  # in a dialog that Chromium lets nobody answer: its page is just being left for another site
+        self.leaving_for = ""  # the address last asked for by its main frame
         self.hung = False  # a call met its deadline: it is not waited for again
         self.refused: set[str] = set()  # hosts that the guard kept it from
         self.posted: set[str] = set()  # addresses last answered to a form that was sent
@@ -136,7 +139,7 @@ class Tab:
                 answer: dict[str, Any] = await self._cdp.send(method, parameters)
                 return answer
             except PlaywrightError as error:
-                if "Not attached to an active page" not in error.message:  # one document is just replacing another
+                if NOT_ACTIVE not in error.message:  # one document is just replacing another
                     raise
             await self.change(0.05)
 
@@ -272,7 +275,11 @@ class Tab:
         if not leaving:
             self.notice(f'The page showed a {dialog.type} dialog, dismissed: "{page_words(dialog.message, WORDS)}"')
         with suppress(BrowserError, PlaywrightError):  # the page may be gone, and its dialog with it
-            await within(self.limit, "dialog.dismiss", dialog.accept() if leaving else dialog.dismiss())
+            try:
+                await within(self.limit, "dialog.dismiss", dialog.accept() if leaving else dialog.dismiss())
+            except PlaywrightError as error:
+                self.stuck = self.navigating and NOT_ACTIVE in error.message
+                self.wake()
 
     def _on_download(self, download: Download) -> None:
         name, url = (page_words(words, WORDS) for words in (download.suggested_filename, download.url))
@@ -281,6 +288,8 @@ class Tab:
     def _on_requested(self, event: dict[str, Any]) -> None:
         if event["disposition"] == "currentTab" and not event["url"].startswith("javascript:"):
             self._requested[event["frameId"]] = _clock()
+            if event["frameId"] == self._frame:
+                self.leaving_for = event["url"]
             self.wake()
 
     def _on_navigating(self, event: dict[str, Any]) -> None:
