@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,9 +33,9 @@ from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
 from bestofq.browser.tab import Moved
 from bestofq.core.actions import Action, Clear, Click, GoBack, Scroll, Submit, Wait, Write
-from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Observation
 
+SIDE_BY_SIDE = 4  # pages at once
 TOKEN = re.compile(r"t\d+q")
 _NAMES = (
     "tagName localName nodeType childNodes parentNode firstChild textContent getAttribute hasAttribute "
@@ -105,23 +106,24 @@ class Drawn:
         define = """<script>try { customElements.define("x-bad", class extends HTMLElement {
           get tagName() { throw 5 } get childNodes() { throw 6 } get shadowRoot() { throw 7 }
           getAttribute() { throw 8 } connectedCallback() { throw 9 } }) } catch {}</script>"""
-        body = "".join(self.block(0, frozenset()) for _ in range(self.rng.randrange(1, 4)))
+        body = "".join(self.block(0, frozenset()) for _ in range(2))
         title = self.token(frozenset(["title"]))
         return f"<!doctype html><meta charset=utf-8><title>{title}</title>{define}{scripts}{body}"
+
+    def some(self, depth: int, why: frozenset[str]) -> str:
+        drawing = [self.rng.choice([self.block, self.widget]) for _ in range(1 if depth else 2)]
+        return "".join(draw(depth + 1, why) for draw in drawing)
 
     def block(self, depth: int, why: frozenset[str]) -> str:
         if depth > 3:
             return f"<p>{self.words(why)}</p>"
         rng = self.rng
-        inner = lambda more=frozenset(): "".join(  # noqa: E731
-            rng.choice([self.block, self.widget])(depth + 1, why | more) for _ in range(rng.randrange(1, 3))
-        )
         kind = rng.randrange(14)
         if kind <= 2:
             tag = rng.choice(
                 ["div", "p", "section", "ul", "span", "td", "h2", "x-bad", "center", "fieldset", "dialog open"]
             )
-            return f'<{tag} style="{rng.choice(LAYOUTS)}">{self.words(why)}{inner()}</{tag.split()[0]}>'
+            return f'<{tag} style="{rng.choice(LAYOUTS)}">{self.words(why)}{self.some(depth, why)}</{tag.split()[0]}>'
         if kind <= 5:
             names = rng.sample(CLOBBERS, rng.randrange(1, 5))
             kinds = [rng.choice(["input", "select", "button", "img", "textarea", "output", "object"]) for _ in names]
@@ -131,24 +133,24 @@ class Drawn:
             )
             attributes = rng.choice(["", " tabindex=0", " onclick=1", " role=button", " name=body", " name=title"])
             more = frozenset({"in a widget"} if attributes in (" role=button", " tabindex=0", " onclick=1") else ())
-            return f"<form{attributes}>{fields}{inner(more)}</form>"
+            return f"<form{attributes}>{fields}{self.some(depth, why | more)}</form>"
         if kind <= 7:
             way = rng.choice(list(UNSEEN))
-            return f'<div style="{UNSEEN[way]}">{self.words(why | {way})}{inner(frozenset([way]))}</div>'
+            return f'<div style="{UNSEEN[way]}">{self.words(why | {way})}{self.some(depth, why | {way})}</div>'
         if kind == 8:
             mode = rng.choice(["open", "open", "closed"])
             more = frozenset(["closed root"] if mode == "closed" else ())
-            shadow = f"<template shadowrootmode={mode}>{inner(more)}<slot></slot></template>"
+            shadow = f"<template shadowrootmode={mode}>{self.some(depth, why | more)}<slot></slot></template>"
             return f"<div>{shadow}{self.words(why | more)}</div>"
         if kind == 9:
             sandbox = rng.random() < 0.3
             more = frozenset(["other origin"] if sandbox else ["frame"])
-            src = html.escape(inner(more), quote=True)
+            src = html.escape(self.some(depth, why | more), quote=True)
             return f'<iframe {"sandbox" if sandbox else ""} width=900 height=300 srcdoc="{src}"></iframe>'
         if kind == 10:
-            return f"<details><summary>{self.words(why)}</summary>{inner(frozenset(['details']))}</details>"
+            return f"<details><summary>{self.words(why)}</summary>{self.some(depth, why | {'details'})}</details>"
         if kind == 11:
-            return f"<div aria-hidden=true>{inner(frozenset(['aria-hidden']))}</div>"
+            return f"<div aria-hidden=true>{self.some(depth, why | {'aria-hidden'})}</div>"
         if kind == 12:
             return "<div>" * 450 + self.words(why | {"deep"}) + "</div>" * 450
         return f'<img alt="{self.words(why | {"alt"})}" src="{rng.choice(["data:,", "/%ff.png", "http://[", "x:"])}">'
@@ -264,6 +266,7 @@ async def one(session: Session, url: str, number: int, seed: int, tally: Tally, 
     rng = random.Random(f"{seed}-{number}")
     drawn = Drawn(rng)
     pages[f"/{number}"] = drawn.page()
+    pages.pop(f"/{number - 100}", None)
     tally.pages += 1
     try:
         await arrive(session, f"{url}/{number}")
@@ -273,20 +276,18 @@ async def one(session: Session, url: str, number: int, seed: int, tally: Tally, 
             await session.settle()
             seen = await session.snapshot()
             found = differences(drawn, read_by_us(seen), await read_by_the_tree(session))
-        for _ in range(3):
+        for _ in range(2):
             tally.acts += 1
-            name, *more = rng.choice(
-                [("clickPoint",), ("fill", rng.choice(["x", "7", ""])), ("submit",), ("scroll", 1)]
-            )
-            mark = rng.randint(1, len(seen.elements) + 1)
+            mark, name = rng.randint(1, len(seen.elements) + 1), rng.choice(["clickPoint", "fill", "submit", "scroll"])
+            given = {"fill": (mark, rng.choice(["x", "7", ""])), "scroll": (0, 0.5)}.get(name, (mark,))
             with suppress(Moved):  # by what it did
-                await session.tab.call(name, *((0, 0.5) if name == "scroll" else (mark, *more)))
+                await session.tab.call(name, *given)
         if number % 10 == 0:
             mark = rng.randint(1, len(seen.elements) + 1)
             actions: list[Action] = [Click(mark=mark), Write(mark=mark, text="x", enter=True), Clear(mark=mark)]
             await session.act(rng.choice([*actions, Submit(mark=mark), Scroll(), Wait(seconds=0.01), GoBack()]))
             await session.snapshot()
-    except (BestOfQError, Exception) as error:
+    except Exception as error:
         tally.cut.append(f"page {number}: {type(error).__name__}: {str(error)[:200]}")
         await session.reset(url)
         return
@@ -321,20 +322,30 @@ class Pages(BaseHTTPRequestHandler):
         return
 
 
-async def fuzz(count: int, seed: int, first: int = 0) -> Tally:
-    """So many pages in one browser."""
+class Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A page was left while it was sent."""
+
+
+async def fuzz(numbers: Sequence[int], seed: int, said: Callable[[Tally], None] = lambda _: None) -> Tally:
+    """The pages of these numbers in one browser; `said` hears of the tally each hundred pages."""
     held: dict[str, str] = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Held", (Pages,), {"held": held}))
+    server = Server(("127.0.0.1", 0), type("Held", (Pages,), {"held": held}))
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    host, tally = f"127.0.0.1:{server.server_port}", Tally()
-    async with Browser.launch() as browser:
+    host, tally, left = f"127.0.0.1:{server.server_port}", Tally(), iter(numbers)
+
+    async def work(browser: Browser) -> None:
         session = Session(browser)
-        for number in range(first, first + count):
-            if (number - first) % 100 == 0:
+        for played, number in enumerate(left):
+            if played % 100 == 0:
                 await session.reset(f"http://{host}/", [host])
             await one(session, f"http://{host}", number, seed, tally, held)
-            held.clear()
+            if tally.pages % 100 == 0:
+                said(tally)
         await session.close()
+
+    async with Browser.launch() as browser:
+        await asyncio.gather(*(work(browser) for _ in range(SIDE_BY_SIDE)))
     server.shutdown()
     return tally
 
@@ -347,22 +358,25 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file for the result")
     args = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    tally = asyncio.run(fuzz(args.pages, args.seed, args.first))
-    result: dict[str, Any] = {
-        "command": " ".join(["python", *sys.argv]),
-        "seed": args.seed,
-        "commit": commit,
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "pages": tally.pages,
-        "calls_of_act": tally.acts,
-        "words": tally.tokens,
-        "cut": tally.cut,
-        "explained_differences": dict(tally.explained.most_common()),
-        "unexplained_differences": tally.unexplained,
-    }
-    sys.stdout.write(json.dumps(result, indent=1) + "\n")
-    if args.out:
-        args.out.write_text(json.dumps(result, indent=1) + "\n")
+
+    def write(tally: Tally) -> None:
+        result: dict[str, Any] = {
+            "command": " ".join(["python", *sys.argv]),
+            "seed": args.seed,
+            "commit": commit,
+            "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
+            "pages": tally.pages,
+            "calls_of_act": tally.acts,
+            "words": tally.tokens,
+            "cut": tally.cut,
+            "explained_differences": dict(tally.explained.most_common()),
+            "unexplained_differences": tally.unexplained,
+        }
+        if args.out:
+            args.out.write_text(json.dumps(result, indent=1) + "\n")
+        sys.stdout.write(f"{tally.pages} pages: {len(tally.cut)} cut, {len(tally.unexplained)} unexplained\n")
+
+    write(asyncio.run(fuzz(range(args.first, args.first + args.pages), args.seed, write)))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Pages that mean harm: they cut no episode, forge no mark, and what a human does not see does not reach the agent."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -167,7 +168,7 @@ async def test_a_dead_page_does_not_delay_the_next_episode(site: Any) -> None:
         session = Session(browser)
         await session.reset(site.page("<button onclick='setTimeout(() => { for (;;); }, 50)'>b</button>"), [site.host])
         await session.tab.page.mouse.click(15, 15)
-        time.sleep(0.2)
+        await asyncio.sleep(0.2)
         begun = time.perf_counter()
         await session.reset(site.page("<p>next", "/next"), [site.host])
         assert time.perf_counter() - begun < 4

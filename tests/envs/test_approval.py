@@ -31,7 +31,8 @@ CHANGING = """<script>const becomes = (what) => { b.textContent = what; b.onclic
 CHANGES = {
     "when it is hovered": "b.onmouseover = () => becomes('Buy now')",
     "while the agent thinks": "setTimeout(becomes, 100, 'Buy now')",
-    "when the pointer comes, and moves away": "setTimeout(() => onmousemove = () => { becomes('Buy now'); b.style.marginLeft = '300px' }, 100)",
+    "when the pointer comes, and moves away": """setTimeout(() => onmousemove = () => {
+      becomes('Buy now'); b.style.marginLeft = '300px' }, 100)""",
 }
 
 
@@ -161,7 +162,7 @@ async def test_what_lies_in_an_element_is_what_a_click_on_it_presses(browser: Br
 
 
 async def test_enter_is_asked_about_where_the_focus_has_moved(browser: Browser, site: Site) -> None:
-    env, seen = await at(browser, site)
+    env, _ = await at(browser, site)
     await env.session.evaluate("document.querySelector('[name=q]').oninput = () => document.forms[2][0].focus()")
     await env.step(Write(mark=1, text="kettle", enter=True))
     assert (len(site.asked), site.sent) == (1, [])

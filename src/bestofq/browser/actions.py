@@ -59,7 +59,7 @@ async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
             raise BrowserError(f"`{action.kind}` is not an action of the browser; the environment carries it out.")
 
 
-async def _look_again(tab: Tab, action: Targeted, may: May, name: str, *arguments: object) -> None:
+async def _look_again(tab: Tab, action: Click | Submit | Write, may: May, name: str, *arguments: object) -> None:
     """Reads the page at the press, after hovering and typing, until `may` has nothing more to ask. Raises Impossible
     where what would be pressed is no longer what the action means, or is not allowed."""
     for _ in range(LOOKS):
@@ -67,7 +67,9 @@ async def _look_again(tab: Tab, action: Targeted, may: May, name: str, *argument
         seen, mark = observe(answer["page"]), answer["mark"]
         if mark is None and action.mark is not None:
             raise Impossible(f"Element [{action.mark}] is no longer what it was.")
-        pressed = action if mark is None else action.model_copy(update={"mark": mark, "point": None, "target": None})
+        pressed: Action = action
+        if mark is not None:
+            pressed = action.model_copy(update={"mark": mark, "point": None, "target": None})
         if isinstance(pressed, Write) and mark is not None and seen.elements[mark - 1].value is None:
             pressed = Click(mark=mark)  # the page has moved the focus from the field to a button
         if await may(pressed, seen):

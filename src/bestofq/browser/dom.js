@@ -123,7 +123,8 @@ globalThis.bestofq = (() => {
       const rect = el[$.getBoundingClientRect]();
       if ((rect.width <= 1 || rect.height <= 1) && style.display !== "inline") return no;
     }
-    return el[$.checkVisibility]() ? { shown: style.visibility === "visible", open: true } : no;
+    if (style.contentVisibility === "hidden" || !el[$.checkVisibility]()) return no;
+    return { shown: style.visibility === "visible", open: true };
   }
 
   // Whether no scrolling brings it into view: it lies before the page's beginning.
@@ -196,7 +197,7 @@ globalThis.bestofq = (() => {
   }
 
   function seen(node, el, style) {
-    if (parseFloat(style.fontSize) < 2 || style.contentVisibility === "hidden") return false;
+    if (parseFloat(style.fontSize) < 2) return false;
     let rect = parseFloat(style.textIndent) < 0 ? rangeRect(node) : el[$.getBoundingClientRect]();
     if (rect.width < 1 || rect.height < 1) rect = rangeRect(node);
     if (rect.width < 1 || rect.height < 1 || unreachable(el, rect)) return false;

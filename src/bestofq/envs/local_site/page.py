@@ -114,7 +114,13 @@ def render(page: Page, typed: dict[int, str], url: str) -> Observation:
             states = f" ({', '.join(element.states)})" if element.states else ""
             pieces.append(f"{page_words(node.name + value)}{states} [{element.mark}]")
         lines.append(" ".join(pieces))
-    return Observation(url=url, title=page_words(page.title), text="\n".join(lines), elements=tuple(elements), tabs=(page_words(page.title),))
+    return Observation(
+        url=url,
+        title=page_words(page.title),
+        text="\n".join(lines),
+        elements=tuple(elements),
+        tabs=(page_words(page.title),),
+    )
 
 
 def _element(node: Control, mark: int, typed: str | None, form: int | None) -> Element:
