@@ -27,12 +27,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Error as PlaywrightError
-
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
 from bestofq.browser.tab import Moved
-from bestofq.core.actions import Action, Clear, Click, GoBack, Scroll, Submit, Wait, Write
+from bestofq.core.actions import Action, Clear, Click, GoBack, Goto, Scroll, Submit, Wait, Write
 from bestofq.core.observation import Observation
 
 SIDE_BY_SIDE = 4  # pages at once
@@ -236,10 +234,9 @@ def differences(drawn: Drawn, ours: Reading, theirs: Reading) -> list[tuple[str,
             side = "only the tree" if token in theirs[0] else "only ours"
             found.append((side, token, explaining(why, side)))
         elif roles and tree_roles and not roles & tree_roles:
-            same = [f"{one} is {other}" for one, other in SAME if one in roles and other in tree_roles]
-            found.append(
-                (f"role {'|'.join(roles)} and {'|'.join(tree_roles)}" if not same else "role", token, frozenset(same))
-            )
+            same = {f"{one} is {other}" for one, other in SAME if one in roles and other in tree_roles}
+            what = "role" if same else f"role {'|'.join(roles)} and {'|'.join(tree_roles)}"
+            found.append((what, token, frozenset(same) or why & set(UNSEEN)))
     return found
 
 
@@ -247,19 +244,8 @@ def explaining(why: frozenset[str], side: str) -> frozenset[str]:
     """Of what lies around a token, what makes only one reading have it."""
     unseen = why & set(UNSEEN)
     if side == "only the tree":
-        return unseen or why & OURS
+        return unseen or why & (OURS | {"svg"})
     return why & {"aria-hidden", "svg"}
-
-
-async def arrive(session: Session, url: str) -> None:
-    """At a page, though the one before may still be leaving for another."""
-    for last in (False, False, True):
-        try:
-            await session.tab.page.goto(url, wait_until="domcontentloaded", timeout=10_000)
-            return
-        except PlaywrightError as error:
-            if last or "interrupted" not in error.message:
-                raise
 
 
 async def one(session: Session, url: str, number: int, seed: int, tally: Tally, pages: dict[str, str]) -> None:
@@ -269,7 +255,7 @@ async def one(session: Session, url: str, number: int, seed: int, tally: Tally, 
     pages.pop(f"/{number - 100}", None)
     tally.pages += 1
     try:
-        await arrive(session, f"{url}/{number}")
+        await session.act(Goto(url=f"{url}/{number}"))
         seen = await session.snapshot()
         found = differences(drawn, read_by_us(seen), await read_by_the_tree(session))
         if any(not why for _, _, why in found):  # a frame may have come between the two readings

@@ -117,7 +117,7 @@ globalThis.bestofq = (() => {
   function sight(el, style) {
     const no = { shown: false, open: false };
     if (style.display === "none" || transparent(el, style)) return no;
-    if (style.display === "contents") return { shown: true, open: true };
+    if (style.display === "contents") return { shown: style.visibility === "visible", open: true };
     if (unpainted(style.clipPath) || unpainted(style.filter)) return no;
     if ((style.overflowX !== "visible" || style.clip !== "auto") && tag(el) !== "BODY" && tag(el) !== "HTML") {
       const rect = el[$.getBoundingClientRect]();
