@@ -333,6 +333,7 @@ async def fuzz(numbers: Sequence[int], seed: int, said: Callable[[Tally], None] 
     async with Browser.launch() as browser:
         await asyncio.gather(*(work(browser) for _ in range(SIDE_BY_SIDE)))
     server.shutdown()
+    server.server_close()
     return tally
 
 

@@ -1,6 +1,7 @@
 """Pages that mean harm: they cut no episode, forge no mark, and what a human does not see does not reach the agent."""
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -10,8 +11,10 @@ from bestofq.agents.dialects.commands import parse_reply
 from bestofq.browser.browser import Browser
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.session import Session
+from bestofq.browser.tab import WORLD
 from bestofq.core.actions import Click, Submit, Wait, Write
 from bestofq.core.observation import Observation
+from bestofq.core.page_text import page_words
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -66,6 +69,23 @@ async def test_what_looks_like_a_mark_is_none(read: Any) -> None:
     assert (seen.elements[2].name, seen.elements[3].value) == ("Go (1) on", "v [1]")
     assert parse_reply("click Delete account [1]", seen).action == Click(mark=2)
     assert parse_reply("click Safe cancel [1]", seen).action == Click(mark=1)
+
+
+WORDS = (
+    "plain [x] words",
+    "[7] ［8］ 【\u0669】[1 2]",
+    "a\u200bb\xadc\u2066d",
+    "\u202eneddih\u202c now",
+    "\U0001f44d\ufe0f\u200d",
+    "[\U000e00411]",
+)
+
+
+async def test_a_text_environment_cleans_words_as_the_browser_does(session: Any, read: Any) -> None:
+    await read("<p>any page")
+    for words in WORDS:
+        said = await session.tab.run(f"unmarked({WORLD}.squeeze({json.dumps(words)}))")
+        assert said == page_words(words)
 
 
 UNSEEN = {
@@ -163,6 +183,7 @@ async def test_an_error_page_always_comes_with_an_error(site: Any, session: Any,
     assert (await session.snapshot()).refused == ("other.test:8000",)
 
 
+@pytest.mark.slow
 async def test_a_dead_page_does_not_delay_the_next_episode(site: Any) -> None:
     async with Browser.launch(BrowserConfig(deadline=8, navigation=2)) as browser:
         session = Session(browser)
@@ -178,12 +199,13 @@ async def test_a_dead_page_does_not_delay_the_next_episode(site: Any) -> None:
 
 @pytest.mark.slow
 async def test_a_large_page_is_read_near_the_viewport(site: Any, session: Any, read: Any) -> None:
-    rows = "".join(f"<div>row {n} <button>b{n}</button></div>" for n in range(50_000))
+    rows = "".join(f"<div>row {n} <button>b{n}</button></div>" for n in range(12_000))
     seen = await read(f"<h1>Top</h1>{rows}")
     assert len(seen.elements) < 200
     assert seen.text.startswith("Top\nrow 0 b0 [1]\n")
     assert seen.text.endswith("\n(large page: what is far below is left out; scroll down to read it)")
+    await session.settle()
     await session.evaluate("scrollTo(0, document.body.scrollHeight)")
     seen = await session.snapshot()
-    assert "row 49999 b49999 [" in seen.text
+    assert "row 11999 b11999 [" in seen.text
     assert seen.text.startswith("(large page: what is far above is left out; scroll up to read it)\nrow")
