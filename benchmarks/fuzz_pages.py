@@ -181,8 +181,8 @@ class Drawn:
         )
 
 
-Reading = tuple[set[str], dict[str, set[str]]]
-"""All tokens, and the roles of those that name elements."""
+Reading = tuple[set[str], dict[str, set[str]], str]
+"""All tokens, the roles of those that name elements, and the whole text."""
 
 
 def read_by_us(seen: Observation) -> Reading:
@@ -191,7 +191,7 @@ def read_by_us(seen: Observation) -> Reading:
         for token in TOKEN.findall(element.name):
             roles.setdefault(token, set()).add(element.role)
     said = " ".join([seen.text, *(f"{e.name} {e.value}" for e in seen.elements)])
-    return set(TOKEN.findall(said)), roles
+    return set(TOKEN.findall(said)), roles, said
 
 
 async def read_by_the_tree(session: Session) -> Reading:
@@ -210,7 +210,7 @@ async def read_by_the_tree(session: Session) -> Reading:
             if any(p["name"] == "focusable" for p in node.get("properties", ())):
                 for token in found:
                     roles.setdefault(token, set()).add(node["role"]["value"])
-    return tokens, roles
+    return tokens, roles, ""
 
 
 @dataclass
@@ -232,7 +232,8 @@ def differences(drawn: Drawn, ours: Reading, theirs: Reading) -> list[tuple[str,
         roles, tree_roles = ours[1].get(token, set()), theirs[1].get(token, set())
         if "title" not in why and (token in ours[0]) != (token in theirs[0]):
             side = "only the tree" if token in theirs[0] else "only ours"
-            found.append((side, token, explaining(why, side)))
+            turned = {"turned by U+202E"} if token[::-1] in ours[2] else set()
+            found.append((side, token, explaining(why, side) or frozenset(turned)))
         elif roles and tree_roles and not roles & tree_roles:
             same = {f"{one} is {other}" for one, other in SAME if one in roles and other in tree_roles}
             what = "role" if same else f"role {'|'.join(roles)} and {'|'.join(tree_roles)}"
