@@ -1,6 +1,5 @@
 """Before what seems irreversible the user is asked, on real pages."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -30,9 +29,8 @@ CHANGING = """<script>const becomes = (what) => { b.textContent = what; b.onclic
 """A button that is another at the press."""
 CHANGES = {
     "when it is hovered": "b.onmouseover = () => becomes('Buy now')",
-    "while the agent thinks": "setTimeout(becomes, 100, 'Buy now')",
-    "when the pointer comes, and moves away": """setTimeout(() => onmousemove = () => {
-      becomes('Buy now'); b.style.marginLeft = '300px' }, 100)""",
+    "while the agent thinks": "becomes('Buy now')",
+    "when the pointer comes, and flees": "onmousemove = () => { becomes('Buy now'); b.style.marginLeft = '300px' }",
 }
 
 
@@ -48,9 +46,7 @@ class Site:
     async def page(self, request: Request) -> HTMLResponse:
         if request.url.path not in ("/", "/favicon.ico", "/changing"):
             self.sent.append(f"{request.method} {request.url.path}")
-        if request.url.path.startswith("/changing"):
-            return HTMLResponse(f"{CHANGING}<script>{CHANGES.get(request.query_params['how'], '')}</script>")
-        return HTMLResponse(PAGE)
+        return HTMLResponse(CHANGING if request.url.path == "/changing" else PAGE)
 
     async def approve(self, question: str) -> bool:
         self.asked.append(question)
@@ -133,18 +129,18 @@ async def test_a_password_is_not_sent_by_enter_and_a_search_is(browser: Browser,
 
 @pytest.mark.parametrize("how", CHANGES)
 async def test_what_has_changed_at_the_press_is_asked_about_or_refused(browser: Browser, site: Site, how: str) -> None:
-    env, seen = await at(browser, site, f"/changing?how={how}")
+    env, seen = await at(browser, site, "/changing")
     look = next(element for element in seen.elements if element.name == "Look")
-    await asyncio.sleep(0.15)
+    await env.session.evaluate(f"{CHANGES[how]}; 0")
     refused = await env.step(Click(mark=look.mark))
     assert refused.observation.error is not None
-    assert len(site.asked) == (0 if "away" in how else 1)
+    assert len(site.asked) == (0 if "flees" in how else 1)
     assert site.sent == []
     await env.close()
 
 
 async def test_what_has_not_changed_is_pressed_without_a_question(browser: Browser, site: Site) -> None:
-    env, seen = await at(browser, site, "/changing?how=not")
+    env, seen = await at(browser, site, "/changing")
     await env.step(Click(mark=next(element.mark for element in seen.elements if element.name == "Look")))
     assert (site.asked, site.sent) == ([], ["GET /look"])
     await env.close()

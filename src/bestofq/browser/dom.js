@@ -110,11 +110,25 @@ globalThis.bestofq = (() => {
   const UNPAINTED = new RegExp("^inset\\((100|[5-9]\\d)(\\.\\d+)?%|^(circle|ellipse)\\(0(px|%)?[ )]"
     + "|^polygon\\(([^,)]+)(, \\5)+\\)$|opacity\\(0(\\.0\\d*)?\\)");
   const unpainted = (value) => value !== "none" && UNPAINTED.test(value);
-  const transparent = (el, style) => style.opacity < 0.05 && !["checkbox", "radio", "file"].includes(typed(el));
+  const BOXES = ["checkbox", "radio", "file"];
+  const transparent = (el, { opacity }) => opacity !== "1" && opacity < 0.05 && !BOXES.includes(typed(el));
+  const [styles, sights, colours, papers, legibles] = Array.from({ length: 5 }, () => new Map()); // of one reading
+
+  function styleOf(el) {
+    let style = styles.get(el);
+    if (!style) styles.set(el, style = getComputedStyle(el));
+    return style;
+  }
 
   // An element as a human meets it: `shown` itself, `open` to its children (a hidden parent may have visible ones).
   // Transparent check boxes count as shown: they lie over drawn ones.
   function sight(el, style) {
+    let found = sights.get(el);
+    if (!found) sights.set(el, found = look(el, style));
+    return found;
+  }
+
+  function look(el, style) {
     const no = { shown: false, open: false };
     if (style.display === "none" || transparent(el, style)) return no;
     if (style.display === "contents") return { shown: style.visibility === "visible", open: true };
@@ -140,14 +154,6 @@ globalThis.bestofq = (() => {
     return true;
   }
 
-  const [styles, colours, papers, legibles] = [new Map(), new Map(), new Map(), new Map()]; // of one reading
-
-  function styleOf(el) {
-    let style = styles.get(el);
-    if (!style) styles.set(el, style = getComputedStyle(el));
-    return style;
-  }
-
   const PICTURES = ["img", "picture", "video", "canvas", "svg", "iframe", "object", "embed"];
 
   // [red, green, blue, alpha] of a computed colour; null in another colour space.
@@ -159,7 +165,7 @@ globalThis.bestofq = (() => {
     return colours.get(text);
   }
 
-  // The colour that an element's ancestors lay under it; null where that is a picture or a mixture.
+  // The colour that an element's ancestors lay under it, pictures aside; null where that is a mixture.
   function paperOf(el) {
     if (!isElement(el)) {
       const frame = el?.[$.defaultView]?.frameElement;
@@ -168,7 +174,7 @@ globalThis.bestofq = (() => {
     if (!papers.has(el)) {
       const style = styleOf(el), own = colour(style.backgroundColor);
       const dark = is(el, "html") && style.colorScheme.includes("dark");
-      const mixed = !own || dark || style.backgroundImage !== "none" || (own[3] > 0 && own[3] < 1);
+      const mixed = !own || dark || (own[3] > 0 && own[3] < 1);
       papers.set(el, mixed ? null : own[3] ? own : paperOf(flatParent(el)));
     }
     return papers.get(el);
@@ -184,6 +190,10 @@ globalThis.bestofq = (() => {
       if (styleOf(node).backgroundClip === "text") return true;
     }
     if (ink[3] < 0.1) return false;
+    for (let node = el; isElement(node); node = flatParent(node)) {
+      if (styleOf(node).backgroundImage !== "none") return true;
+      if (colour(styleOf(node).backgroundColor)?.[3]) break;
+    }
     const [x, y] = [rect.x + rect.width / 2, rect.y + rect.height / 2];
     const stack = el[$.ownerDocument][$.elementsFromPoint](x, y), own = stack.indexOf(el);
     for (const below of stack.slice(own + 1)) {
@@ -218,7 +228,7 @@ globalThis.bestofq = (() => {
   }
 
   function forget() {
-    for (const known of [styles, colours, papers, legibles]) known.clear();
+    for (const known of [styles, sights, colours, papers, legibles]) known.clear();
   }
 
   return { $, within, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean, collapse, squeeze,

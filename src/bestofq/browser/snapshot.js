@@ -305,6 +305,7 @@ Object.assign(globalThis.bestofq, (() => {
     }
     if (left.has("above")) text = `(large page: what is far above is left out; scroll up to read it)\n${text}`;
     if (left.has("below")) text += "\n(large page: what is far below is left out; scroll down to read it)";
+    forget();
     return [{ url: location.href, title: unmarked(squeeze(document[$.title].slice(0, TITLE_LIMIT))), text, elements }, marked];
   }
 

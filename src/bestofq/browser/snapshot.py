@@ -12,9 +12,9 @@ words of a check box's label are its name and not written twice; the inside of a
 only where it holds further interactive elements. Pictures are their alternative text, frames of other origins one line
 `(frame: https://origin)`.
 
-Marks are 1 … n in the order of the flat tree (open shadow roots and frames of the same origin in place). What looks like
-one in the page's words is written in round brackets (`core/page_text.py`). What nobody sees is left out, and of a large
-page what is far from the viewport, which the text says.
+Marks are 1 … n in the order of the flat tree (open shadow roots and frames of the same origin in place). What looks
+like one in the page's words is written in round brackets (`core/page_text.py`). What nobody sees is left out, and of a
+large page what is far from the viewport, which the text says.
 """
 
 import hashlib
