@@ -43,7 +43,7 @@ _NAMES = (
     "getAnimations scrollingElement elementFromPoint constructor"
 )
 CLOBBERS = _NAMES.split()
-UNSEEN = {  # in one of our two readings or in neither, as the tree counts some of it as present
+UNSEEN = {  # not in our reading; the tree counts some of it as present
     "opacity": "opacity:0",
     "faint": "opacity:.02",
     "size": "font-size:0",
@@ -237,7 +237,7 @@ def differences(drawn: Drawn, ours: Reading, theirs: Reading) -> list[tuple[str,
         elif roles and tree_roles and not roles & tree_roles:
             same = {f"{one} is {other}" for one, other in SAME if one in roles and other in tree_roles}
             what = "role" if same else f"role {'|'.join(roles)} and {'|'.join(tree_roles)}"
-            found.append((what, token, frozenset(same) or why & set(UNSEEN)))
+            found.append((what, token, frozenset(same) or why & {*UNSEEN, "aria-hidden"}))
     return found
 
 
