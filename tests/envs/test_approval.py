@@ -24,6 +24,16 @@ PAGE = """<title>Shop</title><form action=/search><input type=search name=q aria
 <form method=post action=/order><div style="padding:20px" onclick="">A kettle <button>Buy now</button></div></form>"""
 
 
+CHANGING = """<script>const becomes = (what) => { b.textContent = what; b.onclick = () => fetch("/order") }</script>
+<div style="padding:20px" role=link>A kettle<br><br><button id=b onclick="fetch('/look')">Look</button></div>"""
+"""A button that is another at the press."""
+CHANGES = {
+    "when it is hovered": "b.onmouseover = () => becomes('Buy now')",
+    "while the agent thinks": "becomes('Buy now')",
+    "when the pointer comes, and flees": "onmousemove = () => { becomes('Buy now'); b.style.marginLeft = '300px' }",
+}
+
+
 @dataclass
 class Site:
     """Remembers what was sent to it, and what the user was asked; `allows` is the user's answer."""
@@ -34,9 +44,9 @@ class Site:
     allows: bool = False
 
     async def page(self, request: Request) -> HTMLResponse:
-        if request.url.path not in ("/", "/favicon.ico"):
+        if request.url.path not in ("/", "/favicon.ico", "/changing"):
             self.sent.append(f"{request.method} {request.url.path}")
-        return HTMLResponse(PAGE)
+        return HTMLResponse(CHANGING if request.url.path == "/changing" else PAGE)
 
     async def approve(self, question: str) -> bool:
         self.asked.append(question)
@@ -50,9 +60,9 @@ async def site() -> AsyncIterator[Site]:
         yield made
 
 
-async def at(browser: Browser, site: Site) -> tuple[WebEnv, Observation]:
+async def at(browser: Browser, site: Site, path: str = "/") -> tuple[WebEnv, Observation]:
     env = WebEnv(browser, screenshots=False, approve=site.approve)
-    return env, await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}/"), seed=0)
+    return env, await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}{path}"), seed=0)
 
 
 async def test_the_snapshot_tells_forms_apart_and_what_their_fields_ask_for(browser: Browser, site: Site) -> None:
@@ -125,4 +135,42 @@ async def test_every_form_can_be_asked_about(browser: Browser, site: Site) -> No
         assert "send a form" in (refused.observation.error or "")
     assert (await env.step(Click(mark=5))).observation.error is None
     assert site.sent == []
+    await env.close()
+
+
+@pytest.mark.parametrize("how", CHANGES)
+async def test_what_has_changed_at_the_press_is_asked_about_or_refused(browser: Browser, site: Site, how: str) -> None:
+    env, seen = await at(browser, site, "/changing")
+    look = next(element for element in seen.elements if element.name == "Look")
+    await env.session.evaluate(f"{CHANGES[how]}; 0")
+    refused = await env.step(Click(mark=look.mark))
+    assert refused.observation.error is not None
+    assert len(site.asked) == (0 if "flees" in how else 1)
+    assert site.sent == []
+    await env.close()
+
+
+async def test_what_has_not_changed_is_pressed_without_a_question(browser: Browser, site: Site) -> None:
+    env, seen = await at(browser, site, "/changing")
+    await env.step(Click(mark=next(element.mark for element in seen.elements if element.name == "Look")))
+    assert (site.asked, site.sent) == ([], ["GET /look"])
+    await env.close()
+
+
+async def test_what_lies_in_an_element_is_what_a_click_on_it_presses(browser: Browser, site: Site) -> None:
+    env, seen = await at(browser, site)
+    row = next(element for element in seen.elements if element.role == "clickable")
+    buy = next(element for element in seen.elements if element.name == "Buy now")
+    await env.session.evaluate("document.querySelector('div[onclick]').style.cssText = 'width:70px; text-indent:-50px'")
+    assert row.mark != buy.mark
+    await env.step(Click(mark=row.mark))
+    assert (len(site.asked), site.sent) == (1, [])
+    await env.close()
+
+
+async def test_enter_is_asked_about_where_the_focus_has_moved(browser: Browser, site: Site) -> None:
+    env, _ = await at(browser, site)
+    await env.session.evaluate("document.querySelector('[name=q]').oninput = () => document.forms[2][0].focus()")
+    await env.step(Write(mark=1, text="kettle", enter=True))
+    assert (len(site.asked), site.sent) == (1, [])
     await env.close()

@@ -1,39 +1,39 @@
 // Where to click, what to fill, how to scroll, and when a page has come to rest. Each answer is {…} or {error: sentence}.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { element, flatParent, hostsEditing, nameOf, squeeze } = globalThis.bestofq;
+  const { $, element, flatParent, hostsEditing, is, isElement, nameOf, read, squeeze, unmarked, viewOf,
+    within } = globalThis.bestofq;
   const TYPED = new Set(["text", "search", "email", "url", "tel", "password", "number"]); // fields that take key strokes
   const SET = new Set(["date", "time", "datetime-local", "month", "week", "range", "color"]);
-  const is = (el, ...names) => names.includes(el.localName);
-  const fail = (error) => ({ error });
+  const fail = (error) => ({ error: error.toWellFormed() });
+  const said = (text) => unmarked(squeeze(text)); // by the page
 
   function describe(el) {
-    const name = squeeze(el.getAttribute("aria-label") || el.innerText || el.alt || "").slice(0, 60);
-    const id = el.id ? `#${el.id}` : "";
-    return `<${el.localName}${id}>${name ? ` "${name}"` : ""}`;
+    const name = said(el[$.getAttribute]("aria-label") || el[$.innerText] || el[$.alt] || "").slice(0, 60);
+    const id = el[$.id] ? `#${said(el[$.id]).slice(0, 60)}` : "";
+    return `<${el[$.localName]}${id}>${name ? ` "${name}"` : ""}`;
   }
 
   // The element under a point of the viewport, through shadow roots and same-origin frames.
   function under(x, y, root = document) {
-    let hit = root.elementFromPoint(x, y);
-    while (hit?.shadowRoot) {
-      const inner = hit.shadowRoot.elementFromPoint(x, y);
+    let hit = root[$.elementFromPoint](x, y);
+    while (hit?.[$.shadowRoot]) {
+      const inner = hit[$.shadowRoot][$.elementFromPoint](x, y);
       if (!inner || inner === hit) break;
       hit = inner;
     }
-    if (hit && is(hit, "iframe", "frame") && hit.contentDocument) {
-      const rect = hit.getBoundingClientRect();
-      return under(x - rect.x - hit.clientLeft, y - rect.y - hit.clientTop, hit.contentDocument) || hit;
-    }
-    return hit;
+    const inner = hit && is(hit, "iframe", "frame") && within(hit);
+    if (!inner) return hit;
+    const rect = hit[$.getBoundingClientRect]();
+    return under(x - rect.x - hit[$.clientLeft], y - rect.y - hit[$.clientTop], inner) || hit;
   }
 
   function offsetOf(el) {
     let x = 0, y = 0;
-    for (let frame = el.ownerDocument.defaultView?.frameElement; frame; frame = frame.ownerDocument.defaultView.frameElement) {
-      const rect = frame.getBoundingClientRect();
-      x += rect.x + frame.clientLeft;
-      y += rect.y + frame.clientTop;
+    for (let frame = viewOf(el)?.frameElement; frame; frame = viewOf(frame).frameElement) {
+      const rect = frame[$.getBoundingClientRect]();
+      x += rect.x + frame[$.clientLeft];
+      y += rect.y + frame[$.clientTop];
     }
     return { x, y };
   }
@@ -50,25 +50,25 @@ Object.assign(globalThis.bestofq, (() => {
     }
     const el = element(ref);
     if (!el) return fail(`There is no element [${ref}] on this page.`);
-    if (!el.isConnected || !el.getClientRects().length && !el.firstElementChild) {
+    if (!el[$.isConnected] || !el[$.getClientRects]().length && !el[$.firstElementChild]) {
       return fail(`Element [${ref}] is no longer on the page.`);
     }
     return { el };
   }
 
   const nameIn = (ref, el) => (Array.isArray(ref) ? describe(el) : `Element [${ref}]`);
-  const disabled = (el) => el.matches(":disabled") || el.getAttribute("aria-disabled") === "true";
+  const disabled = (el) => el[$.matches](":disabled") || el[$.getAttribute]("aria-disabled") === "true";
 
   function reaches(hit, el) {
     for (let node = hit; node; node = flatParent(node)) {
-      if (node === el || (node.localName === "label" && node.control === el)) return true;
+      if (node === el || (is(node, "label") && node[$.control] === el)) return true;
     }
-    return el.localName === "label" && hit === el.control;
+    return is(el, "label") && hit === el[$.control];
   }
 
   function candidates(el) {
-    const rects = Array.from(el.getClientRects()).filter((rect) => rect.width >= 1 && rect.height >= 1);
-    if (!rects.length) rects.push(el.firstElementChild?.getBoundingClientRect() || el.getBoundingClientRect());
+    const rects = Array.from(el[$.getClientRects]()).filter((rect) => rect.width >= 1 && rect.height >= 1);
+    if (!rects.length) rects.push((el[$.firstElementChild] || el)[$.getBoundingClientRect]());
     return rects.flatMap((rect) => [[0.5, 0.5], [0.2, 0.5], [0.8, 0.5], [0.5, 0.2], [0.5, 0.8]]
       .map(([across, down]) => [rect.x + rect.width * across, rect.y + rect.height * down]));
   }
@@ -85,7 +85,7 @@ Object.assign(globalThis.bestofq, (() => {
   async function still(el) {
     const end = performance.now() + 500;
     for (let before = ""; performance.now() < end;) {
-      const { x, y, width, height } = el.getBoundingClientRect(), now = [x, y, width, height].join();
+      const { x, y, width, height } = el[$.getBoundingClientRect](), now = [x, y, width, height].join();
       if (now === before) return;
       before = now;
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -96,14 +96,14 @@ Object.assign(globalThis.bestofq, (() => {
   async function clickPoint(ref) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
-    if (styled || document.getAnimations().length) await still(el);
+    if (styled || document[$.getAnimations]().length) await still(el);
     if (is(el, "select")) {
-      const options = Array.from(el.options, (option) => `"${squeeze(option.label)}"`);
+      const options = Array.from(el[$.options], (option) => `"${said(option.label)}"`);
       return fail(`${nameIn(ref, el)} is a list: write one of its options: ${listed(options)}.`);
     }
     if (Array.isArray(ref)) return { x: ref[0], y: ref[1] };
     if (disabled(el)) return fail(`Element [${ref}] is disabled.`);
-    if (!inView(el)) el.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+    if (!inView(el)) el[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
     const offset = offsetOf(el);
     let cover = null;
     for (const [left, top] of candidates(el)) {
@@ -119,31 +119,31 @@ Object.assign(globalThis.bestofq, (() => {
   const listed = (words) => words.slice(0, 20).join(", ") + (words.length > 20 ? `, and ${words.length - 20} more` : "");
 
   function choose(ref, el, text) {
-    const wanted = squeeze(text), options = Array.from(el.options);
+    const wanted = squeeze(text), options = Array.from(el[$.options]);
     const same = (left, right) => left.toLowerCase() === right.toLowerCase();
-    const found = options.find((option) => squeeze(option.label) === wanted) || options.find((option) => option.value === text)
-      || options.find((option) => same(squeeze(option.label), wanted));
-    const names = options.map((option) => `"${squeeze(option.label)}"`);
+    const found = options.find((option) => [squeeze(option.label), said(option.label)].includes(wanted))
+      || options.find((option) => option.value === text) || options.find((option) => same(squeeze(option.label), wanted));
+    const names = options.map((option) => `"${said(option.label)}"`);
     if (!found) return fail(`${nameIn(ref, el)} has no option "${wanted}"; its options are ${listed(names)}.`);
     if (found.disabled) return fail(`The option "${wanted}" is disabled.`);
-    el.focus({ preventScroll: true });
-    if (el.multiple) found.selected = true; else el.value = found.value, el.selectedIndex = found.index;
+    el[$.focus]({ preventScroll: true });
+    if (el[$.multiple]) found.selected = true; else el[$.value] = found.value, el[$.selectedIndex] = found.index;
     return changed(el);
   }
 
   function changed(el) {
-    el.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
-    el.dispatchEvent(new Event("change", { bubbles: true }));
+    el[$.dispatchEvent](new Event("input", { bubbles: true, composed: true }));
+    el[$.dispatchEvent](new Event("change", { bubbles: true }));
     return { done: true };
   }
 
   // The field meant by an element: itself, its label's control, or the one it wraps.
   function fieldOf(el) {
-    for (let node = el; node?.nodeType === Node.ELEMENT_NODE; node = flatParent(node)) {
+    for (let node = el; isElement(node); node = flatParent(node)) {
       if (is(node, "input", "textarea", "select") || hostsEditing(node)) return node;
-      if (is(node, "label") && node.control) return node.control;
+      if (is(node, "label") && node[$.control]) return node[$.control];
     }
-    return el.querySelector("input:not([type=hidden]),textarea,select");
+    return el[$.querySelector]("input:not([type=hidden]),textarea,select");
   }
 
   // Makes a field ready for text: in view, focused, all of it selected; or done, where text is not typed but set.
@@ -153,24 +153,26 @@ Object.assign(globalThis.bestofq, (() => {
     const field = fieldOf(el);
     if (!field) return fail(`${nameIn(ref, el)} is no text field.`);
     if (disabled(field)) return fail(`${nameIn(ref, el)} is disabled.`);
-    if (field.readOnly) return fail(`${nameIn(ref, el)} is read-only.`);
-    if (!inView(field)) field.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+    if (field[$.readOnly]) return fail(`${nameIn(ref, el)} is read-only.`);
+    if (!inView(field)) field[$.scrollIntoView]({ block: "center", inline: "nearest", behavior: "instant" });
     if (is(field, "select")) return choose(ref, field, text);
-    if (is(field, "input") && SET.has(field.type)) {
-      field.focus({ preventScroll: true });
-      const before = field.value;
-      field.value = text;
-      if (text && !field.value || field.type === "color" && field.value !== text.toLowerCase()) {
-        field.value = before;
-        return fail(`${nameIn(ref, el)} takes a ${field.type} value, not "${text}".`);
+    if (is(field, "input") && SET.has(field[$.type])) {
+      field[$.focus]({ preventScroll: true });
+      const before = field[$.value];
+      field[$.value] = text;
+      if (text && !field[$.value] || field[$.type] === "color" && field[$.value] !== text.toLowerCase()) {
+        field[$.value] = before;
+        return fail(`${nameIn(ref, el)} takes a ${field[$.type]} value, not "${text}".`);
       }
       return changed(field);
     }
-    if (is(field, "input") && !TYPED.has(field.type)) return fail(`${nameIn(ref, el)} is a ${field.type}, no text field.`);
-    field.focus({ preventScroll: true });
-    if (is(field, "input", "textarea")) field.select();
-    else field.ownerDocument.getSelection().selectAllChildren(field);
-    const empty = is(field, "input", "textarea") ? !field.value : !field.textContent;
+    if (is(field, "input") && !TYPED.has(field[$.type])) {
+      return fail(`${nameIn(ref, el)} is a ${field[$.type]}, no text field.`);
+    }
+    field[$.focus]({ preventScroll: true });
+    if (is(field, "input", "textarea")) field[$.select]();
+    else field[$.ownerDocument][$.getSelection]().selectAllChildren(field);
+    const empty = is(field, "input", "textarea") ? !field[$.value] : !field[$.textContent];
     return { ready: true, empty, multiline: !is(field, "input") };
   }
 
@@ -178,31 +180,62 @@ Object.assign(globalThis.bestofq, (() => {
   function submit(ref) {
     const { el, error } = resolve(ref);
     if (error) return fail(error);
-    const form = (fieldOf(el) || el).form || el.form || el.closest("form");
+    const form = (fieldOf(el) || el)[$.form] || el[$.form] || el[$.closest]("form");
     if (!form) return fail(`${nameIn(ref, el)} belongs to no form.`);
-    const invalid = !form.noValidate && Array.from(form.elements).find((field) => field.willValidate && !field.validity.valid);
+    const fields = Array.from(form[$.elements]);
+    const invalid = !form[$.noValidate] && fields.find((field) => field[$.willValidate] && !field[$.validity].valid);
     if (invalid) {
-      return fail(`The form cannot be submitted: "${nameOf(invalid, "textbox")[0] || invalid.name}": ${invalid.validationMessage}`);
+      const name = nameOf(invalid, "textbox")[0] || invalid[$.name];
+      return fail(`The form cannot be submitted: "${name}": ${said(invalid[$.validationMessage]).slice(0, 200)}`);
     }
-    const button = Array.from(form.elements).find((field) => ["submit", "image"].includes(field.type));
+    const button = fields.find((field) => ["submit", "image"].includes(field[$.type]));
     if (button && disabled(button)) return fail("The form cannot be submitted: its submit button is disabled.");
-    form.requestSubmit(button || null);
+    form[$.requestSubmit](button || null);
     return { done: true };
   }
 
   function scroll(across, down) {
     const moves = (el) => {
-      const [left, top] = [el.scrollLeft, el.scrollTop];
-      el.scrollBy({ left: across * innerWidth, top: down * innerHeight, behavior: "instant" });
-      return el.scrollLeft !== left || el.scrollTop !== top;
+      const [left, top] = [el[$.scrollLeft], el[$.scrollTop]];
+      el[$.scrollBy]({ left: across * innerWidth, top: down * innerHeight, behavior: "instant" });
+      return el[$.scrollLeft] !== left || el[$.scrollTop] !== top;
     };
-    for (let node = under(innerWidth / 2, innerHeight / 2); node?.nodeType === Node.ELEMENT_NODE; node = flatParent(node)) {
+    for (let node = under(innerWidth / 2, innerHeight / 2); isElement(node); node = flatParent(node)) {
       const style = getComputedStyle(node);
       const scrolls = /auto|scroll/.test(down ? style.overflowY : style.overflowX);
-      if (scrolls && node !== node.ownerDocument.documentElement && moves(node)) return { done: true };
+      if (scrolls && node !== node[$.ownerDocument][$.documentElement] && moves(node)) return { done: true };
     }
-    if (document.scrollingElement && moves(document.scrollingElement)) return { done: true };
+    const root = document[$.scrollingElement];
+    if (root && moves(root)) return { done: true };
     return fail(`The page cannot scroll further ${down > 0 ? "down" : down < 0 ? "up" : across > 0 ? "right" : "left"}.`);
+  }
+
+  // The page at the press of an action, and the mark there of what will be pressed (null: of nothing that has one): the
+  // element at `at`, where a click comes down, else the field or the form's element.
+  function press(ref, at, textLimit) {
+    const { el, error } = resolve(ref);
+    if (error) return fail(error);
+    let hit = el;
+    if (at) {
+      hit = under(...at);
+      if (!hit || !Array.isArray(ref) && !reaches(hit, el)) return fail(`${nameIn(ref, el)} has moved away.`);
+    }
+    const [page, marked] = read(textLimit);
+    for (let node = hit; node; node = flatParent(node)) {
+      const mark = marked.indexOf(node) + 1 || is(node, "label") && marked.indexOf(node[$.control]) + 1;
+      if (mark) return { page, mark };
+    }
+    return { page, mark: null };
+  }
+
+  // The page before Enter is pressed, and the mark there of what has the focus.
+  function pressEnter(textLimit) {
+    let hit = document[$.activeElement];
+    for (let inner = hit; inner; inner = (inner[$.shadowRoot] || is(inner, "iframe") && within(inner))?.[$.activeElement]) {
+      hit = inner;
+    }
+    const [page, marked] = read(textLimit);
+    return { page, mark: marked.indexOf(hit) + 1 || null };
   }
 
   // Resolves once no node or text has changed for `quiet` ms, at the latest after `limit` ms. Mutations of style alone
@@ -247,5 +280,10 @@ Object.assign(globalThis.bestofq, (() => {
     });
   }
 
-  return { clickPoint, fill, submit, scroll, settle, change };
+  // What a page makes of a call is no reason to fail here.
+  const answering = (act) => async (...given) => {
+    try { return await act(...given); } catch (error) { return fail(`The page did not allow it: ${error.message}`); }
+  };
+  const acts = Object.entries({ clickPoint, fill, submit, scroll, press, pressEnter });
+  return { ...Object.fromEntries(acts.map(([name, act]) => [name, answering(act)])), settle, change };
 })());

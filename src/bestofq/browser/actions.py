@@ -3,13 +3,20 @@
 What cannot be done raises Impossible with one sentence; the session hands it to the agent as `Observation.error`.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from bestofq.browser.snapshot import observe
 from bestofq.browser.tab import Tab, within
 from bestofq.core.actions import Action, Clear, Click, Other, Scroll, Submit, Targeted, Wait, Write
 from bestofq.core.errors import BrowserError
+from bestofq.core.observation import Observation
 
+May = Callable[[Action, Observation], Awaitable[bool]]
+"""What is about to be pressed, and the page as it is now → whether it may be; False where somebody was asked first and
+agreed, so that the page must be read again. Raises Impossible where it may not."""
+LOOKS = 5  # at a page that changes while somebody is asked
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -17,19 +24,29 @@ class Impossible(Exception):
     """Why an action cannot be carried out, in one sentence."""
 
 
-async def perform(tab: Tab, action: Action) -> None:
-    """Carries out one action that is not a navigation; settling is the session's."""
+async def perform(tab: Tab, action: Action, may: May | None = None) -> None:
+    """Carries out one action that is not a navigation; settling is the session's. `may` is asked at the press."""
     match action:
         case Click():
             at = await _ask(tab, "clickPoint", _ref(action))
-            await within(tab.limit, "click", tab.page.mouse.click(at["x"], at["y"]))
+            if may is None:
+                await within(tab.limit, "click", tab.page.mouse.click(at["x"], at["y"]))
+                return
+            await within(tab.limit, "mouse.move", tab.page.mouse.move(at["x"], at["y"]))
+            await _look_again(tab, action, may, "press", _ref(action), (at["x"], at["y"]))
+            await within(tab.limit, "mouse.down", tab.page.mouse.down())
+            await within(tab.limit, "mouse.up", tab.page.mouse.up())
         case Write():
             await write(tab, action, action.text)
             if action.enter:
+                if may is not None:
+                    await _look_again(tab, action, may, "pressEnter")
                 await within(tab.limit, "press(Enter)", tab.page.keyboard.press("Enter"))
         case Clear():
             await write(tab, action, "")
         case Submit():
+            if may is not None:
+                await _look_again(tab, action, may, "press", _ref(action), None)
             await _ask(tab, "submit", _ref(action))
         case Scroll():
             across, down = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}[action.direction]
@@ -40,6 +57,24 @@ async def perform(tab: Tab, action: Action) -> None:
             raise Impossible(f"{action.text} is an action of another tool.")
         case _:
             raise BrowserError(f"`{action.kind}` is not an action of the browser; the environment carries it out.")
+
+
+async def _look_again(tab: Tab, action: Click | Submit | Write, may: May, name: str, *arguments: object) -> None:
+    """Reads the page at the press, after hovering and typing, until `may` has nothing more to ask. Raises Impossible
+    where what would be pressed is no longer what the action means, or is not allowed."""
+    for _ in range(LOOKS):
+        answer = await _ask(tab, name, *arguments, tab.text_limit)
+        seen, mark = observe(answer["page"]), answer["mark"]
+        if mark is None and action.mark is not None:
+            raise Impossible(f"Element [{action.mark}] is no longer what it was.")
+        pressed: Action = action
+        if mark is not None:
+            pressed = action.model_copy(update={"mark": mark, "point": None, "target": None})
+        if isinstance(pressed, Write) and mark is not None and seen.elements[mark - 1].value is None:
+            pressed = Click(mark=mark)  # the page has moved the focus from the field to a button
+        if await may(pressed, seen):
+            return
+    raise Impossible("The page changes each time it is looked at; nothing was pressed.")
 
 
 def _ref(action: Targeted) -> int | tuple[float, float]:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Error as PlaywrightError
@@ -153,7 +153,8 @@ class Browser:
         """Closes a room and all it holds; nothing is left to close when Chromium has crashed."""
         if self._chromium is None or not self._chromium.is_connected():
             return
-        await within(self.config.deadline, "context.close", room.context.close())
+        with suppress(BrowserError, PlaywrightError):  # what cannot be closed is no reason to stop
+            await within(self.config.deadline, "context.close", room.context.close())
 
     async def _close(self) -> None:
         self._guard.close()

@@ -18,6 +18,7 @@ from playwright.async_api import Error as PlaywrightError
 from bestofq.browser.tab import Tab, within
 from bestofq.core.errors import BrowserError
 
+_PATIENCE = 1.0  # seconds for making a room clean, which takes 50 ms: a page that hangs is closed instead
 _AT_START = "if (window === top) { try { sessionStorage.clear(); window.name = ''; } catch {} }"
 _HOLD_NOTHING = ("about:", "data:", "chrome-error:")  # documents without an origin of their own
 
@@ -51,7 +52,7 @@ class Room:
         self.origin = next(iter(seen), "")
         web = self.origin.startswith(("http://", "https://"))
         alone = len(seen) == 1 and not self.once
-        self.reusable = alone and web and not self.tab.crashed and not self.tab.page.is_closed()
+        self.reusable = alone and web and not (self.tab.crashed or self.tab.hung or self.tab.page.is_closed())
 
     async def started(self) -> None:
         """To be called when the first document of the episode is there: the script that cleared for it is removed."""
@@ -70,25 +71,30 @@ def origin(url: str) -> str:
 
 async def clean(room: Room) -> bool:
     """Makes the room as new; False when it could not be done, and the room must be closed."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await _clean(room)
+    except (BrowserError, PlaywrightError, TimeoutError):
+        return False
+
+
+async def _clean(room: Room) -> bool:
     tab = room.tab
     limit = tab.limit
-    try:
-        for page in room.context.pages:
-            if page is not tab.page:
-                await within(limit, "page.close", page.close())
-        await within(limit, "page.goto(about:blank)", tab.page.goto("about:blank", wait_until="commit"))
-        room.left([tab])  # a frame may have come at the last moment
-        if not room.reusable:
-            return False
-        await asyncio.gather(
-            tab.send("Storage.clearDataForOrigin", origin=room.origin, storageTypes="all"),
-            tab.send("Network.clearBrowserCookies"),
-            tab.send("Network.clearBrowserCache"),
-            tab.send("Page.resetNavigationHistory"),
-        )
-        made = await tab.send("Page.addScriptToEvaluateOnNewDocument", source=_AT_START)
-    except (BrowserError, PlaywrightError):
+    for page in room.context.pages:
+        if page is not tab.page:
+            await within(limit, "page.close", page.close())
+    await within(limit, "page.goto(about:blank)", tab.page.goto("about:blank", wait_until="commit"))
+    room.left([tab])  # a frame may have come at the last moment
+    if not room.reusable:
         return False
+    await asyncio.gather(
+        tab.send("Storage.clearDataForOrigin", origin=room.origin, storageTypes="all"),
+        tab.send("Network.clearBrowserCookies"),
+        tab.send("Network.clearBrowserCache"),
+        tab.send("Page.resetNavigationHistory"),
+    )
+    made = await tab.send("Page.addScriptToEvaluateOnNewDocument", source=_AT_START)
     room.at_start = made["identifier"]
     tab.documents.clear()
     tab.notices.clear()

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 from pydantic import Field
 
-from bestofq.browser.actions import Impossible, address, perform, write
+from bestofq.browser.actions import Impossible, May, address, perform, write
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.guard import allows, refusal
 from bestofq.browser.recycle import Room
@@ -105,15 +106,16 @@ class Session:
         self._tabs = [room.tab]
         return room
 
-    async def act(self, action: Action) -> str | None:
+    async def act(self, action: Action, may: May | None = None) -> str | None:
         """Carries out an action and waits until the page has settled. Returns why it could not be done, one sentence,
-        or None. `answer`, `ask_user` and targets in words are not the browser's to carry out."""
+        or None. `answer`, `ask_user` and targets in words are not the browser's to carry out. `may` is asked of what a
+        click, Enter or a submission is about to press, on the page as it is then."""
         for tab in self._open_tabs():
             tab.forget()
         tab = self.tab
         error = None
         try:
-            await self._perform(action)
+            await self._perform(action, may)
         except Impossible as impossible:
             error = str(impossible)
         except Moved:
@@ -126,7 +128,7 @@ class Session:
             await self.tab.send("Page.stopLoading")
         return await self._leave_error_page() or error
 
-    async def _perform(self, action: Action) -> None:
+    async def _perform(self, action: Action, may: May | None) -> None:
         match action:
             case Goto():
                 await self._goto(address(action.url))
@@ -140,7 +142,7 @@ class Session:
                     raise Impossible("The page answers a form that was sent; to refresh it would send the form again.")
                 await self._navigate("page.reload", page.reload(wait_until="commit", timeout=self._patience))
             case _:
-                await perform(self.tab, action)
+                await perform(self.tab, action, may)
 
     async def _goto(self, url: str) -> None:
         if not allows(self.hosts, url):
@@ -192,13 +194,19 @@ class Session:
 
     async def _leave_error_page(self) -> str | None:
         """From a page that could not be loaded, back to the one before it; why it could not be loaded."""
+        error = self._unreachable()
+        if error and (await self._to_previous_entry() or await self.close_tab()):
+            await self.settle()
+        return error
+
+    def _unreachable(self) -> str | None:
+        """Why the current page is an error page, where it is one."""
         tab = self.tab
         if not tab.unreachable:
             return None
-        error = _failure(tab.unreachable, tab.reason, self.hosts)
-        if await self._to_previous_entry() or await self.close_tab():
-            await self.settle()
-        return error
+        if not allows(self.hosts, tab.unreachable):
+            tab.refused.add(urlsplit(tab.unreachable).netloc)
+        return _failure(tab.unreachable, tab.reason, self.hosts)
 
     async def snapshot(self, *, screenshot: bool = False, error: str | None = None) -> Observation:
         """The page now. Notices gathered since the last snapshot are handed over with it."""
@@ -206,7 +214,7 @@ class Session:
             tab = self.tab
             try:
                 async with self._browser.turns:
-                    page = await tab.call("snapshot", self.config.text_limit)
+                    page = await tab.call("snapshot", tab.text_limit)
                     data = await tab.jpeg() if screenshot else b""
             except Moved:
                 await self.settle()
@@ -218,6 +226,7 @@ class Session:
             for other in self._tabs:
                 other.notices.clear()
             refused = tuple(sorted(self.refused)) or None
+            error = error or self._unreachable()
             beside = {"screenshot": shot, "tabs": titles, "error": error, "notices": notices, "refused": refused}
             return observe(page).model_copy(update=beside)
         raise BrowserError(f"The page navigated {TRIES} times while it was read.")
@@ -238,6 +247,8 @@ class Session:
         calm_by: float | None = None  # set when the document is there
         while clock() < end:
             await self._adopt()
+            if self.tab.stuck:
+                await self._replace(self.tab)
             tab = self.tab
             if tab.opening or tab.navigating:
                 await tab.change(min(end - clock(), PAUSE))
@@ -281,6 +292,17 @@ class Session:
             self._tabs.append(tab)
             tab.notices.append("A new tab was opened and is now the current one.")
 
+    async def _replace(self, stuck: Tab) -> None:
+        """Goes where a stuck tab was going, in a new one."""
+        self.earlier = (*self.earlier, stuck.page.url)
+        await within(self.config.deadline, "context.new_page", stuck.page.context.new_page())
+        await self._adopt()
+        await within(self.config.deadline, "page.close", stuck.page.close())
+        try:
+            await self._goto(stuck.leaving_for or self.start_url)
+        except Impossible as error:
+            self.tab.notice(str(error))
+
     async def close_tab(self) -> bool:
         """Closes the current tab where another is open; whether it did."""
         if len(self._open_tabs()) < 2:
@@ -323,11 +345,11 @@ class Session:
 
 def _failure(url: str, reason: str, hosts: tuple[str, ...]) -> str:
     """Why a navigation came to nothing, from Chromium's own words."""
-    if REFUSED in reason:
+    if REFUSED in reason or not allows(hosts, url):
         return refusal(url, hosts)
     if "ERR_ABORTED" in reason or "Download is starting" in reason:
         return f"{url} holds nothing to show: it is a download, or empty."
     if "interrupted by another navigation" in reason:
         return f"{url} was left for another page while it was loading."
-    code = next((word for word in reason.split() if word.startswith("net::")), reason.splitlines()[0])
-    return f"{url} cannot be loaded: {code}."
+    code = next((word for word in reason.split() if word.startswith("net::")), reason.partition("\n")[0])
+    return f"{url} cannot be loaded{code and ': '}{code}."

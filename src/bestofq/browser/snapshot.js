@@ -1,8 +1,15 @@
-// One pass over the flat tree: what a reader sees, and what can be acted on. Runs in an isolated world, so that pages
-// neither see it nor can break it. Text format: docstring of snapshot.py.
+// One pass over the flat tree: what a reader sees, and what can be acted on. Text format: docstring of snapshot.py.
 "use strict";
-globalThis.bestofq = (() => {
+Object.assign(globalThis.bestofq, (() => {
+  const { $, within, isText, isElement, isSvg, tag, is, typed, flatParent, children, clean, collapse, squeeze, unmarked,
+    rectOf, sight, styleOf, unreachable, legible, forget } = globalThis.bestofq;
   const NAME_LIMIT = 200; // characters of an accessible name
+  const TITLE_LIMIT = 2000;
+  const NAME_NODES = 2000; // nodes read for one
+  const DEPTH = 400; // nodes one within another
+  const LARGE = 10_000; // elements of a page that is read near the viewport only
+  const AROUND = 2; // viewport heights and widths that are near it
+  const MOST = { nodes: 40_000, marks: 4_000 };
   const WIDGETS = new Set(["button", "checkbox", "combobox", "link", "menuitem", "menuitemcheckbox", "menuitemradio",
     "option", "radio", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem"]);
   const INPUT_ROLES = { button: "button", submit: "button", reset: "button", image: "button", file: "button",
@@ -11,233 +18,231 @@ globalThis.bestofq = (() => {
   const BUTTON_VALUES = { submit: "Submit", reset: "Reset", image: "Submit" };
   const SKIP = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "OPTION", "OPTGROUP", "DATALIST", "VIDEO",
     "AUDIO", "CANVAS", "OBJECT", "EMBED"]);
+  const INPUTS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
   const NATIVE = "a[href],button,input,select,textarea,summary,[role],[contenteditable],[onclick],[tabindex]";
-  const SVG = "http://www.w3.org/2000/svg";
-  const squeeze = (text) => text.toWellFormed().replace(/\s+/g, " ").trim();
+  const MARK = "\ufdd0"; // where a mark comes; `clean` takes it out of what pages say
   const isInline = (style) => style.display.startsWith("inline") || style.display === "contents";
-  const tag = (el) => el.tagName.toUpperCase();
-  const typed = (el) => (tag(el) === "INPUT" ? el.type : "");
-  const transparent = (el, style) => style.opacity === "0" && !["checkbox", "radio", "file"].includes(typed(el));
-
-  function flatParent(node) {
-    const parent = node.parentNode;
-    return node.assignedSlot || (parent?.nodeType === Node.DOCUMENT_FRAGMENT_NODE ? parent.host : parent);
-  }
-
-  function children(node) {
-    if (node.shadowRoot) return node.shadowRoot.childNodes;
-    if (node.localName === "details" && !node.open) return node.querySelectorAll(":scope > summary:first-of-type");
-    if (node.localName === "slot") {
-      const assigned = node.assignedNodes({ flatten: true });
-      if (assigned.length) return assigned;
-    }
-    return node.childNodes;
-  }
-
-  function rectOf(el) {
-    const rect = el.getBoundingClientRect();
-    if ((rect.width && rect.height) || !el.firstChild) return rect;
-    const range = el.ownerDocument.createRange(); // an inline box around floats has no area of its own
-    range.selectNodeContents(el);
-    return range.getBoundingClientRect();
-  }
-
-  // An element as a human meets it: `shown` itself, `open` to its children (a hidden parent may have visible ones).
-  // Transparent check boxes count as shown: they lie over drawn ones.
-  function sight(el, style) {
-    const no = { shown: false, open: false };
-    if (style.display === "none" || transparent(el, style)) return no;
-    if (style.display === "contents") return { shown: true, open: true };
-    if ((style.overflowX !== "visible" || style.clip !== "auto") && tag(el) !== "BODY" && tag(el) !== "HTML") {
-      const rect = el.getBoundingClientRect();
-      if ((rect.width <= 1 || rect.height <= 1) && style.display !== "inline") return no;
-    }
-    return el.checkVisibility() ? { shown: style.visibility === "visible", open: true } : no;
-  }
+  const attribute = (el, name) => el[$.getAttribute](name) || "";
 
   function drawn(control) {
-    const rect = control.getBoundingClientRect();
-    return rect.width > 0 && rect.height > 0 && sight(control, getComputedStyle(control)).shown
-      && flatParent(control).checkVisibility({ opacityProperty: true });
+    const rect = control[$.getBoundingClientRect]();
+    return rect.width > 0 && rect.height > 0 && sight(control, styleOf(control)).shown
+      && flatParent(control)[$.checkVisibility]({ opacityProperty: true });
   }
 
   function hostsEditing(el) {
-    return el.isContentEditable && !flatParent(el)?.isContentEditable;
+    return el[$.isContentEditable] && !flatParent(el)?.[$.isContentEditable];
+  }
+
+  function inputRole(el) {
+    const type = el[$.type];
+    if (type === "hidden") return null;
+    if (INPUT_ROLES[type] && !(el[$.list] && type === "search")) return INPUT_ROLES[type];
+    return el[$.list] ? "combobox" : "textbox";
   }
 
   function roleOf(el, style, clickableAbove) {
-    for (const role of (el.getAttribute("role") || "").toLowerCase().split(/\s+/)) if (WIDGETS.has(role)) return role;
+    for (const role of attribute(el, "role").toLowerCase().split(/\s+/)) if (WIDGETS.has(role)) return role;
     switch (tag(el)) {
-      case "A": case "AREA": if (el.hasAttribute("href")) return "link"; break;
+      case "A": case "AREA": if (el[$.hasAttribute]("href")) return "link"; break;
       case "BUTTON": return "button";
-      case "SUMMARY": if (el.parentNode?.localName === "details") return "button"; break;
+      case "SUMMARY": if (is(el[$.parentNode], "details")) return "button"; break;
       case "TEXTAREA": return "textbox";
-      case "SELECT": return el.multiple || el.size > 1 ? "listbox" : "combobox";
-      case "INPUT":
-        if (el.type === "hidden") return null;
-        return INPUT_ROLES[el.type] && !(el.list && el.type === "search") ? INPUT_ROLES[el.type]
-          : el.list ? "combobox" : "textbox";
+      case "SELECT": return el[$.multiple] || el[$.size] > 1 ? "listbox" : "combobox";
+      case "INPUT": return inputRole(el);
       case "HTML": case "BODY": case "IFRAME": return null;
     }
     if (hostsEditing(el)) return "textbox";
-    if (el.hasAttribute("onclick")) return "clickable";
-    if (squeeze(el.textContent).length > NAME_LIMIT) return null; // a region, not a button
-    if (el.hasAttribute("tabindex") && el.tabIndex >= 0 && !el.hasAttribute("role")) return "clickable";
-    if (style.cursor !== "pointer" || clickableAbove || tag(el) === "LABEL") return null;
+    if (el[$.hasAttribute]("onclick")) return "clickable";
+    const reached = el[$.hasAttribute]("tabindex") && el[$.tabIndex] >= 0 && !el[$.hasAttribute]("role");
+    if (!reached && !pointed(el, style, clickableAbove)) return null;
+    if (squeeze(el[$.textContent]).length > NAME_LIMIT) return null; // a region, not a button
+    return reached || !el[$.querySelector](NATIVE) ? "clickable" : null;
+  }
+
+  // Whether a pointer begins here, and nothing around it can be clicked.
+  function pointed(el, style, clickableAbove) {
+    if (style.cursor !== "pointer" || clickableAbove || tag(el) === "LABEL") return false;
     const parent = flatParent(el);
-    if (parent.nodeType === Node.ELEMENT_NODE && getComputedStyle(parent).cursor === "pointer") return null;
-    return el.querySelector(NATIVE) ? null : "clickable";
+    return !(isElement(parent) && styleOf(parent).cursor === "pointer");
   }
 
   // The file name of a picture that stands for words: what a reader has of an icon without a name.
-  function pictured(el, style = getComputedStyle(el)) {
-    const url = el.currentSrc || [style.content, style.backgroundImage].join(" ").match(/url\("(?!data:)([^"]+)"\)/)?.[1];
-    return url ? decodeURI(url).replace(/[?#].*$/, "").replace(/^.*\/|\.\w+$/g, "") : "";
+  function pictured(el) {
+    const style = styleOf(el), drawn = [style.content, style.backgroundImage].join(" ");
+    const url = el[$.currentSrc] || drawn.match(/url\("(?!data:)([^"]+)"\)/)?.[1];
+    if (!url) return "";
+    const file = (whole) => whole.replace(/[?#].*$/, "").replace(/^.*\/|\.\w+$/g, "");
+    try { return file(decodeURI(url)); } catch { return file(url); }
   }
 
-  // Text of a subtree as one line, for names: alternatives of images in place, blocks apart, `skip` left out.
-  function textOf(node, skip, depth = 0) {
-    if (node.nodeType === Node.TEXT_NODE) return node.data;
-    if (node.nodeType !== Node.ELEMENT_NODE || node === skip || depth > 40) return "";
-    if (node.localName === "title" && node.namespaceURI === SVG) return node.textContent;
-    if (SKIP.has(tag(node)) || ["INPUT", "SELECT", "TEXTAREA"].includes(tag(node))) return "";
+  // Text of a subtree as one line, for names: alternatives of images in place, blocks apart, `skip` left out. `left` is
+  // how many nodes may still be read; `all`: unseen text too.
+  function textOf(node, { skip = null, all = false, left = { nodes: NAME_NODES } } = {}, depth = 0) {
+    if (isText(node)) return all ? node[$.data] : legible(node, flatParent(node));
+    if (!isElement(node) || node === skip || depth > 40 || left.nodes-- <= 0) return "";
+    if (is(node, "title") && isSvg(node)) return node[$.textContent];
+    if (SKIP.has(tag(node)) || INPUTS.has(tag(node))) return "";
     if (tag(node) === "BR") return " ";
+    let style = null;
     if (depth) {
-      if (node.getAttribute("aria-hidden") === "true") return "";
-      if (tag(node) === "IMG") return node.getAttribute("aria-label") || node.alt;
-      const style = getComputedStyle(node);
-      if (node.namespaceURI !== SVG && !sight(node, style).shown) return "";
-      const label = node.getAttribute("aria-label");
+      if (attribute(node, "aria-hidden") === "true") return "";
+      const label = attribute(node, "aria-label");
+      if (tag(node) === "IMG") return label || node[$.alt];
+      style = styleOf(node);
+      if (!isSvg(node) && !sight(node, style).shown) return "";
       if (label) return label;
-      const text = Array.from(children(node), (child) => textOf(child, skip, depth + 1)).join("");
-      return isInline(style) ? text : ` ${text} `;
     }
-    return Array.from(children(node), (child) => textOf(child, skip, 1)).join("");
+    const text = Array.from(children(node), (child) => textOf(child, { skip, all, left }, depth + 1)).join("");
+    return !style || isInline(style) ? text : ` ${text} `;
   }
 
-  // Accessible name (W3C accname-1.2, the common cases), and whether it comes from the element's labels.
+  const cut = (text) => unmarked(squeeze(text).slice(0, NAME_LIMIT).trim());
+
+  // Accessible name (W3C accname-1.2, the common cases), and whether it comes from the element's labels. Text that
+  // cannot be seen names what has no other name: a word behind its picture.
   function nameOf(el, role) {
-    const ids = (el.getAttribute("aria-labelledby") || "").split(/\s+/).filter(Boolean);
-    const found = ids.map((id) => el.getRootNode().getElementById(id)).filter(Boolean);
-    const cut = (text) => squeeze(text).slice(0, NAME_LIMIT).trim();
-    let name = cut(found.map((other) => textOf(other)).join(" ")) || cut(el.getAttribute("aria-label") || "");
+    const ids = attribute(el, "aria-labelledby").split(/\s+/, 20).filter(Boolean), root = el[$.getRootNode]();
+    const found = ids.map((id) => root[$.getElementById]?.(id)).filter(Boolean);
+    const said = (nodes, how) => cut(nodes.map((node) => textOf(node, how)).join(" "));
+    const read = (nodes, how = {}) => said(nodes, how) || said(nodes, { ...how, all: true });
+    let name = read(found) || cut(attribute(el, "aria-label"));
     if (name) return [name, false];
-    const kind = tag(el);
-    if (kind === "INPUT" && role === "button" && el.type !== "file" && el.type !== "color") {
-      return [cut(el.value || el.alt || el.title || BUTTON_VALUES[el.type] || ""), false];
+    const kind = tag(el), type = typed(el);
+    if (kind === "INPUT" && role === "button" && type !== "file" && type !== "color") {
+      return [cut(el[$.value] || el[$.alt] || el[$.title] || BUTTON_VALUES[type] || ""), false];
     }
-    if (el.labels?.length && kind !== "BUTTON") {
-      name = cut(Array.from(el.labels, (label) => textOf(label, el)).join(" "));
+    const labels = el[$.labels];
+    if (labels?.length && kind !== "BUTTON") {
+      name = read(Array.from(labels), { skip: el });
       if (name) return [name, true];
     }
-    if (!FIELDS.has(role) && role !== "listbox" && kind !== "INPUT") name = cut(textOf(el));
-    return [name || cut(el.alt || "") || cut(el.placeholder || el.getAttribute("aria-placeholder") || "")
-      || cut(el.getAttribute("title") || "") || (FIELDS.has(role) ? "" : cut(pictured(el))), false];
+    if (!FIELDS.has(role) && role !== "listbox" && kind !== "INPUT") name = read([el]);
+    return [name || cut(el[$.alt] || "") || cut(el[$.placeholder] || attribute(el, "aria-placeholder"))
+      || cut(attribute(el, "title")) || (FIELDS.has(role) ? "" : cut(pictured(el))), false];
   }
 
   function valueOf(el, role) {
     switch (tag(el)) {
-      case "SELECT": return Array.from(el.selectedOptions, (option) => squeeze(option.label)).join(", ");
-      case "TEXTAREA": return el.value;
+      case "SELECT": return Array.from(el[$.selectedOptions], (option) => squeeze(option.label)).join(", ");
+      case "TEXTAREA": return el[$.value];
       case "INPUT":
-        if (el.type === "password") return "•".repeat(el.value.length);
-        if (el.type === "file") return Array.from(el.files, (file) => file.name).join(", ");
-        return FIELDS.has(role) || el.type === "color" ? el.value : null;
+        if (el[$.type] === "password") return "•".repeat(el[$.value].length);
+        if (el[$.type] === "file") return Array.from(el[$.files], (file) => file.name).join(", ");
+        return FIELDS.has(role) || el[$.type] === "color" ? el[$.value] : null;
     }
     if (!FIELDS.has(role)) return null;
-    return el.getAttribute("aria-valuetext") || el.getAttribute("aria-valuenow") || squeeze(el.innerText || "");
+    return attribute(el, "aria-valuetext") || attribute(el, "aria-valuenow") || squeeze(el[$.innerText] || "");
   }
 
   function statesOf(el) {
-    const aria = (name) => el.getAttribute(`aria-${name}`) === "true";
+    const aria = (name) => el[$.getAttribute](`aria-${name}`) === "true";
     const has = {
-      checked: el.checked === true || aria("checked"), selected: aria("selected"), pressed: aria("pressed"),
-      expanded: aria("expanded") || (tag(el) === "SUMMARY" && el.parentNode.open === true),
-      disabled: el.matches(":disabled") || aria("disabled"),
-      readonly: (el.readOnly === true && el.matches(":read-only")) || aria("readonly"),
-      required: el.required === true || aria("required"),
+      checked: el[$.checked] === true || aria("checked"), selected: aria("selected"), pressed: aria("pressed"),
+      expanded: aria("expanded") || (tag(el) === "SUMMARY" && el[$.parentNode][$.open] === true),
+      disabled: el[$.matches](":disabled") || aria("disabled"),
+      readonly: (el[$.readOnly] === true && el[$.matches](":read-only")) || aria("readonly"),
+      required: el[$.required] === true || aria("required"),
     };
     return Object.keys(has).filter((name) => has[name]);
   }
 
   // What a field asks for, where the page says so: the HTML type, or the last word of `autocomplete`.
   function asksOf(el) {
-    if (!["INPUT", "TEXTAREA", "SELECT"].includes(tag(el))) return null;
-    if (["password", "file"].includes(typed(el))) return el.type;
-    const token = squeeze(el.getAttribute("autocomplete") || "").toLowerCase().replace(/ webauthn$/, "").split(" ").pop();
-    if (token && !["on", "off"].includes(token)) return token.slice(0, 40);
-    return ["email", "tel"].includes(typed(el)) ? el.type : null;
+    if (!INPUTS.has(tag(el))) return null;
+    const type = typed(el);
+    if (["password", "file"].includes(type)) return type;
+    const token = squeeze(attribute(el, "autocomplete")).toLowerCase().replace(/ webauthn$/, "").split(" ").pop();
+    if (token && !["on", "off"].includes(token)) return token.slice(0, 40).toWellFormed();
+    return ["email", "tel"].includes(type) ? type : null;
   }
 
   // The form of a field, or the form that a button submits.
   function formOf(el) {
-    if (tag(el) === "BUTTON") return el.type === "submit" ? el.form : null;
-    return ["button", "reset"].includes(typed(el)) ? null : el.form || null;
+    if (tag(el) === "BUTTON") return el[$.type] === "submit" ? el[$.form] : null;
+    return ["button", "reset"].includes(typed(el)) ? null : el[$.form] || null;
   }
 
   const WRITTEN = new Set(["checked", "selected", "pressed", "expanded", "disabled"]);
 
-  let marked = []; // element of mark n at n - 1
-  function snapshot(textLimit) {
-    marked = [];
-    const elements = [], lines = [], forms = [];
-    let line = "", cellDue = false;
+  // The page now, and the element of each of its marks.
+  function read(textLimit) {
+    const marked = [], elements = [], lines = [], forms = new Map(), widgets = new Map(), left = new Set();
+    let line = "", cellDue = false, written = 0, visited = 0;
+    let large = document[$.getElementsByTagName]("*").length > LARGE;
     const flush = () => {
-      line = squeeze(line);
+      line = unmarked(collapse(line)).replaceAll(MARK, () => `[${++written}]`);
       if (line) lines.push(line);
       line = "";
       cellDue = false;
     };
-    const put = (text) => {
+    const add = (text) => {
       if (cellDue && text.trim()) {
         line += " | ";
         cellDue = false;
       }
       line += text;
     };
+    const put = (text) => add(clean(text));
 
     function mark(el, target, role, offset) {
       const [name] = nameOf(target, role);
-      const value = valueOf(target, role)?.toWellFormed() ?? null, states = statesOf(target), rect = rectOf(el);
+      const value = valueOf(target, role)?.slice(0, textLimit).toWellFormed() ?? null;
+      const states = statesOf(target), rect = rectOf(el);
       const [x, y] = [rect.x + offset.x, rect.y + offset.y];
-      const written = states.filter((state) => WRITTEN.has(state));
+      const shown = states.filter((state) => WRITTEN.has(state));
       if (x + rect.width <= 0 || y + rect.height <= 0 || x >= innerWidth || y >= innerHeight) states.push("offscreen");
       marked.push(el);
       const box = [x, y, rect.width, rect.height].map((n) => Math.round(n * 10) / 10);
       const form = formOf(target);
-      if (form && !forms.includes(form)) forms.push(form);
-      elements.push([role, name, value, box, states, asksOf(target), form ? forms.indexOf(form) + 1 : null]);
-      put(` ${name || role}${value === null ? "" : `: "${squeeze(value)}"`}`
-        + `${written.length ? ` (${written.join(", ")})` : ""} [${marked.length}] `);
+      if (form && !forms.has(form)) forms.set(form, forms.size + 1);
+      elements.push([role, name, value, box, states, asksOf(target), form ? forms.get(form) : null]);
+      add(` ${name || role}${value === null ? "" : `: "${squeeze(value)}"`}`
+        + `${shown.length ? ` (${shown.join(", ")})` : ""} ${MARK} `);
     }
 
     function walkFrame(el, offset, depth) {
-      const rect = el.getBoundingClientRect();
+      const rect = el[$.getBoundingClientRect]();
       flush();
-      const inner = el.contentDocument;
-      if (inner?.body) {
-        const shift = { x: offset.x + rect.x + el.clientLeft, y: offset.y + rect.y + el.clientTop };
-        walk(inner.documentElement, shift, true, false, false, depth + 1);
+      const inner = within(el);
+      if (inner?.[$.body]) {
+        const shift = { x: offset.x + rect.x + el[$.clientLeft], y: offset.y + rect.y + el[$.clientTop] };
+        walk(inner[$.documentElement], shift, true, false, false, depth + 1);
       } else if (rect.width > 1 && rect.height > 1) {
         let origin = "null";
-        try { origin = new URL(el.src, el.baseURI).origin; } catch { /* a frame without an address */ }
+        try { origin = new URL(el[$.src], el[$.baseURI]).origin; } catch { /* a frame without an address */ }
         put(`(frame: ${origin})`);
       }
       flush();
     }
 
+    // Whether a large page is left out here: far from the viewport, or when enough was read.
+    function far(el, offset) {
+      if (large) {
+        const { x, y, width, height } = el[$.getBoundingClientRect]();
+        const above = y + offset.y + height < -AROUND * innerHeight, below = y + offset.y > (1 + AROUND) * innerHeight;
+        const aside = x + offset.x + width < -AROUND * innerWidth || x + offset.x > (1 + AROUND) * innerWidth;
+        if (width && height && (above || below)) left.add(above ? "above" : "below");
+        if (width && height && (above || below || aside)) return true;
+      }
+      visited += 1;
+      large ||= visited > 2 * LARGE;
+      return (visited > MOST.nodes || marked.length >= MOST.marks) && left.add("below");
+    }
+
     function walk(node, offset, shown, clickableAbove, silent, depth) {
-      if (node.nodeType === Node.TEXT_NODE) {
-        if (!shown || silent || !node.data) return;
-        const space = getComputedStyle(flatParent(node)).whiteSpaceCollapse;
-        if (!space.startsWith("preserve") || !node.data.includes("\n")) return put(node.data);
-        node.data.split("\n").forEach((part, index) => { if (index) flush(); put(part); });
+      if (isText(node)) {
+        if (!shown || silent || !node[$.data]) return;
+        const parent = flatParent(node), data = legible(node, parent);
+        const space = styleOf(parent).whiteSpaceCollapse;
+        if (!space.startsWith("preserve") || !data.includes("\n")) return put(data);
+        data.split("\n").forEach((part, index) => { if (index) flush(); put(part); });
         return;
       }
-      if (node.nodeType !== Node.ELEMENT_NODE || SKIP.has(tag(node)) || depth > 400) return;
+      if (!isElement(node) || SKIP.has(tag(node)) || depth > DEPTH || far(node, offset)) return;
       const el = node, kind = tag(el);
       if (kind === "BR") return flush();
-      const style = getComputedStyle(el), seen = sight(el, style);
+      const style = styleOf(el), seen = sight(el, style);
       if (!seen.open) return;
 
       const block = !isInline(style) && style.display !== "table-cell";
@@ -249,19 +254,20 @@ globalThis.bestofq = (() => {
       }
 
       let role = seen.shown ? roleOf(el, style, clickableAbove) : null, target = el;
-      if (seen.shown && kind === "LABEL" && el.control && !drawn(el.control)) {
-        target = el.control; // a hidden control: its label is what a human clicks
-        role = roleOf(target, getComputedStyle(target), false);
+      const control = kind === "LABEL" && seen.shown && el[$.control];
+      if (control && !drawn(control)) {
+        target = control; // a hidden control: its label is what a human clicks
+        role = roleOf(target, styleOf(target), false);
       }
       if (role) {
         const rect = rectOf(el);
-        if (!rect.width || !rect.height) role = null;
+        if (!rect.width || !rect.height || unreachable(el, rect)) role = null;
       }
       if (role) mark(el, target, role, offset);
-      const inner = ["INPUT", "TEXTAREA", "SELECT"].includes(kind) ? [] : children(el);
+      const inner = INPUTS.has(kind) ? [] : children(el);
       if (kind === "IMG") {
-        if (seen.shown && !role && !silent && el.alt) put(el.alt);
-      } else if (!role || (target === el && hasWidget(el))) {
+        if (seen.shown && !role && !silent && el[$.alt]) put(el[$.alt]);
+      } else if (!role || (target === el && hasWidget(el, depth))) {
         const hush = silent || (kind === "LABEL" && speaksFor(el));
         for (const child of inner) walk(child, offset, seen.shown, clickableAbove || Boolean(role), hush, depth + 1);
       }
@@ -269,34 +275,46 @@ globalThis.bestofq = (() => {
     }
 
     // Whether an interactive element lies within an interactive one (then its inside is written too).
-    function hasWidget(el) {
-      for (const child of children(el)) {
-        if (child.nodeType !== Node.ELEMENT_NODE || SKIP.has(tag(child))) continue;
-        const style = getComputedStyle(child);
-        const seen = sight(child, style);
-        if (!seen.open) continue;
-        if (seen.shown && roleOf(child, style, true)) return true;
-        if (hasWidget(child)) return true;
-      }
-      return false;
+    function hasWidget(el, depth) {
+      if (widgets.has(el)) return widgets.get(el);
+      const isWidget = (child) => {
+        if (!isElement(child) || SKIP.has(tag(child))) return false;
+        const style = styleOf(child), seen = sight(child, style);
+        return seen.open && ((seen.shown && Boolean(roleOf(child, style, true))) || hasWidget(child, depth + 1));
+      };
+      const found = depth < DEPTH && Array.prototype.some.call(children(el), isWidget);
+      widgets.set(el, found);
+      return found;
     }
 
     // Whether a label's words are the name of a visible check box or radio button, and so are written there.
     function speaksFor(label) {
-      const control = label.control;
+      const control = label[$.control];
       if (!control || !["checkbox", "radio"].includes(typed(control))) return false;
       return drawn(control) && nameOf(control, typed(control))[1];
     }
 
-    if (document.documentElement) walk(document.documentElement, { x: 0, y: 0 }, true, false, false, 0);
+    forget();
+    const root = document[$.documentElement];
+    if (root) walk(root, { x: 0, y: 0 }, true, false, false, 0);
     flush();
     let text = lines.join("\n");
     if (text.length > textLimit) {
       const kept = text.slice(0, textLimit).toWellFormed();
       text = `${kept}\n(${text.length - kept.length} more characters left out)`;
     }
-    return { url: location.href, title: squeeze(document.title), text, elements };
+    if (left.has("above")) text = `(large page: what is far above is left out; scroll up to read it)\n${text}`;
+    if (left.has("below")) text += "\n(large page: what is far below is left out; scroll down to read it)";
+    forget();
+    return [{ url: location.href, title: unmarked(squeeze(document[$.title].slice(0, TITLE_LIMIT))), text, elements }, marked];
   }
 
-  return { snapshot, squeeze, flatParent, nameOf, hostsEditing, element: (mark) => marked[mark - 1] };
-})();
+  let marks = []; // element of mark n at n - 1
+  function snapshot(textLimit) {
+    const [page, marked] = read(textLimit);
+    marks = marked;
+    return page;
+  }
+
+  return { snapshot, read, nameOf, hostsEditing, element: (mark) => marks[mark - 1] };
+})());

@@ -1,4 +1,5 @@
-"""The page as an agent reads it. `snapshot.js` walks the page once and does the work; this makes nouns of its answer.
+"""The page as an agent reads it. `snapshot.js` walks the page once and does the work, by what `dom.js` knows of hostile
+pages; this makes nouns of its answer.
 
 The text: a line per block of the page (and per `<br>`; cells of a table row are parted by ` | `), white space
 collapsed, empty lines dropped. An interactive element is written in its place, its mark last:
@@ -11,7 +12,9 @@ words of a check box's label are its name and not written twice; the inside of a
 only where it holds further interactive elements. Pictures are their alternative text, frames of other origins one line
 `(frame: https://origin)`.
 
-Marks are 1 … n in the order of the flat tree (open shadow roots and frames of the same origin in place).
+Marks are 1 … n in the order of the flat tree (open shadow roots and frames of the same origin in place). What looks
+like one in the page's words is written in round brackets (`core/page_text.py`). What nobody sees is left out, and of a
+large page what is far from the viewport, which the text says.
 """
 
 import hashlib
@@ -23,7 +26,9 @@ from PIL import Image
 
 from bestofq.core.observation import Box, Element, Observation, Screenshot
 
-SOURCE = "\n".join(files("bestofq.browser").joinpath(name).read_text("utf-8") for name in ("snapshot.js", "act.js"))
+SOURCE = "\n".join(
+    files("bestofq.browser").joinpath(name).read_text("utf-8") for name in ("dom.js", "snapshot.js", "act.js")
+)
 
 
 class Page(TypedDict):

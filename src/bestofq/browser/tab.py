@@ -15,12 +15,16 @@ from playwright.async_api import Error as PlaywrightError
 from bestofq.browser.config import BrowserConfig
 from bestofq.browser.snapshot import SOURCE
 from bestofq.core.errors import BrowserError
+from bestofq.core.page_text import page_words
 
 T = TypeVar("T")
 WORLD = "bestofq"
 REFUSED = "ERR_PROXY_CONNECTION_FAILED"  # Chromium's name for a request that `guard.Guard` stopped
+NOT_ACTIVE = "Not attached to an active page"  # Chromium's words while one document is just replacing another
 OPEN_GRACE = 3.0  # seconds in which a new tab must arrive
 REQUEST_GRACE = 1.0  # seconds in which a requested navigation must start, else it was dropped (a javascript: link)
+NOTICES = 10  # reported of one page between two snapshots
+WORDS = 300  # characters of a page's own that a notice holds
 FETCHED = frozenset({"fetch", "xhr", "image"})  # what an action may set off, and a page is not settled without
 
 
@@ -59,6 +63,9 @@ class Tab:
         self.page = page
         self.base_entry = 0  # of the navigation history: going back ends here
         self.crashed = False
+        self.stuck = False  # in a dialog that Chromium lets nobody answer: its page is just being left for another site
+        self.leaving_for = ""  # the address last asked for by its main frame
+        self.hung = False  # a call met its deadline: it is not waited for again
         self.refused: set[str] = set()  # hosts that the guard kept it from
         self.posted: set[str] = set()  # addresses last answered to a form that was sent
         self.notices: list[str] = []  # what happened beside the actions, not reported yet
@@ -69,6 +76,7 @@ class Tab:
         self._cdp = cdp
         self._config = config
         self.limit = config.deadline  # seconds any one call may take
+        self.text_limit = config.text_limit
         self.opened_url = ""  # of the tab last asked for
         self.opened_at: float | None = None  # when this page asked for a tab that is not here yet
         self._frame = ""
@@ -111,14 +119,19 @@ class Tab:
                 deviceScaleFactor=config.device_scale_factor,
                 mobile=False,
             )
-        tab._frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+        frame = (await tab.send("Page.getFrameTree"))["frameTree"]["frame"]
+        tab._frame, tab.unreachable = frame["id"], frame.get("unreachableUrl", "")
         return tab
 
     async def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """A DevTools call. Raises BrowserError at the deadline or when the page is gone."""
         if self.crashed:
             raise BrowserError(f"The page crashed before {method}.")
-        return await within(self.limit, method, self._sent(method, parameters))
+        try:
+            return await within(self.limit, method, self._sent(method, parameters))
+        except BrowserError:
+            self.hung = True
+            raise
 
     async def _sent(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         while True:
@@ -126,7 +139,7 @@ class Tab:
                 answer: dict[str, Any] = await self._cdp.send(method, parameters)
                 return answer
             except PlaywrightError as error:
-                if "Not attached to an active page" not in error.message:  # one document is just replacing another
+                if NOT_ACTIVE not in error.message:  # one document is just replacing another
                     raise
             await self.change(0.05)
 
@@ -210,7 +223,13 @@ class Tab:
     def forget(self) -> None:
         """Requests under way are not the next action's doing: long polling, say."""
         self._fetching.clear()
-        self.unreachable = self.reason = ""
+
+    def notice(self, sentence: str) -> None:
+        """Reported with the next snapshot; of many, the first."""
+        if len(self.notices) < NOTICES:
+            self.notices.append(sentence)
+        elif len(self.notices) == NOTICES:
+            self.notices.append("More than that is not reported.")
 
     def expect_navigation(self) -> None:
         """A navigation was asked for from outside the page, which sends no event of its own for that."""
@@ -254,15 +273,23 @@ class Tab:
     async def _on_dialog(self, dialog: Dialog) -> None:
         leaving = dialog.type == "beforeunload"
         if not leaving:
-            self.notices.append(f'The page showed a {dialog.type} dialog, dismissed: "{dialog.message}"')
-        await within(self.limit, "dialog.dismiss", dialog.accept() if leaving else dialog.dismiss())
+            self.notice(f'The page showed a {dialog.type} dialog, dismissed: "{page_words(dialog.message, WORDS)}"')
+        with suppress(BrowserError, PlaywrightError):  # the page may be gone, and its dialog with it
+            try:
+                await within(self.limit, "dialog.dismiss", dialog.accept() if leaving else dialog.dismiss())
+            except PlaywrightError as error:
+                self.stuck = self.navigating and NOT_ACTIVE in error.message
+                self.wake()
 
     def _on_download(self, download: Download) -> None:
-        self.notices.append(f"A download was refused: {download.suggested_filename} from {download.url}")
+        name, url = (page_words(words, WORDS) for words in (download.suggested_filename, download.url))
+        self.notice(f"A download was refused: {name} from {url}")
 
     def _on_requested(self, event: dict[str, Any]) -> None:
         if event["disposition"] == "currentTab" and not event["url"].startswith("javascript:"):
             self._requested[event["frameId"]] = _clock()
+            if event["frameId"] == self._frame:
+                self.leaving_for = event["url"]
             self.wake()
 
     def _on_navigating(self, event: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from bestofq.browser.actions import Impossible
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
 from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text, element_of
@@ -73,7 +74,7 @@ class WebEnv:
                 error = None if reply is not None else "There is no user to ask."
                 notices = () if reply is None else (f"The user replied: {reply}",)
             case _:
-                error = await self._refused(action, self.observation) or await self.session.act(action)
+                error = await self._act(action, self.observation)
         observation = await self._look(error, notices)
         reward: float | None = None
         terminated = isinstance(action, Answer)
@@ -95,9 +96,31 @@ class WebEnv:
         """What the task's user knows besides the goal."""
         return ""
 
-    async def _refused(self, action: Action, observation: Observation) -> str | None:
+    async def _act(self, action: Action, observation: Observation) -> str | None:
+        """Carries it out where it seems reversible or `approve` allows it: as it was chosen, and as it is at the press,
+        since a page may change meanwhile. Why it was not done, for the agent, or None."""
+        if self._approve is None:
+            return await self.session.act(action)
+        allowed: set[str] = set()
+
+        async def may(action: Action, page: Observation) -> bool:
+            reason = irreversible(action, page, forms=self._forms)
+            if reason is None or reason in allowed:
+                return True
+            if refusal := await self._refused(action, page, reason):
+                raise Impossible(refusal)
+            allowed.add(reason)
+            return False
+
+        try:
+            await may(action, observation)
+        except Impossible as refusal:
+            return str(refusal)
+        return await self.session.act(action, may)
+
+    async def _refused(self, action: Action, observation: Observation, reason: str) -> str | None:
         """Why the user does not let it be done, for the agent; None where it may be done."""
-        if self._approve is None or (reason := irreversible(action, observation, forms=self._forms)) is None:
+        if self._approve is None:
             return None
         under = element_of(action, observation) if isinstance(action, Targeted) else None
         named = action if under is None else action.model_copy(update={"point": None, "mark": under.mark})

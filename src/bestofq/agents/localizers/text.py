@@ -11,6 +11,7 @@ from bestofq.core.decision import Located
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply, Request, user
 from bestofq.core.observation import Element, Observation
+from bestofq.core.page_text import page_words
 from bestofq.core.picture import Picture
 from bestofq.core.protocols import LanguageModel
 
@@ -52,7 +53,10 @@ class TextLocalizer:
 async def _prompts(observation: Observation, target: str) -> Prompts:
     shown = [found.element for found in PageLocalizer().rank(observation, target)]  # the best first
     while shown:
-        elements = sorted(shown, key=lambda element: element.mark)
+        elements = [
+            element.model_copy(update={"value": page_words(element.value or "")})
+            for element in sorted(shown, key=lambda element: element.mark)
+        ]
         text = render("localizer_text", title=observation.title, elements=elements, target=target)
         yield Prompt(request=Request(messages=user(text), schema=_ELEMENT, name="element"))
         shown = shown[: len(shown) // 2]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bestofq.core.observation import Element, Observation
+from bestofq.core.page_text import page_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def render(page: Page, typed: dict[int, str], url: str) -> Observation:
         pieces = []
         for node in line:
             if isinstance(node, str):
-                pieces.append(node)
+                pieces.append(page_words(node))
                 continue
             if form is not None and form not in forms:
                 forms.append(form)
@@ -111,24 +112,31 @@ def render(page: Page, typed: dict[int, str], url: str) -> Observation:
             elements.append(element)
             value = "" if element.value is None else f': "{" ".join(element.value.split())}"'
             states = f" ({', '.join(element.states)})" if element.states else ""
-            pieces.append(f"{node.name}{value}{states} [{element.mark}]")
+            pieces.append(f"{page_words(node.name + value)}{states} [{element.mark}]")
         lines.append(" ".join(pieces))
-    return Observation(url=url, title=page.title, text="\n".join(lines), elements=tuple(elements), tabs=(page.title,))
+    return Observation(
+        url=url,
+        title=page_words(page.title),
+        text="\n".join(lines),
+        elements=tuple(elements),
+        tabs=(page_words(page.title),),
+    )
 
 
 def _element(node: Control, mark: int, typed: str | None, form: int | None) -> Element:
+    name = page_words(node.name)
     match node:
         case Link():
-            return Element(mark=mark, role=node.role, name=node.name, states=("checked",) if node.checked else ())
+            return Element(mark=mark, role=node.role, name=name, states=("checked",) if node.checked else ())
         case Button():
-            return Element(mark=mark, role="button", name=node.name, form=form)
+            return Element(mark=mark, role="button", name=name, form=form)
         case Choice():
-            return Element(mark=mark, role="combobox", name=node.name, value=node.shown, form=form)
+            return Element(mark=mark, role="combobox", name=name, value=node.shown, form=form)
         case Field():
             return Element(
                 mark=mark,
                 role="searchbox" if node.kind == "search" else "textbox",
-                name=node.name,
+                name=name,
                 value=node.value if typed is None else typed,
                 asks=node.kind if node.kind in ("email", "tel") else None,
                 form=form,

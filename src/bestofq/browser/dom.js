@@ -1,0 +1,236 @@
+// The page as it is, whatever it calls itself: its tree, and what a human sees of it. Runs in an isolated world, whose
+// prototypes are our own. Named properties still get in: of a form, `<input name=tagName>` is its `tagName`. They are
+// strings only, so each built-in property that is read here is read by a symbol beside it: `el[$.tagName]`.
+"use strict";
+globalThis.bestofq = (() => {
+  const OF_FIELDS = "form labels type value name required willValidate validity validationMessage";
+  const BUILT_IN = {
+    EventTarget: "dispatchEvent",
+    Node: "nodeType parentNode childNodes firstChild textContent getRootNode isConnected ownerDocument baseURI",
+    CharacterData: "data",
+    Text: "assignedSlot",
+    Element: "tagName localName namespaceURI id shadowRoot assignedSlot firstElementChild getAttribute hasAttribute "
+      + "matches closest querySelector querySelectorAll getBoundingClientRect getClientRects checkVisibility "
+      + "clientLeft clientTop scrollIntoView scrollBy scrollLeft scrollTop",
+    Document: "documentElement body title defaultView scrollingElement createRange getElementById elementFromPoint "
+      + "elementsFromPoint getAnimations getSelection getElementsByTagName querySelectorAll activeElement",
+    DocumentFragment: "getElementById",
+    ShadowRoot: "host elementFromPoint activeElement",
+    HTMLElement: "isContentEditable innerText title tabIndex focus",
+    SVGElement: "tabIndex focus",
+    HTMLAreaElement: "alt",
+    HTMLButtonElement: OF_FIELDS,
+    HTMLDetailsElement: "open",
+    HTMLFieldSetElement: OF_FIELDS,
+    HTMLFormElement: "elements noValidate requestSubmit",
+    HTMLFrameElement: "contentDocument contentWindow src",
+    HTMLIFrameElement: "contentDocument contentWindow src",
+    HTMLImageElement: "alt currentSrc",
+    HTMLInputElement: `${OF_FIELDS} alt checked files list placeholder readOnly select`,
+    HTMLLabelElement: "control",
+    HTMLMeterElement: "labels",
+    HTMLObjectElement: OF_FIELDS,
+    HTMLOutputElement: OF_FIELDS,
+    HTMLProgressElement: "labels",
+    HTMLSelectElement: `${OF_FIELDS} multiple options selectedIndex selectedOptions size`,
+    HTMLSlotElement: "assignedNodes",
+    HTMLTextAreaElement: `${OF_FIELDS} placeholder readOnly select`,
+  };
+  const names = new Set(Object.values(BUILT_IN).join(" ").split(" "));
+  const $ = JSON.parse(`{${Array.from(names, (name) => `"${name}":0`).join()}}`); // quicker to read than one that grew
+  for (const name of names) $[name] = Symbol(name);
+
+  // Gives the prototypes of a window their symbols.
+  function arm(view) {
+    for (const [owner, own] of Object.entries(BUILT_IN)) {
+      const { prototype } = view[owner];
+      for (const name of own.split(" ")) {
+        const built = Object.getOwnPropertyDescriptor(prototype, name);
+        if (built) Object.defineProperty(prototype, $[name], built);
+      }
+    }
+  }
+  arm(globalThis);
+
+  // The document of a frame of the same origin, else null.
+  function within(frame) {
+    const inner = frame[$.contentDocument];
+    if (inner && !($.nodeType in inner)) arm(frame[$.contentWindow]);
+    return inner;
+  }
+
+  const SVG = "http://www.w3.org/2000/svg";
+  const isText = (node) => node[$.nodeType] === Node.TEXT_NODE;
+  const isElement = (node) => node?.[$.nodeType] === Node.ELEMENT_NODE;
+  const isSvg = (el) => el[$.namespaceURI] === SVG;
+  const tag = (el) => el[$.tagName].toUpperCase();
+  const is = (el, ...names) => names.includes(el[$.localName]);
+  const typed = (el) => (tag(el) === "INPUT" ? el[$.type] : "");
+  const viewOf = (el) => el[$.ownerDocument][$.defaultView];
+
+  function flatParent(node) {
+    const parent = node[$.parentNode];
+    return node[$.assignedSlot] || (parent?.[$.nodeType] === Node.DOCUMENT_FRAGMENT_NODE ? parent[$.host] : parent);
+  }
+
+  function children(node) {
+    if (node[$.shadowRoot]) return node[$.shadowRoot][$.childNodes];
+    if (is(node, "details") && !node[$.open]) return node[$.querySelectorAll](":scope > summary:first-of-type");
+    if (is(node, "slot")) {
+      const assigned = node[$.assignedNodes]({ flatten: true });
+      if (assigned.length) return assigned;
+    }
+    return node[$.childNodes];
+  }
+
+  // What a human does not see and a reader would: control, formatting and tag characters. U+FDD0 stands for a mark.
+  const HIDDEN = new RegExp("[\\0-\\x08\\x0e-\\x1f\\x7f-\\x9f\\xad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e"
+    + "\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufdd0-\\ufdef\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e0fff}]"
+    + "|[\\u200c\\u200d]{2,}|[\\ufe00-\\ufe0f]{2,}", "gu");
+  const MARK_LIKE = /[[［⟦〚【〔❲⁅]([\s\p{Cf}]*\p{Nd}+[\s\p{Cf}]*)[\]］⟧〛】〕❳⁆]/gu;
+  const turned = (text) => Array.from(text).reverse().join("");
+  const BACKWARD = /\u202e([^\u202c\u202d\u2069\n]*)/g;
+  const clean = (text) => text.replace(BACKWARD, (_, part) => turned(part)).replace(HIDDEN, "");
+  const collapse = (text) => text.toWellFormed().replace(/\s+/g, " ").trim();
+  const squeeze = (text) => collapse(clean(text));
+  const unmarked = (text) => text.replace(MARK_LIKE, "($1)"); // `[7]` is a mark only where we write it
+
+  function rangeRect(node) {
+    const range = node[$.ownerDocument][$.createRange]();
+    range.selectNodeContents(node);
+    return range.getBoundingClientRect();
+  }
+
+  // An inline box around floats has no area of its own.
+  function rectOf(el) {
+    const rect = el[$.getBoundingClientRect]();
+    return (rect.width && rect.height) || !el[$.firstChild] ? rect : rangeRect(el);
+  }
+
+  const UNPAINTED = new RegExp("^inset\\((100|[5-9]\\d)(\\.\\d+)?%|^(circle|ellipse)\\(0(px|%)?[ )]"
+    + "|^polygon\\(([^,)]+)(, \\5)+\\)$|opacity\\(0(\\.0\\d*)?\\)");
+  const unpainted = (value) => value !== "none" && UNPAINTED.test(value);
+  const BOXES = ["checkbox", "radio", "file"];
+  const transparent = (el, { opacity }) => opacity !== "1" && opacity < 0.05 && !BOXES.includes(typed(el));
+  const [styles, sights, colours, papers, legibles] = Array.from({ length: 5 }, () => new Map()); // of one reading
+
+  function styleOf(el) {
+    let style = styles.get(el);
+    if (!style) styles.set(el, style = getComputedStyle(el));
+    return style;
+  }
+
+  // An element as a human meets it: `shown` itself, `open` to its children (a hidden parent may have visible ones).
+  // Transparent check boxes count as shown: they lie over drawn ones.
+  function sight(el, style) {
+    let found = sights.get(el);
+    if (!found) sights.set(el, found = look(el, style));
+    return found;
+  }
+
+  function look(el, style) {
+    const no = { shown: false, open: false };
+    if (style.display === "none" || transparent(el, style)) return no;
+    if (style.display === "contents") return { shown: style.visibility === "visible", open: true };
+    if (unpainted(style.clipPath) || unpainted(style.filter)) return no;
+    if ((style.overflowX !== "visible" || style.clip !== "auto") && tag(el) !== "BODY" && tag(el) !== "HTML") {
+      const rect = el[$.getBoundingClientRect]();
+      if ((rect.width <= 1 || rect.height <= 1) && style.display !== "inline") return no;
+    }
+    if (style.contentVisibility === "hidden" || !el[$.checkVisibility]()) return no;
+    return { shown: style.visibility === "visible", open: true };
+  }
+
+  // Whether no scrolling brings it into view: it lies before the page's beginning.
+  function unreachable(el, rect) {
+    if (rect.right > 0 && rect.bottom > 0 && rect.left < innerWidth) return false;
+    const view = viewOf(el), root = el[$.ownerDocument][$.documentElement];
+    const rightToLeft = getComputedStyle(root).direction === "rtl";
+    const across = rightToLeft ? rect.left + view.scrollX < view.innerWidth : rect.right + view.scrollX > 0;
+    if (across && rect.bottom + view.scrollY > 0) return false;
+    for (let node = el; isElement(node) && !is(node, "html", "body"); node = flatParent(node)) {
+      if (node[$.scrollLeft] || node[$.scrollTop]) return false;
+    }
+    return true;
+  }
+
+  const PICTURES = ["img", "picture", "video", "canvas", "svg", "iframe", "object", "embed"];
+
+  // [red, green, blue, alpha] of a computed colour; null in another colour space.
+  function colour(text) {
+    if (!colours.has(text)) {
+      const numbers = /^rgba?\((.*)\)$/.exec(text)?.[1].split(", ").map(Number);
+      colours.set(text, numbers ? [...numbers, 1].slice(0, 4) : null);
+    }
+    return colours.get(text);
+  }
+
+  // The colour that an element's ancestors lay under it, pictures aside; null where that is a mixture.
+  function paperOf(el) {
+    if (!isElement(el)) {
+      const frame = el?.[$.defaultView]?.frameElement;
+      return frame ? paperOf(frame) : [255, 255, 255, 1];
+    }
+    if (!papers.has(el)) {
+      const style = styleOf(el), own = colour(style.backgroundColor);
+      const dark = is(el, "html") && style.colorScheme.includes("dark");
+      const mixed = !own || dark || (own[3] > 0 && own[3] < 1);
+      papers.set(el, mixed ? null : own[3] ? own : paperOf(flatParent(el)));
+    }
+    return papers.get(el);
+  }
+
+  const near = (ink, paper) => Math.max(...[0, 1, 2].map((part) => Math.abs(ink[part] - paper[part]))) < 20;
+
+  // Whether text in the colour of its paper is seen all the same: by its shadow, or since it lies over something else.
+  function setOff(el, style, ink, rect) {
+    const { textShadow, webkitTextStrokeWidth, mixBlendMode } = style;
+    if (textShadow !== "none" || webkitTextStrokeWidth !== "0px" || mixBlendMode !== "normal") return true;
+    for (let node = el, up = 0; isElement(node) && up < 4; node = flatParent(node), up++) {
+      if (styleOf(node).backgroundClip === "text") return true;
+    }
+    if (ink[3] < 0.1) return false;
+    for (let node = el; isElement(node); node = flatParent(node)) {
+      if (styleOf(node).backgroundImage !== "none") return true;
+      if (colour(styleOf(node).backgroundColor)?.[3]) break;
+    }
+    const [x, y] = [rect.x + rect.width / 2, rect.y + rect.height / 2];
+    const stack = el[$.ownerDocument][$.elementsFromPoint](x, y), own = stack.indexOf(el);
+    for (const below of stack.slice(own + 1)) {
+      const { backgroundColor, backgroundImage } = styleOf(below), laid = colour(backgroundColor);
+      if (is(below, ...PICTURES) || backgroundImage !== "none" || !laid) return true;
+      if (laid[3]) return !near(ink, laid);
+    }
+    if (stack.length) return false;
+    return Array.from(el[$.ownerDocument][$.querySelectorAll](PICTURES.join()), (one) => one[$.getBoundingClientRect]())
+      .some((one) => one.x <= x && x <= one.right && one.y <= y && y <= one.bottom); // out of the viewport
+  }
+
+  function seen(node, el, style) {
+    if (parseFloat(style.fontSize) < 2) return false;
+    let rect = parseFloat(style.textIndent) < 0 ? rangeRect(node) : el[$.getBoundingClientRect]();
+    if (rect.width < 1 || rect.height < 1) rect = rangeRect(node);
+    if (rect.width < 1 || rect.height < 1 || unreachable(el, rect)) return false;
+    const ink = colour(style.webkitTextFillColor), paper = ink && paperOf(el);
+    return !ink || (ink[3] >= 0.1 && !(paper && near(ink, paper))) || setOff(el, style, ink, rect);
+  }
+
+  // The text of a text node as a human reads it: none where it cannot be seen (`style` is its element's).
+  function legible(node, el) {
+    const text = node[$.data];
+    if (!/\S/.test(text) || isSvg(el)) return text; // what SVG draws has colours and sizes of its own
+    if (!legibles.has(el)) {
+      const style = styleOf(el);
+      const backward = style.unicodeBidi.endsWith("override") && style.direction === "rtl";
+      legibles.set(el, !seen(node, el, style) ? () => "" : backward ? turned : (written) => written);
+    }
+    return legibles.get(el)(text);
+  }
+
+  function forget() {
+    for (const known of [styles, sights, colours, papers, legibles]) known.clear();
+  }
+
+  return { $, within, isText, isElement, isSvg, tag, is, typed, viewOf, flatParent, children, clean, collapse, squeeze,
+    unmarked, rectOf, sight, styleOf, unreachable, legible, forget };
+})();
