@@ -23,7 +23,9 @@ from PIL import Image
 
 from bestofq.core.observation import Box, Element, Observation, Screenshot
 
-SOURCE = "\n".join(files("bestofq.browser").joinpath(name).read_text("utf-8") for name in ("snapshot.js", "act.js"))
+SOURCE = "\n".join(
+    files("bestofq.browser").joinpath(name).read_text("utf-8") for name in ("snapshot.js", "act.js", "foresee.js")
+)
 
 
 class Page(TypedDict):
