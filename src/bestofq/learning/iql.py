@@ -68,6 +68,14 @@ class IQL:
         self.q_target.body.to(self.dtype)
         self.adam_q = _adam(self.q, config.lr_q, config.weight_decay)
         self.adam_v = _adam(self.v, config.lr_v, config.weight_decay)
+        self._all: Batches | None = None
+        self._goals: Tensor | None = None  # [T]: Q_target(s, a) of all transitions
+        self._copied = False  # whether the target is another than that of `_goals`
+
+    def value_once(self, batches: Batches) -> None:
+        """Have Q's target value each transition once for each of its copies, where more are drawn until the next."""
+        if batches.size < self.config.batch_size * self.config.target_update_every // batches.group.size:
+            self._all, self._goals, self._copied = batches, torch.zeros(batches.size, device=self.device), True
 
     def fit_scaling(self, data: Transitions) -> None:
         """Set `network.scaling` by the distinct states, actions and tasks of the training set."""
@@ -87,13 +95,14 @@ class IQL:
 
     def descend(self, batch: Batch, group: Group = SOLO) -> Tensor:
         """The part of `update` that is the same work at every step, all of it on the device."""
-        state, action, task, next_state, reward, continues = batch
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+        state, action, task, next_state, reward, continues, drawn = batch
+        with self._autocast():
             v = self.v(state, task)
-            v_loss = expectile_loss(_fixed(self.q_target, state, action, task) - v, self.config.expectile)
+            goal = _fixed(self.q_target, state, action, task) if self._goals is None else self._goals[drawn]
+            v_loss = expectile_loss(goal - v, self.config.expectile)
         self._descend(v_loss, self.v, self.adam_v, group)
 
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+        with self._autocast():
             q = self.q(state, action, task)
             next_v = _fixed(self.v, next_state, task)
             q_loss = td_loss(q, next_v, reward, continues, self.config.discount)
@@ -105,12 +114,22 @@ class IQL:
         """Set the target, the learning rates (cosine, from `lr` at step 0 to 0 at `steps`) and the dropout masks."""
         if self.step % self.config.target_update_every == 0:
             self.q_target.load_state_dict(self.q.state_dict())
+            self._copied = True
+        if self._copied and self._all is not None and self._goals is not None:
+            with self._autocast():
+                for start in range(0, self._all.size, self.config.batch_size):
+                    some = self._all.at(torch.arange(start, min(start + self.config.batch_size, self._all.size)))
+                    self._goals[some.drawn] = _fixed(self.q_target, some.state, some.action, some.task)
+            self._copied = False
         decay = 0.5 * (1 + math.cos(math.pi * self.step / self.config.steps))
         for adam, lr in ((self.adam_q, self.config.lr_q), (self.adam_v, self.config.lr_v)):
             group = adam.param_groups[0]
             group["lr"] = group["lr"].fill_(lr * decay) if isinstance(group["lr"], Tensor) else lr * decay
         if self.config.network.dropout:
             torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step, rank]).generate_state(1)[0]))
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
 
     def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam, group: Group) -> None:
         """One clipped Adam step on the mean gradient over the processes."""
@@ -168,6 +187,7 @@ def train_iql(
         batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=dtype, group=group)
         if resume is None and start is None:
             iql.fit_scaling(data)
+        iql.value_once(batches)
         update = updater(iql, batches[iql.step]) if group.size == 1 else partial(iql.update, group=group)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
