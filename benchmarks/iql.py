@@ -3,9 +3,9 @@
     python benchmarks/iql.py --rounds 5 --steps 20 --d3rlpy-python path/to/venv/bin/python --out iql.json
 
 All three have the networks of Best-of-Q B.2 (d3rlpy by an encoder of its own kind, in `iql_d3rlpy.py`), batch 128, Adam
-with weight decay and clipping. Q's target is copied once a round, and there are 40 transitions for each of its steps: as
-4,000 are for the 100 steps between two copies in B.1. d3rlpy is given one critic and spared its actor. For the second interpreter:
-`python -m venv d3 && d3/bin/pip install torch d3rlpy==2.8.1` (from the CPU index where there is no GPU).
+with weight decay and clipping. Q's target is copied once a round, and there are 40 transitions for each of its steps:
+as 4,000 are for the 100 steps between two copies in B.1. d3rlpy is given one critic and spared its actor. For the
+second interpreter: `python -m venv d3 && d3/bin/pip install torch d3rlpy==2.8.1` (from the CPU index without a GPU).
 """
 
 import argparse

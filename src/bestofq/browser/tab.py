@@ -135,11 +135,11 @@ class Tab:
         try:
             if not ours:
                 return await self._evaluate(expression)
+            expression = f"{WORLD}.{expression}"
             if self._world is None:
                 made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
-                self._world = made["executionContextId"]
-                await self._evaluate(f"{SOURCE}; null", contextId=self._world)
-            return await self._evaluate(f"{WORLD}.{expression}", contextId=self._world)
+                self._world, expression = made["executionContextId"], f"{SOURCE}; {expression}"
+            return await self._evaluate(expression, contextId=self._world)
         except PlaywrightError as error:
             if is_gone(error) or self.page.is_closed():
                 raise BrowserError("The page was closed.") from error
