@@ -24,10 +24,11 @@ def graphed(iql: "IQL", example: Batch) -> Callable[[Batch], Tensor]:
     """`iql.update` for batches of the shape of `example`, on one GPU. The learner is left as it is; its weights and
     its optimizers' state stay in place from then on."""
     inputs = Batch(*(part.clone() for part in example))
-    warm_up(iql, inputs)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        means = iql.descend(inputs)
+    with torch.cuda.device(iql.device):
+        warm_up(iql, inputs)
+        with torch.cuda.graph(graph):
+            means = iql.descend(inputs)
 
     def update(batch: Batch) -> Tensor:
         for part, given in zip(inputs, batch, strict=True):
