@@ -167,7 +167,8 @@ class Tab:
     async def rest(self, quiet: float, limit: float) -> bool:
         """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
         Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
-        still = asyncio.ensure_future(self.call("rest", quiet * 1000, limit * 1000))
+        wait = "rest" if self._world is None else "settle"  # after a click frames go on: nothing is foretold sooner
+        still = asyncio.ensure_future(self.call(wait, quiet * 1000, limit * 1000))
         try:
             while not (still.done() or self.navigating):
                 self._changed.clear()
