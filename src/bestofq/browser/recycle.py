@@ -80,16 +80,16 @@ async def clean(room: Room) -> bool:
         room.left([tab])  # a frame may have come at the last moment
         if not room.reusable:
             return False
-        answers = await asyncio.gather(
-            tab.send("Page.addScriptToEvaluateOnNewDocument", source=_AT_START),
+        await asyncio.gather(
             tab.send("Storage.clearDataForOrigin", origin=room.origin, storageTypes="all"),
             tab.send("Network.clearBrowserCookies"),
             tab.send("Network.clearBrowserCache"),
             tab.send("Page.resetNavigationHistory"),
         )
+        made = await tab.send("Page.addScriptToEvaluateOnNewDocument", source=_AT_START)
     except (BrowserError, PlaywrightError):
         return False
-    room.at_start = answers[0]["identifier"]
+    room.at_start = made["identifier"]
     tab.documents.clear()
     tab.notices.clear()
     tab.posted.clear()
