@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up; arguments go through ARGS, as in `make demo ARGS="--seed 1"`.
-.PHONY: demo test check experiment results reference setup clean
+.PHONY: demo test test-gpu check experiment results reference setup clean
 
 BIN := .venv/bin
 WORKERS := $(shell echo $$(( $$(nproc) * 3 / 2 )))# of the tests: some wait for a browser or another process
@@ -9,6 +9,9 @@ demo: setup
 
 test: setup
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+test-gpu: setup
+	$(BIN)/pytest -m gpu -rs $(ARGS)
 
 check: setup
 	$(BIN)/ruff format --check

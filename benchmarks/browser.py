@@ -1,16 +1,19 @@
-"""Seconds per reset and per step (act, settle, snapshot, screenshot), beside BrowserGym's on the same page.
+"""Milliseconds per reset and per step, beside raw Playwright's and BrowserGym's on the same page.
 
     python benchmarks/browser.py --out browser.json
     python benchmarks/browser.py --browsergym-python VENV/bin/python       (with browsergym-miniwob 0.14.3 installed)
 
-Both click a check box of MiniWoB++ `click-checkboxes`, in turn, each in its own Chromium of the same binary. Our reset
-holds MiniWoB's START click; BrowserGym's starts the episode by script. Without BrowserGym a page of our own is clicked.
+A step of ours is act, settle, snapshot and screenshot; `step, no picture` leaves the last out. Raw Playwright clicks,
+takes its own snapshot of the page (`aria_snapshot`) and a screenshot, and waits for nothing. All click a check box of
+MiniWoB++ `click-checkboxes`, in turn, each in a Chromium of the same binary. The resets of ours and of raw Playwright
+hold MiniWoB's START click; BrowserGym's starts the episode by script. Without BrowserGym a page of our own is clicked.
 """
 
 import argparse
 import asyncio
 import functools
 import json
+import math
 import os
 import platform
 import statistics
@@ -18,9 +21,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from playwright.async_api import Page, async_playwright
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium
@@ -32,6 +39,8 @@ OWN_PAGE = "<!doctype html><title>own</title>" + "".join(
     f"<p><label><input type=checkbox> box {n}</label> <a href=#{n}>link {n}</a>" for n in range(40)
 )
 START = Point(80, 105)  # the middle of MiniWoB's START cover
+
+KINDS = ("reset", "step", "step, no picture")
 
 Times = dict[str, list[float]]
 
@@ -70,22 +79,49 @@ class BrowserGym:
         self._process.communicate()
 
 
+@contextmanager
+def clock(times: list[float]) -> Iterator[None]:
+    """Adds the seconds of a block."""
+    begun = time.perf_counter()
+    yield
+    times.append(time.perf_counter() - begun)
+
+
 async def ours(session: Session, url: str, steps: int, times: Times) -> None:
     """One episode of ours: a reset and some clicks, into `times`."""
-    begun = time.perf_counter()
-    await session.reset(url)
-    if "miniwob" in url:
-        await session.act(Click(point=START))
-    seen = await session.snapshot(screenshot=True)
-    times["reset"].append(time.perf_counter() - begun)
-    for _ in range(steps):
-        box = next(element.mark for element in seen.elements if element.role == "checkbox")
-        begun = time.perf_counter()
-        error = await session.act(Click(mark=box))
-        seen = await session.snapshot(screenshot=True, error=error)
-        times["step"].append(time.perf_counter() - begun)
-        if error:
-            raise RuntimeError(error)
+    with clock(times["reset"]):
+        await session.reset(url)
+        if "miniwob" in url:
+            await session.act(Click(point=START))
+        seen = await session.snapshot(screenshot=True)
+    for picture in (True, False):
+        for _ in range(steps):
+            box = next(element.mark for element in seen.elements if element.role == "checkbox")
+            with clock(times["step" if picture else "step, no picture"]):
+                error = await session.act(Click(mark=box))
+                seen = await session.snapshot(screenshot=picture, error=error)
+            if error:
+                raise RuntimeError(error)
+
+
+async def raw(page: Page, url: str, steps: int, times: Times) -> None:
+    """The same by Playwright alone, in one page that is kept."""
+
+    async def look(picture: bool) -> None:
+        await page.locator("body").aria_snapshot()
+        if picture:
+            await page.screenshot(type="jpeg", quality=70)
+
+    with clock(times["reset"]):
+        await page.goto(url)
+        if "miniwob" in url:
+            await page.mouse.click(*START)
+        await look(True)
+    for picture in (True, False):
+        for _ in range(steps):
+            with clock(times["step" if picture else "step, no picture"]):
+                await page.get_by_role("checkbox").first.click()
+                await look(picture)
 
 
 async def measure(args: argparse.Namespace, root: Path) -> dict[str, Times]:
@@ -96,22 +132,25 @@ async def measure(args: argparse.Namespace, root: Path) -> dict[str, Times]:
     gym = BrowserGym(args.browsergym_python, f"{base}/miniwob/") if args.browsergym_python else None
     page = f"{base}/miniwob/click-checkboxes.html" if gym else f"{base}/index.html"
     found: dict[str, Times] = {
-        name: {"reset": [], "step": []} for name in (["ours", "browsergym"] if gym else ["ours"])
+        name: {kind: [] for kind in KINDS} for name in ["ours", "playwright", *(["browsergym"] if gym else [])]
     }
-    async with Browser.launch() as browser:
+    async with Browser.launch() as browser, async_playwright() as playwright:
         session = Session(browser)
-        for episode in range(args.episodes + 1):  # the first warms both up
+        chromium = await playwright.chromium.launch(executable_path=find_chromium())
+        own = await chromium.new_page(viewport={"width": browser.config.width, "height": browser.config.height})
+        for episode in range(args.episodes + 1):  # the first warms all up
             await ours(session, page, args.steps, found["ours"])
+            await raw(own, page, args.steps, found["playwright"])
             if gym:
                 theirs = found["browsergym"]
                 theirs["reset"].append(await asyncio.to_thread(gym.ask, f"reset {args.seed + episode}"))
                 for _ in range(args.steps):
                     theirs["step"].append(await asyncio.to_thread(gym.ask, "click"))
             if episode == 0:
-                for times in found.values():
-                    times["reset"].clear()
-                    times["step"].clear()
+                for seconds in (seconds for times in found.values() for seconds in times.values()):
+                    seconds.clear()
         await session.close()
+        await chromium.close()
     if gym:
         gym.close()
     server.shutdown()
@@ -136,16 +175,11 @@ def main() -> None:
             sys.stdout.write("BrowserGym is left out: give --browsergym-python to measure it beside ours.\n")
         found = asyncio.run(measure(args, root))
     medians = {
-        side: {kind: statistics.median(seconds) * 1000 for kind, seconds in times.items()}
+        side: {kind: statistics.median(seconds) * 1000 for kind, seconds in times.items() if seconds}
         for side, times in found.items()
     }
-    lines = [
-        f"{'median ms':12}" + "".join(f"{side:>12}" for side in medians) + ("   ratio" if len(medians) > 1 else "")
-    ]
-    for kind in ("reset", "step"):
-        row = [medians[side][kind] for side in medians]
-        ratio = f"{row[1] / row[0]:8.1f}" if len(row) > 1 else ""
-        lines.append(f"{kind:12}" + "".join(f"{value:12.1f}" for value in row) + ratio)
+    lines = [f"{'median ms':18}" + "".join(f"{side:>12}" for side in medians)]
+    lines += [f"{kind:18}" + "".join(f"{row.get(kind, math.nan):12.1f}" for row in medians.values()) for kind in KINDS]
     sys.stdout.write("\n".join(lines) + "\n")
     if args.out:
         commit = subprocess.run(

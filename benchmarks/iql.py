@@ -3,8 +3,9 @@
     python benchmarks/iql.py --rounds 5 --steps 20 --d3rlpy-python path/to/venv/bin/python --out iql.json
 
 All three have the networks of Best-of-Q B.2 (d3rlpy by an encoder of its own kind, in `iql_d3rlpy.py`), batch 128, Adam
-with weight decay and clipping. d3rlpy is given one critic and spared its actor. For the second interpreter:
-`python -m venv d3 && d3/bin/pip install torch d3rlpy==2.8.1` (from the CPU index where there is no GPU).
+with weight decay and clipping. Q's target is copied once a round, and there are 40 transitions for each of its steps:
+as 4,000 are for the 100 steps between two copies in B.1. d3rlpy is given one critic and spared its actor. For the
+second interpreter: `python -m venv d3 && d3/bin/pip install torch d3rlpy==2.8.1` (from the CPU index without a GPU).
 """
 
 import argparse
@@ -25,7 +26,7 @@ import torch
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
 from bestofq.learning.config import IQLConfig, NetworkConfig
-from bestofq.learning.iql import IQL
+from bestofq.learning.iql import IQL, updater
 from bestofq.learning.networks import QNetwork, VNetwork
 
 PAPER = NetworkConfig(project=1024, hidden="paper")  # B.2, at any width of the vectors
@@ -50,11 +51,13 @@ def random_transitions(dim: int, count: int, seed: int) -> Transitions:
 def ours(data: Transitions, config: IQLConfig) -> Run:
     iql = IQL(data.dim, config)
     batches = Batches(data, batch_size=config.batch_size, seed=config.seed, device=iql.device, dtype=iql.dtype)
+    iql.value_once(batches)
+    update = updater(iql, batches[0])
 
     def run(steps: int) -> float:
         began = time.perf_counter()
         for _ in range(steps):
-            losses = iql.update(batches[iql.step])
+            losses = update(batches[iql.step])
         losses.tolist()
         return time.perf_counter() - began
 
@@ -163,8 +166,8 @@ def main() -> None:
 
     results = {}
     for dim in given.dims:
-        data = random_transitions(dim, 4000, given.seed)
-        config = IQLConfig(seed=given.seed, network=PAPER)
+        data = random_transitions(dim, 40 * given.steps, given.seed)
+        config = IQLConfig(seed=given.seed, network=PAPER, target_update_every=given.steps)
         contenders = {"train_iql": ours(data, config), "plain PyTorch": plain(data, config)}
         direct = config.model_copy(update={"network": PAPER.model_copy(update={"project": None})})
         contenders["train_iql, project=None"] = ours(data, direct)

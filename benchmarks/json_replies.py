@@ -2,8 +2,8 @@
 
     python benchmarks/json_replies.py --model path/to/model.gguf --out benchmarks/results/json_replies.json
 
-Asked are the first pages of the shop's dev tasks, in the prompts of endpoints, for one candidate each; no reply is
-repaired.
+Asked are the first pages of the shop's dev tasks, in the prompts of endpoints, for one candidate a reply and some
+replies a page, drawn at temperature 1; no reply is repaired. What is counted so far is written after each page.
 """
 
 import argparse
@@ -14,8 +14,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-
-from rich.console import Console
+from typing import Any
 
 from bestofq.agents.dialects.json import JsonDialect
 from bestofq.agents.json_replies import json_of
@@ -26,7 +25,6 @@ from bestofq.core.observation import Observation
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.models.local import LocalModel
-from bestofq.rollouts.progress import bar
 
 DIALECT = JsonDialect()
 
@@ -55,44 +53,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="a transformers directory or a GGUF file")
     parser.add_argument("--replies", type=int, default=200)
-    parser.add_argument("--free", type=int, default=40, help="of them asked again without a grammar")
-    parser.add_argument("--batch", type=int, default=20)
+    parser.add_argument("--free", type=int, default=40, help="more of them, without a grammar")
+    parser.add_argument("--draws", type=int, default=10, help="replies a page")
+    parser.add_argument("--precision", default="float32", help="of the model; a GGUF's is fastest in float32 on a CPU")
     parser.add_argument("--tokens", type=int, default=800, help="of a reply, at most")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    model = LocalModel.load(given.model)
-    asked = asyncio.run(states(given.replies))
-    found = {}
-    ways = (("held to the schema", DIALECT.schema(1), asked), ("free", None, asked[: given.free]))
-    for name, schema, states_asked in ways:
-        replies: list[tuple[Reply, Observation]] = []
-        with bar(Console(stderr=True)) as shown:
-            for start in shown.track(range(0, len(states_asked), given.batch), description=name):
-                some = states_asked[start : start + given.batch]
-                requests = [
-                    Request(
-                        messages=user(DIALECT.user(s, 0, 0), system=DIALECT.system(s, 1, None)),
-                        schema=schema,
-                        max_tokens=given.tokens,
-                    )
-                    for s in some
-                ]
-                made = model.generate_batch(requests)
-                replies += [(one.replies[0], s.observation) for one, s in zip(made, some, strict=True)]
-        found[name] = counts(replies)
-        sys.stdout.write(f"{name}: {found[name]}\n")
-    record = {
+    model = LocalModel.load(given.model, precision=given.precision)
+    record: dict[str, Any] = {
         "command": f"python benchmarks/json_replies.py --model {given.model.name} --replies {given.replies} "
-        f"--free {given.free} --tokens {given.tokens}",
+        f"--free {given.free} --draws {given.draws} --tokens {given.tokens} --precision {given.precision}",
         "model": model.name,
         "revision": model.revision,
         "commit": subprocess.run(
             ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
         ).stdout.strip(),
         "machine": {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "counts": found,
+        "counts": {},
     }
-    given.out.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    ways = (("held to the schema", DIALECT.schema(1), given.replies), ("free", None, given.free))
+    for name, schema, count in ways:
+        replies: list[tuple[Reply, Observation]] = []
+        for state in asyncio.run(states(count // given.draws)):
+            asked = user(DIALECT.user(state, 0, 0), system=DIALECT.system(state, 1, None))
+            request = Request(messages=asked, n=given.draws, schema=schema, max_tokens=given.tokens)
+            (made,) = model.generate_batch([request])
+            replies += [(reply, state.observation) for reply in made.replies]
+            record["counts"][name] = counts(replies)
+            given.out.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+            sys.stdout.write(f"{name}: {record['counts'][name]}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ def _learned(data: Transitions, config: IQLConfig, loss: Callable[[IQL, Ints], T
     iql = IQL(data.dim, config.model_copy(update={"precision": "fp32"}))
     iql.fit_scaling(data)
     for step in range(config.steps):
-        iql._begin_step(0)
+        iql.begin_step()
         iql.q.train()
         rows = np.random.default_rng([config.seed, step]).integers(len(data), size=config.batch_size)
         iql._descend(loss(iql, rows), iql.q, iql.adam_q, SOLO)

@@ -19,6 +19,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from bestofq.core.errors import CheckpointError
 from bestofq.core.noun import Noun
+from bestofq.learning.distributed import choose_device
 from bestofq.rollouts.progress import bar
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import Example
@@ -67,6 +68,8 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
     console.print(f"making {config.examples:,} demonstrations")
     examples = asyncio.run(demonstrate(config.demonstrations, config.examples, config.seed, out))
     model, tokenizer = _start(config, examples) if config.base is None else _load(config.base)
+    device = choose_device("auto")
+    model.to(device)
     tokenized = [_tokenize(tokenizer, example) for example in examples]
     copying = config.induction
     drilled = copying.steps if config.base is None else 0
@@ -78,6 +81,7 @@ def make_pocket_model(config: PocketConfig, out: Path, console: Console) -> None
         "config": config.model_dump(mode="json"),
         "parameters": sum(p.numel() for p in model.parameters()),
         "machine": {"cpu": platform.processor() or platform.machine(), "threads": torch.get_num_threads()},
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "torch": torch.__version__,
     }
     rows: list[dict[str, float]] = []

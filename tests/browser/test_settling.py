@@ -22,6 +22,29 @@ async def test_results_fetched_by_a_click_are_there(site: Any, session: Any) -> 
     assert (await session.snapshot()).text.endswith("fetched")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "later",
+    [
+        "setTimeout(put, 0)",
+        "setTimeout(put, 20)",
+        "setTimeout(() => fetch('/quick').then(put), 20)",
+        "new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))).onmessage = put",
+        "indexedDB.open('base').onsuccess = put",
+    ],
+)
+async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: str) -> None:
+    """However early the page is known to rest: no change that is pending is missed, neither of loads nor of clicks."""
+    page = site.page(
+        f"<button onclick=\"out.textContent = ''; later()\">b</button><p id=out></p><script>"
+        f"const put = () => out.textContent = 'put', later = () => {{ {later} }}; later()</script>"
+    )
+    await session.reset(page)
+    for action in (Goto(url=page), Click(mark=1)) * 6:
+        assert await session.act(action) is None
+        assert (await session.snapshot()).text.endswith("put"), action
+
+
 @pytest.mark.parametrize(
     "put",
     ["const i = new Image(); i.src = '/slow/star.svg'; out.append(i)", "out.style.content = 'url(/slow/star.svg)'"],

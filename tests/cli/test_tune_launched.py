@@ -12,6 +12,7 @@ import pytest
 import torch
 from accelerate.commands.launch import launch_command, launch_command_parser
 from forked import Forked, launch_forks
+from launched_commands import reinforce
 from safetensors.torch import load_file
 from tiny_llama import save_llama
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
@@ -92,8 +93,9 @@ def kill_after(process: Forked, out: Path, step: int) -> None:
         process.kill()
 
 
-def check_same(work: Path, out: str) -> None:
-    found, expected = (AutoModelForCausalLM.from_pretrained(work / name / "model") for name in (out, "alone"))
+def check_same(work: Path, out: str, one: str = "alone") -> None:
+    """Of two folders of `work`: all weights have moved, and moved alike."""
+    found, expected = (AutoModelForCausalLM.from_pretrained(work / name / "model") for name in (out, one))
     before = load_file(work / "weights" / "model.safetensors")
     for name, weight in expected.state_dict().items():
         if name in before:
@@ -114,9 +116,10 @@ def killed(work: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def sharded(work: Path, killed: Path) -> str:
-    """What is said where shards of the model go on with a copy of the killed run, then learn adapters."""
+    """What is said where shards of the model go on with a copy of the killed run, then learn adapters, then by RFT."""
     shutil.copytree(killed, work / "sharded")
-    commands = (*arguments(work, "sharded"), "then", *arguments(work, "fsdp", ADAPTERS))
+    rft = ("reinforce", *(str(work / name) for name in ("pairs.parquet", "weights", "rft")))
+    commands = (*arguments(work, "sharded"), "then", *arguments(work, "fsdp", ADAPTERS), "then", *rft)
     words = launching("fsdp.yaml", str(COMMANDS), "sharded", *commands)
     launched = Forked(work / "said", launch_forks, accelerate_launch, words, COLUMNS="200")
     assert launched.wait() == 0, launched.said
@@ -139,6 +142,11 @@ def test_two_processes_go_on_and_learn_what_one_does(work: Path, killed: Path) -
 def test_shards_of_the_model_go_on_and_learn_what_the_whole_does(work: Path, sharded: str) -> None:
     assert sharded.count("the tuned model: ") == 2  # once a command
     check_same(work, "sharded")
+
+
+def test_shards_of_the_model_learn_by_rft_what_the_whole_does(work: Path, sharded: str) -> None:
+    reinforce(str(work / "pairs.parquet"), str(work / "weights"), str(work / "rft-alone"))
+    check_same(work, "rft", "rft-alone")
 
 
 def test_one_process_goes_on_with_what_two_began(work: Path, killed: Path) -> None:

@@ -164,11 +164,18 @@ def tiny() -> LlamaForCausalLM:
     )
 
 
-def test_training_lowers_the_loss_of_replies() -> None:
+GPU = pytest.param(
+    "cuda",
+    marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")],
+)
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_training_lowers_the_loss_of_replies(device: str) -> None:
     examples = [TokenizedExample([1, n, 3, n, 2], [(3, 5)]) for n in range(4, 16)] * 8
     rows = []
     config = SFTConfig(steps=150, batch_tokens=16 * 8, widths=(8,), compile=False, warmup_steps=5)
-    train_language_model(tiny(), examples, config, rows.append, report_every=10)
+    train_language_model(tiny().to(device), examples, config, rows.append, report_every=10)
     assert rows[-1].loss_reply < 0.2 * rows[0].loss_reply
 
 

@@ -73,6 +73,20 @@ def test_target_is_a_hard_copy_every_so_many_steps(data: Transitions, config: IQ
     assert torch.equal(iql.q_target.out.weight, after_30)
 
 
+def test_the_target_values_each_transition_once_and_the_losses_are_the_same(
+    data: Transitions, config: IQLConfig
+) -> None:
+    often, once = IQL(8, config), IQL(8, config)
+    batches = Batches(data, batch_size=32, seed=0, device=often.device)
+    once.value_once(batches)
+    asked: list[int] = []
+    once.q_target.register_forward_hook(lambda _, inputs, __: asked.append(len(inputs[0])))
+    for _ in range(70):
+        expected, found = (iql.update(batches[iql.step]) for iql in (often, once))
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+    assert sum(asked) == 3 * len(data)  # at steps 0, 30 and 60
+
+
 @pytest.mark.slow
 def test_rows_are_means_since_the_row_before_and_rates_fall_as_a_cosine(data: Transitions, config: IQLConfig) -> None:
     rows: list[IQLRow] = []

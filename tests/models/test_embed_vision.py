@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -145,6 +146,17 @@ def test_the_pixels_of_a_stored_picture_are_read_when_they_are_needed(embedder: 
     np.testing.assert_array_equal(vectors, embedder.embed_all([PAGE]))
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize(("tf32", "atol"), [(False, 1e-4), (True, 5e-3)])
+def test_a_gpu_gives_the_vectors_of_a_cpu(folder: Path, embedder: VisionEmbedder, tf32: bool, atol: float) -> None:
+    """In float32 too cuDNN convolves in TF32 unless told otherwise (10 bits of mantissa): so are pictures' patches."""
+    other = load_embedder(folder, EmbedConfig(pixels=PIXELS), device="cuda", precision="float32")
+    with torch.backends.cudnn.flags(allow_tf32=tf32):
+        found = other.embed_all([PAGE, TWO, WORD])
+    np.testing.assert_allclose(found, embedder.embed_all([PAGE, TWO, WORD]), atol=atol)
+
+
 @pytest.mark.parametrize("save", [save_tiny_qwen3_vl, save_tiny_llava, save_tiny_gemma3])
 def test_other_families_are_read_too(tmp_path: Path, save: Callable[[Path], Path]) -> None:
     other = load_embedder(save(tmp_path), EmbedConfig(pixels=PIXELS), device="cpu", precision="float32")
@@ -187,20 +199,34 @@ class Tight:
 def test_micro_batches_halve_when_memory_runs_out() -> None:
     work, batches = Tight(250), MicroBatches(1000)
     lengths = [100, 7, 100, 3, 100, 100, 5, 100]
-    assert batches.run(work, lengths, lengths) == [10 * length for length in lengths]
+    assert batches.run(work, lengths, lengths, list) == [10 * length for length in lengths]
     assert work.sizes == [8, 4, 2, 2, 2, 2]  # 8 and 4 did not fit; then 200 tokens at a time, as few as 1 long one
     assert batches.area == 200
     with pytest.raises(ModelError, match="300 tokens does not fit"):
-        batches.run(work, [300], [300])
+        batches.run(work, [300], [300], list)
+
+
+def test_the_next_batch_is_read_while_one_is_worked_on() -> None:
+    begun = [threading.Event() for _ in range(4)]
+
+    def read(lengths: Sequence[int]) -> int:
+        begun[lengths[0]].set()
+        return lengths[0]
+
+    def work(length: int) -> list[int]:
+        assert length == 1 or begun[length - 1].wait(10), "nobody reads ahead"
+        return [length]
+
+    assert MicroBatches(3).run(work, [2, 1, 3], [2, 1, 3], read) == [2, 1, 3]
 
 
 def test_micro_batches_grow_back_where_memory_has_come_back() -> None:
     work, batches = Tight(250), MicroBatches(1000)
-    batches.run(work, [100] * 8, [100] * 8)
+    batches.run(work, [100] * 8, [100] * 8, list)
     assert batches.area < 500
     work.most = 1000
     for _ in range(200):
-        batches.run(work, [100], [100])
+        batches.run(work, [100], [100], list)
     assert batches.area == 1000
 
 

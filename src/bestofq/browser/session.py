@@ -214,12 +214,15 @@ class Session:
             tab = self.tab
             try:
                 async with self._browser.turns:
-                    page = await tab.call("snapshot", tab.text_limit)
-                    data = await tab.jpeg() if screenshot else b""
+                    asked = [tab.call("snapshot", tab.text_limit), *([tab.jpeg()] if screenshot else [])]
+                    answers: list[Any] = await asyncio.gather(*asked, return_exceptions=True)
+                if failed := next((answer for answer in answers if isinstance(answer, BaseException)), None):
+                    raise failed
+                page, *drawn = answers
             except Moved:
                 await self.settle()
                 continue
-            shot = jpeg(data, self.config.device_scale_factor) if data else None
+            shot = jpeg(drawn[0], self.config.device_scale_factor) if drawn else None
             tab.title = page["title"] or page["url"]
             titles = tuple(other.title for other in self._open_tabs())
             notices = tuple(notice for other in self._tabs for notice in other.notices)

@@ -148,11 +148,11 @@ class Tab:
         try:
             if not ours:
                 return await self._evaluate(expression)
+            expression = f"{WORLD}.{expression}"
             if self._world is None:
                 made = await self.send("Page.createIsolatedWorld", frameId=self._frame, worldName=WORLD)
-                self._world = made["executionContextId"]
-                await self._evaluate(f"{SOURCE}; null", contextId=self._world)
-            return await self._evaluate(f"{WORLD}.{expression}", contextId=self._world)
+                self._world, expression = made["executionContextId"], f"{SOURCE}; {expression}"
+            return await self._evaluate(expression, contextId=self._world)
         except PlaywrightError as error:
             if is_gone(error) or self.page.is_closed():
                 raise BrowserError("The page was closed.") from error
@@ -180,7 +180,8 @@ class Tab:
     async def rest(self, quiet: float, limit: float) -> bool:
         """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
         Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
-        still = asyncio.ensure_future(self.call("settle", quiet * 1000, limit * 1000))
+        wait = "rest" if self._world is None else "settle"  # after a click frames go on: nothing is foretold sooner
+        still = asyncio.ensure_future(self.call(wait, quiet * 1000, limit * 1000))
         try:
             while not (still.done() or self.navigating):
                 self._changed.clear()

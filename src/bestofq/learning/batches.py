@@ -23,6 +23,7 @@ class Batch(NamedTuple):
     next_state: Tensor  # [B, D]
     reward: Tensor  # [B] float32
     continues: Tensor  # [B] float32: 1, or 0 at a terminal step
+    drawn: Tensor  # [B] int64, which transitions they are
 
 
 class Batches:
@@ -49,12 +50,17 @@ class Batches:
     def __getitem__(self, step: int) -> Batch:
         """This process's share of global batch `step`."""
         drawn = np.random.default_rng([self.seed, step]).integers(self.size, size=self.batch_size)
-        mine = torch.from_numpy(drawn[self.group.rank :: self.group.size])
-        rows = self.rows[:, mine.to(self.rows.device)]
+        return self.at(torch.from_numpy(drawn[self.group.rank :: self.group.size]))
+
+    def at(self, drawn: Tensor) -> Batch:
+        """The transitions of these numbers [B]."""
+        rows = self.rows[:, drawn.to(self.rows.device)]
         vectors = self.table.index_select(0, rows.flatten()).view(*rows.shape, -1)  # [4, B, D]
         if vectors.device != self.device:
             vectors = vectors.pin_memory().to(self.device, non_blocking=True)
-        return Batch(*vectors.unbind(), *self.scalars[:, mine.to(self.device)].unbind())
+        state, action, task, next_state = vectors.unbind()
+        reward, continues = self.scalars[:, drawn.to(self.device)].unbind()
+        return Batch(state, action, task, next_state, reward, continues, drawn.to(self.device))
 
 
 def check(data: Transitions) -> None:

@@ -81,6 +81,9 @@ class IQLConfig(Noun):
     precision: Literal["auto", "fp32", "bf16"] = Field(
         default="auto", description="bf16: autocast, weights and optimizer in float32; auto: where hardware has it"
     )
+    cuda_graph: Annotated[bool, FREE] = Field(
+        default=True, description="on one GPU, record a step's kernels once and launch them together from then on"
+    )
     log_every: Annotated[PositiveInt, FREE] = Field(default=100, description="steps per row of metrics")
     checkpoint_seconds: Annotated[float, FREE] = Field(
         default=60, ge=0, description="between checkpoints of an unfinished training; 0: after each step"

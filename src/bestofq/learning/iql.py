@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
+from bestofq.learning.graphed import graphed
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
@@ -64,8 +66,16 @@ class IQL:
         # Autocast would cast a float32 target's weights at every step; they change at every hundredth.
         self.q_target.project.to(self.dtype)
         self.q_target.body.to(self.dtype)
-        self.adam_q = torch.optim.Adam(self.q.parameters(), config.lr_q, weight_decay=config.weight_decay, fused=True)
-        self.adam_v = torch.optim.Adam(self.v.parameters(), config.lr_v, weight_decay=config.weight_decay, fused=True)
+        self.adam_q = _adam(self.q, config.lr_q, config.weight_decay)
+        self.adam_v = _adam(self.v, config.lr_v, config.weight_decay)
+        self._all: Batches | None = None
+        self._goals: Tensor | None = None  # [T]: Q_target(s, a) of all transitions
+        self._copied = False  # whether the target is another than that of `_goals`
+
+    def value_once(self, batches: Batches) -> None:
+        """Have Q's target value each transition once for each of its copies, where more are drawn until the next."""
+        if batches.size < self.config.batch_size * self.config.target_update_every // batches.group.size:
+            self._all, self._goals, self._copied = batches, torch.zeros(batches.size, device=self.device), True
 
     def fit_scaling(self, data: Transitions) -> None:
         """Set `network.scaling` by the distinct states, actions and tasks of the training set."""
@@ -78,32 +88,48 @@ class IQL:
 
     def update(self, batch: Batch, group: Group = SOLO) -> Tensor:
         """One step of V (Eq. 3), then one of Q towards the new V (Eq. 4); returns [v_loss, q_loss, mean V, mean Q]."""
-        state, action, task, next_state, reward, continues = batch
-        if self.step % self.config.target_update_every == 0:
-            self.q_target.load_state_dict(self.q.state_dict())
-        self._begin_step(group.rank)
+        self.begin_step(group.rank)
+        means = self.descend(batch, group)
+        self.step += 1
+        return means
 
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+    def descend(self, batch: Batch, group: Group = SOLO) -> Tensor:
+        """The part of `update` that is the same work at every step, all of it on the device."""
+        state, action, task, next_state, reward, continues, drawn = batch
+        with self._autocast():
             v = self.v(state, task)
-            v_loss = expectile_loss(_fixed(self.q_target, state, action, task) - v, self.config.expectile)
+            goal = _fixed(self.q_target, state, action, task) if self._goals is None else self._goals[drawn]
+            v_loss = expectile_loss(goal - v, self.config.expectile)
         self._descend(v_loss, self.v, self.adam_v, group)
 
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+        with self._autocast():
             q = self.q(state, action, task)
             next_v = _fixed(self.v, next_state, task)
             q_loss = td_loss(q, next_v, reward, continues, self.config.discount)
         self._descend(q_loss, self.q, self.adam_q, group)
 
-        self.step += 1
         return torch.stack([v_loss, q_loss, v.mean(), q.mean()]).detach()
 
-    def _begin_step(self, rank: int) -> None:
-        """Set the learning rates (cosine, from `lr` at step 0 to 0 at `steps`) and the dropout masks of this step."""
+    def begin_step(self, rank: int = 0) -> None:
+        """Set the target, the learning rates (cosine, from `lr` at step 0 to 0 at `steps`) and the dropout masks."""
+        if self.step % self.config.target_update_every == 0:
+            self.q_target.load_state_dict(self.q.state_dict())
+            self._copied = True
+        if self._copied and self._all is not None and self._goals is not None:
+            with self._autocast():
+                for start in range(0, self._all.size, self.config.batch_size):
+                    some = self._all.at(torch.arange(start, min(start + self.config.batch_size, self._all.size)))
+                    self._goals[some.drawn] = _fixed(self.q_target, some.state, some.action, some.task)
+            self._copied = False
         decay = 0.5 * (1 + math.cos(math.pi * self.step / self.config.steps))
         for adam, lr in ((self.adam_q, self.config.lr_q), (self.adam_v, self.config.lr_v)):
-            adam.param_groups[0]["lr"] = lr * decay
+            group = adam.param_groups[0]
+            group["lr"] = group["lr"].fill_(lr * decay) if isinstance(group["lr"], Tensor) else lr * decay
         if self.config.network.dropout:
             torch.manual_seed(int(np.random.SeedSequence([self.config.seed, self.step, rank]).generate_state(1)[0]))
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
 
     def _descend(self, loss: Tensor, network: EmbeddingMLP, adam: torch.optim.Adam, group: Group) -> None:
         """One clipped Adam step on the mean gradient over the processes."""
@@ -112,6 +138,14 @@ class IQL:
         group.average_([p.grad for p in network.parameters() if p.grad is not None])
         nn.utils.clip_grad_norm_(network.parameters(), self.config.clip_norm)
         adam.step()
+
+
+def _adam(network: EmbeddingMLP, lr: float, weight_decay: float) -> torch.optim.Adam:
+    """On a GPU its rate is a number there, so that a step can be replayed at another rate (`graphed`)."""
+    device = next(network.parameters()).device
+    gpu = device.type == "cuda"
+    rate = torch.tensor(lr, device=device) if gpu else lr
+    return torch.optim.Adam(network.parameters(), rate, weight_decay=weight_decay, fused=True, capturable=gpu)
 
 
 @torch.no_grad()
@@ -153,19 +187,26 @@ def train_iql(
         batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=dtype, group=group)
         if resume is None and start is None:
             iql.fit_scaling(data)
+        iql.value_once(batches)
+        update = updater(iql, batches[iql.step]) if group.size == 1 else partial(iql.update, group=group)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
-            sums += iql.update(batches[iql.step], group)
+            sums += update(batches[iql.step])
             if iql.step == iql.config.steps or iql.step % iql.config.log_every == 0:
                 group.average_([sums])
                 if on_row is not None and group.rank == 0:
                     means = zip(MEANS, (sums / (iql.step - since)).tolist(), strict=True)
-                    rate, seconds = iql.adam_q.param_groups[0]["lr"], time.perf_counter() - began
+                    rate, seconds = float(iql.adam_q.param_groups[0]["lr"]), time.perf_counter() - began
                     on_row(IQLRow(step=iql.step, **dict(means), lr_q=rate, seconds=seconds))
                 sums, since = torch.zeros_like(sums), iql.step
             if on_step is not None and group.rank == 0:
                 on_step(iql)
     return iql
+
+
+def updater(iql: IQL, example: Batch) -> Callable[[Batch], Tensor]:
+    """`iql.update` in the fastest way that its device has, for batches of the shape of `example`."""
+    return graphed(iql, example) if iql.device.type == "cuda" and iql.config.cuda_graph else iql.update
 
 
 def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:

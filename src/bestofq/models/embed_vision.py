@@ -5,6 +5,7 @@ pooled is the last hidden state over all tokens of an item, its pictures' among 
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -19,10 +20,11 @@ from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.models.embed import LocalEmbedder
 from bestofq.models.local import LocalModel, Precision, gguf_of, loaded
 from bestofq.models.pooling import hidden_states, pooled
-from bestofq.models.vision_readers import QWEN, ProcessorReader, QwenReader, Reader
+from bestofq.models.vision_readers import QWEN, Inputs, ProcessorReader, QwenReader, Reader
 
 _GROW_AFTER = 64  # batches in a row that fitted
 Item = TypeVar("Item")
+Read = TypeVar("Read")
 Result = TypeVar("Result")
 
 
@@ -37,31 +39,46 @@ class MicroBatches:
         self._fitted = 0
 
     def run(
-        self, work: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item], lengths: Sequence[int]
+        self,
+        work: Callable[[Read], Sequence[Result]],
+        items: Sequence[Item],
+        lengths: Sequence[int],
+        read: Callable[[Sequence[Item]], Read],
     ) -> list[Result]:
-        """The result for each item, in order; alike `lengths` run together. ModelError where one alone does not fit."""
+        """The result for each item, in order; alike `lengths` run together. `work` gets what `read` makes of a batch,
+        which a thread does ahead, while `work` has the batch before. ModelError where one alone does not fit."""
         results: dict[int, Result] = {}
         todo = sorted(range(len(items)), key=lambda i: lengths[i], reverse=True)  # what hardly fits is tried first
-        while todo:
-            size = max(1, min(len(todo), self.area // max(1, lengths[todo[0]])))
-            group, done = todo[:size], None
-            with suppress(torch.OutOfMemoryError):  # leaving it lets go of the tensors that the error's frames hold
-                done = work([items[i] for i in group])
-            if done is not None:
-                results.update(zip(group, done, strict=True))
-                todo = todo[size:]
-                self._fitted += 1
-                if self._fitted >= _GROW_AFTER:
-                    self.area, self._fitted = min(2 * self.area, self._most), 0
-            elif size > 1:
-                torch.cuda.empty_cache()
-                self.area, self._fitted = size * lengths[todo[0]] // 2, 0
-            else:
-                raise ModelError(
-                    f"an input of {lengths[todo[0]]} tokens does not fit into the device's memory: "
-                    "allow fewer pixels a picture, or take a smaller model"
-                )
+        with ThreadPoolExecutor(1) as thread:
+            ahead: tuple[list[int], Future[Read] | None] = ([], None)
+            while todo:
+                group = self._first(todo, lengths)
+                mine = ahead[1] if ahead[0] == group else None
+                mine = mine or thread.submit(read, [items[i] for i in group])
+                if following := self._first(todo[len(group) :], lengths):
+                    ahead = (following, thread.submit(read, [items[i] for i in following]))
+                done = None
+                with suppress(torch.OutOfMemoryError):  # leaving it lets go of the tensors that the error's frames hold
+                    done = work(mine.result())
+                if done is not None:
+                    results.update(zip(group, done, strict=True))
+                    todo = todo[len(group) :]
+                    self._fitted += 1
+                    if self._fitted >= _GROW_AFTER:
+                        self.area, self._fitted = min(2 * self.area, self._most), 0
+                elif len(group) > 1:
+                    torch.cuda.empty_cache()
+                    self.area, self._fitted = len(group) * lengths[todo[0]] // 2, 0
+                else:
+                    raise ModelError(
+                        f"an input of {lengths[todo[0]]} tokens does not fit into the device's memory: "
+                        "allow fewer pixels a picture, or take a smaller model"
+                    )
         return [results[i] for i in range(len(items))]
+
+    def _first(self, todo: list[int], lengths: Sequence[int]) -> list[int]:
+        """The next batch of what is to do, the longest first."""
+        return todo[: max(1, self.area // max(1, lengths[todo[0]]))] if todo else []
 
 
 class VisionEmbedder(CachedEmbedder):
@@ -116,11 +133,19 @@ class VisionEmbedder(CachedEmbedder):
             raise ConfigError(f"{self.spec.model} embeds texts alone: set embed_context to alone (Best-of-Q, A.3)")
         if not self.spec.pixels and any(item.screenshots for item in items):
             raise ConfigError(f"{self.spec.model} was loaded for texts only: allow pictures more than 0 pixels")
-        return self._batches.run(self._embed, items, [self._reader.length(item) for item in items])
+        return self._batches.run(self._embed, items, [self._reader.length(item) for item in items], self._read)
+
+    def _read(self, items: Sequence[EmbedItem]) -> Inputs:
+        """In host memory, pinned where a GPU is to copy it."""
+        inputs, own = self._reader.read(items)
+        if self._device.type == "cuda":
+            return Inputs({name: tensor.pin_memory() for name, tensor in inputs.items()}, own.pin_memory())
+        return Inputs(inputs, own)
 
     @torch.inference_mode()
-    def _embed(self, items: Sequence[EmbedItem]) -> list[Vector]:
-        inputs, own = self._reader.read(items, self._device)
+    def _embed(self, read: Inputs) -> list[Vector]:
+        inputs = {name: tensor.to(self._device, non_blocking=True) for name, tensor in read.model.items()}
+        own = read.own.to(self._device, non_blocking=True)
         vectors = pooled(hidden_states(self._model, self.spec.layer, use_cache=False, **inputs), own, self.spec.pooling)
         return [Vector(vector, tokens) for vector, tokens in zip(vectors, own.sum(1).tolist(), strict=True)]
 

@@ -6,8 +6,10 @@ any checkpoint's own processor does.
 """
 
 import io
+import os
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -23,11 +25,12 @@ from bestofq.core.observation import Screenshot
 from bestofq.core.picture import PictureLimits
 from bestofq.models.pooling import padded
 
+_MOST_THREADS = 8  # that prepare pictures
 QWEN = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 
 
 class Inputs(NamedTuple):
-    """A batch for the model, and which of its tokens are pooled [B, T]."""
+    """A batch for the model, and which of its tokens are pooled [B, T]; in host memory when it is read."""
 
     model: dict[str, Tensor]
     own: Tensor
@@ -41,7 +44,7 @@ class Reader(Protocol):
     def length(self, item: EmbedItem) -> int:
         """Tokens, by what the pictures say of their size."""
 
-    def read(self, items: Sequence[EmbedItem], device: torch.device) -> Inputs:
+    def read(self, items: Sequence[EmbedItem]) -> Inputs:
         """DataError for a picture that came without its bytes, or is none."""
 
 
@@ -58,29 +61,34 @@ class QwenReader:
             # Areas, in spite of their names; set here, since a checkpoint's own go before what is asked for.
             self._pictures.size = {"shortest_edge": config.pixels_least, "longest_edge": config.pixels}
             self._merged: int = self._pictures.merge_size**2
+            self._threads = ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1))  # Pillow lets others run
 
     def length(self, item: EmbedItem) -> int:
         sizes = ((shot.height, shot.width) for shot in item.screenshots)
         patches = [int(self._pictures.get_number_of_image_patches(*size)) for size in sizes]
         return len(self._ids(item)) + sum(n // self._merged + 2 for n in patches)
 
-    def read(self, items: Sequence[EmbedItem], device: torch.device) -> Inputs:
+    def read(self, items: Sequence[EmbedItem]) -> Inputs:
         config, inputs = self._config, {}
         counts: Iterator[int] = iter(())  # of each picture's tokens
         if shots := [shot for item in items for shot in item.screenshots]:
-            seen = self._pictures([opened(shot) for shot in shots], return_tensors="pt").to(device)
-            counts = iter((seen["image_grid_thw"].prod(-1) // self._merged).tolist())
-            inputs = {"pixel_values": seen["pixel_values"], "image_grid_thw": seen["image_grid_thw"]}
+            seen = [*self._threads.map(self._seen, shots)]
+            inputs = {name: torch.cat([one[name] for one in seen]) for name in ("pixel_values", "image_grid_thw")}
+            counts = iter((inputs["image_grid_thw"].prod(-1) // self._merged).tolist())
         rows: list[list[int]] = []
         for item in items:
             tokens: list[int] = []
             for count in islice(counts, len(item.screenshots)):
                 tokens += [config.vision_start_token_id, *[config.image_token_id] * count, config.vision_end_token_id]
             rows.append([*tokens, *(self._ids(item) or [self._tokenizer.pad_token_id])])
-        ids, own = padded(rows, device)
+        ids, own = padded(rows, torch.device("cpu"))
         if shots:
             inputs["mm_token_type_ids"] = ((ids == config.image_token_id) & own).int()
         return Inputs({"input_ids": ids, **inputs}, own)
+
+    def _seen(self, shot: Screenshot) -> Any:
+        """One picture's patches and their grid."""
+        return self._pictures([opened(shot)], return_tensors="pt")
 
     def _ids(self, item: EmbedItem) -> list[int]:
         ids: list[int] = self._tokenizer.encode(item.text, add_special_tokens=False, split_special_tokens=True)
@@ -113,14 +121,14 @@ class ProcessorReader:
             tokens += sum(self._processor._get_num_multimodal_tokens(image_sizes=sizes)["num_image_tokens"])
         return tokens
 
-    def read(self, items: Sequence[EmbedItem], device: torch.device) -> Inputs:
+    def read(self, items: Sequence[EmbedItem]) -> Inputs:
         pictures = [[opened(s).resize(self._size(s)) for s in item.screenshots] for item in items]
         found = self._processor(
             text=[self._processor.image_token * len(i.screenshots) + self._text(i) for i in items],
             images=pictures if any(pictures) else None,
             padding=True,
             return_tensors="pt",
-        ).to(device)
+        )
         own = found["attention_mask"].bool()
         start = self._tokenizer.bos_token_id
         if start is not None:
