@@ -15,6 +15,7 @@ from bestofq.browser.tab import WORLD
 from bestofq.core.actions import Click, Submit, Wait, Write
 from bestofq.core.observation import Observation
 from bestofq.core.page_text import page_words
+from bestofq.safety.irreversible import irreversible
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -209,3 +210,19 @@ async def test_a_large_page_is_read_near_the_viewport(site: Any, session: Any, r
     seen = await session.snapshot()
     assert "row 11999 b11999 [" in seen.text
     assert seen.text.startswith("(large page: what is far above is left out; scroll up to read it)\nrow")
+
+
+async def test_an_element_tells_what_it_shows_and_where_it_leads(read: Any) -> None:
+    seen = await read(
+        "<a href=/account/delete>Help</a><button aria-label=Help>Buy now</button><button>Plain</button>"
+        "<form action=/checkout/complete><input name=action><button>Next</button></form>"
+    )
+    told = [(one.name, one.shown, one.href) for one in seen.elements if one.role != "textbox"]
+    assert told == [
+        ("Help", None, "/account/delete"),
+        ("Help", "Buy now", None),
+        ("Plain", None, None),
+        ("Next", None, "/checkout/complete"),
+    ]
+    reasons = [irreversible(Click(mark=one.mark), seen) for one in seen.elements if one.role != "textbox"]
+    assert [reason is not None for reason in reasons] == [True, True, False, True]

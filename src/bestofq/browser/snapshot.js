@@ -163,6 +163,22 @@ Object.assign(globalThis.bestofq, (() => {
     return ["button", "reset"].includes(typed(el)) ? null : el[$.form] || null;
   }
 
+  // Its words on the page, where its name may be made of others; null where they are its name, or nothing.
+  function shownOf(el, name) {
+    const renamed = "[aria-label],[aria-labelledby],[aria-hidden=true]";
+    if (!el[$.matches](renamed) && !el[$.querySelector](renamed)) return null;
+    const words = cut(el[$.innerText] || "");
+    return words && words !== name ? words : null;
+  }
+
+  // Where a link leads or a button's form goes, as the page has it; null where nothing is said.
+  function leadsTo(el, form) {
+    const said = ["A", "AREA"].includes(tag(el)) ? attribute(el, "href")
+      : tag(el) === "BUTTON" || ["submit", "image"].includes(typed(el))
+        ? attribute(el, "formaction") || (form && attribute(form, "action")) : "";
+    return said ? said.slice(0, 2000).toWellFormed() : null;
+  }
+
   const WRITTEN = new Set(["checked", "selected", "pressed", "expanded", "disabled"]);
 
   // The page now, and the element of each of its marks.
@@ -196,7 +212,8 @@ Object.assign(globalThis.bestofq, (() => {
       const box = [x, y, rect.width, rect.height].map((n) => Math.round(n * 10) / 10);
       const form = formOf(target);
       if (form && !forms.has(form)) forms.set(form, forms.size + 1);
-      elements.push([role, name, value, box, states, asksOf(target), form ? forms.get(form) : null]);
+      const said = [asksOf(target), form ? forms.get(form) : null, shownOf(target, name), leadsTo(target, form)];
+      elements.push([role, name, value, box, states, ...said]);
       add(` ${name || role}${value === null ? "" : `: "${squeeze(value)}"`}`
         + `${shown.length ? ` (${shown.join(", ")})` : ""} ${MARK} `);
     }

@@ -32,20 +32,35 @@ SOURCE = "\n".join(
 )
 
 
+_Text = str | None
+_Row = tuple[str, str, _Text, tuple[float, float, float, float], list[str], _Text, int | None, _Text, _Text]
+
+
 class Page(TypedDict):
-    """What `bestofq.snapshot` answers; an element is [role, name, value, [x, y, width, height], states, asks, form]."""
+    """What `bestofq.snapshot` answers; an element is its role, name, value, box, states, asks, form, shown text and href."""
 
     url: str
     title: str
     text: str
-    elements: list[tuple[str, str, str | None, tuple[float, float, float, float], list[str], str | None, int | None]]
+    elements: list[_Row]
 
 
 def observe(page: Page) -> Observation:
     """The observation of a page, as if it stood alone in its only tab."""
     elements = tuple(
-        Element(mark=mark, role=role, name=name, value=value, box=Box(*box), states=tuple(states), asks=asks, form=form)
-        for mark, (role, name, value, box, states, asks, form) in enumerate(page["elements"], start=1)
+        Element(
+            mark=mark,
+            role=role,
+            name=name,
+            value=value,
+            box=Box(*box),
+            states=tuple(states),
+            asks=asks,
+            form=form,
+            shown=shown,
+            href=href,
+        )
+        for mark, (role, name, value, box, states, asks, form, shown, href) in enumerate(page["elements"], start=1)
     )
     title = page["title"]
     return Observation(url=page["url"], title=title, text=page["text"], elements=elements, tabs=(title,))

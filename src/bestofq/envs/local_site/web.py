@@ -78,6 +78,13 @@ class LocalWebEnv(WebEnv, Generic[VisitT, ViewT]):
         self._site.visits.pop(self.root, None)
         await super().close()
 
+    async def _look(self, error: str | None, notices: tuple[str, ...] = ()) -> Observation:
+        """As the site's text shows it: its rules know what is irreversible, and need not be told where links lead."""
+        seen = await super()._look(error, notices)
+        plain = (one.model_copy(update={"href": None, "shown": None}) for one in seen.elements)
+        self.observation = seen.model_copy(update={"elements": tuple(plain)})
+        return self.observation
+
     def _playing(self) -> tuple[Task, Observation]:
         if self._task is None or self.observation is None:
             raise RuntimeError("the environment has no episode; reset it first")
