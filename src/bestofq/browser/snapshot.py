@@ -37,7 +37,7 @@ _Row = tuple[str, str, _Text, tuple[float, float, float, float], list[str], _Tex
 
 
 class Page(TypedDict):
-    """What `bestofq.snapshot` answers; an element is its role, name, value, box, states, asks, form, shown text and href."""
+    """What `bestofq.snapshot` answers: of an element its role, name, value, box, states, asks, form, shown, href."""
 
     url: str
     title: str
