@@ -127,6 +127,8 @@ async def test_enter_and_submit_send_the_form(site: Any, session: Any, show: Any
         ("", Scroll(), "The page cannot scroll further down."),
         ("", GoBack(), "There is no page to go back to."),
         ("", Goto(url="file:///etc/passwd"), "file:///etc/passwd is no web address; give one that begins with"),
+        ("", Goto(url="http://[::1"), "http://[::1 is no web address; give one that begins with"),
+        ("", Goto(url="127.0.0.1:99999/"), "127.0.0.1:99999/ is no web address; give one that begins with"),
         ("", Goto(url="http://127.0.0.1:9/"), "http://127.0.0.1:9/ cannot be loaded: net::ERR_"),
     ],
 )

@@ -110,10 +110,14 @@ async def write(tab: Tab, action: Targeted, text: str) -> None:
 def address(url: str) -> str:
     """A web address, its scheme added where it is missing. Raises Impossible for what the browser may not open."""
     text = url.strip()
-    if "://" not in text and not text.startswith(("about:", "data:", "javascript:", "file:")):
-        host = urlsplit(f"//{text}").hostname or ""
-        text = f"{'http' if host in _LOOPBACK else 'https'}://{text}"
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        if "://" not in text and not text.startswith(("about:", "data:", "javascript:", "file:")):
+            host = urlsplit(f"//{text}").hostname or ""
+            text = f"{'http' if host in _LOOPBACK else 'https'}://{text}"
+        parts = urlsplit(text)
+        readable = parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 0) >= 0
+    except ValueError:  # a bracket that does not close, a port above 65,535
+        readable = False
+    if not readable:
         raise Impossible(f"{url} is no web address; give one that begins with http:// or https://.")
     return text
