@@ -131,7 +131,7 @@ def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> N
     def served(*more: str) -> BaseException | None:
         return CliRunner().invoke(app, [*serve, *more]).exception
 
-    assert "--upstream nowhere" in str(served())
+    assert "nowhere" in str(served())
     (at,) = good.choices
     assert at.lift is not None
     lost = at.lift.model_copy(update={"mean": -0.14, "low": -0.21, "high": -0.07})
@@ -142,8 +142,8 @@ def test_serving_refuses_what_harms_unless_one_insists(shop: Path, q: Path) -> N
     assert "--insist" in str(refused)
     insisted = served("--insist")
     assert isinstance(insisted, InputError)
-    assert "--upstream nowhere" in str(insisted)
+    assert "nowhere" in str(insisted)
     other = Estimate.read(q)
     assert other is not None
     other.model_copy(update={"checkpoint": "value-of-another"}).write(q)
-    assert "--upstream nowhere" in str(served())
+    assert "nowhere" in str(served())

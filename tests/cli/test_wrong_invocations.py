@@ -307,7 +307,7 @@ def test_a_wrong_invocation_is_refused_in_a_sentence(
     line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(sys, "argv", ["bestofq", *shlex.split(line)])
     before = contents(folder)
     with pytest.raises(SystemExit) as end:

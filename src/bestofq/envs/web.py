@@ -101,15 +101,18 @@ class WebEnv:
         since a page may change meanwhile. Why it was not done, for the agent, or None."""
         if self._approve is None:
             return await self.session.act(action)
-        allowed: set[str] = set()
+        allowed: set[tuple[str, str]] = set()
 
         async def may(action: Action, page: Observation) -> bool:
             reason = irreversible(action, page, forms=self._forms)
-            if reason is None or reason in allowed:
+            if reason is None:
                 return True
-            if refusal := await self._refused(action, page, reason):
+            asked = _said(action, page), reason.partition(" (")[0]  # whatever words told the reason
+            if asked in allowed:
+                return True
+            if refusal := await self._refused(asked[0], reason):
                 raise Impossible(refusal)
-            allowed.add(reason)
+            allowed.add(asked)
             return False
 
         try:
@@ -118,14 +121,9 @@ class WebEnv:
             return str(refusal)
         return await self.session.act(action, may)
 
-    async def _refused(self, action: Action, observation: Observation, reason: str) -> str | None:
+    async def _refused(self, said: str, reason: str) -> str | None:
         """Why the user does not let it be done, for the agent; None where it may be done."""
-        if self._approve is None:
-            return None
-        under = element_of(action, observation) if isinstance(action, Targeted) else None
-        named = action if under is None else action.model_copy(update={"point": None, "mark": under.mark})
-        said = action_text(named, observation.elements)
-        if await self._approve(f"The next action, {said}, seems to {reason}."):
+        if self._approve is None or await self._approve(f"The next action, {said}, seems to {reason}."):
             return None
         return f"The user did not allow {said}, which seems to {reason}. Find another way, or answer."
 
@@ -134,3 +132,10 @@ class WebEnv:
         behind = {"url": seen.url.removeprefix(self.root), "notices": (*seen.notices, *notices)}
         self.observation = seen.model_copy(update=behind)
         return self.observation
+
+
+def _said(action: Action, page: Observation) -> str:
+    """The action in words, on the element that it is on."""
+    under = element_of(action, page) if isinstance(action, Targeted) else None
+    named = action if under is None else action.model_copy(update={"point": None, "target": None, "mark": under.mark})
+    return action_text(named, page.elements)
