@@ -16,7 +16,7 @@ many) # as many episodes of the shop, but one of each of 4,000 goals for all tra
     rungs="held-out" rankers=prompting,random,verifier played="--tasks 240 --runs 1"
     ;;
 shop) rungs="same new held-out" rankers=prompting,random,vote,picker,verifier played="--tasks 240 --runs 1" ;;
-booking) rungs="same" rankers=prompting,random,vote played="--tasks 100 --runs 2" ;;
+booking) rungs="same held-out" rankers=prompting,random,vote played="--tasks 100 --runs 2" ;;
 miniwob) rungs="same seeds" rankers=prompting,random,vote,picker,verifier played="--tasks 235 --runs 1" ;;
 esac
 
@@ -26,7 +26,7 @@ play() { # RUNG Q AGENTS SETTINGS...
     case $rung in
     same) where="--split train" ;;                                       # the tasks that Q learned from
     new) where="--split train --set suite.only=P??00[0-3]?-2" ;;         # other goals for the same products
-    held-out) where="--split test --set suite.only=*" ;;                 # other products
+    held-out) where="--split test --set suite.only=*" ;;                 # other products, other restaurants
     seeds) where="--split test --set suite.families=seen --set suite.per_task=5" ;; # other problems of the tasks it learned
     esac
     "$BESTOFQ" eval $config $where "$@" --q $store/$q --agents $agents $played --store $store-$rung --run $q \
