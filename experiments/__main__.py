@@ -17,6 +17,7 @@ from bestofq.reports.rows import Selection
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
+from experiments.inputs_study import run_inputs_study
 from experiments.ranking import print_ranking
 from experiments.results_page import results
 
@@ -113,6 +114,21 @@ def ablation(
 ) -> None:
     """`bestofq ablation`, with an oracle that rates what each Q-function ranks first at stored dev steps."""
     run_ablation(file, out, results, DevRanker())
+
+
+@app.command()
+def inputs(
+    dev: Annotated[Path, typer.Option(help="Store of stored dev episodes, their run called dev.")],
+    out: Annotated[Path, typer.Option(help="Folder of what is learned.")],
+    results: Annotated[Path, typer.Option(help="Folder of the results.")],
+    episodes: Annotated[int, typer.Option(min=1, help="How many teach, the first.")] = 1_000_000,
+    config: Config = None,
+    set_: Set = None,
+    store: Stored = RUNS,
+) -> None:
+    """Attention over tokens and the proposer's probability as inputs of Q, rated on stored dev steps. Resumable."""
+    models = models_of(Given(config=config, set_=set_))
+    run_inputs_study(models, console, store=store, dev=dev, out=out, results=results, episodes=episodes)
 
 
 if __name__ == "__main__":
