@@ -19,6 +19,7 @@ from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
 from experiments.estimating import GROUPS, learned, make, write
 from experiments.noisy_scorers import judged
+from experiments.inputs_study import run_inputs_study
 from experiments.ranking import print_ranking
 from experiments.results_page import results
 
@@ -131,6 +132,20 @@ def estimate(
         make(GROUPS[one_of("group", group, tuple(GROUPS))], console)
     else:
         write(results, "result", learned())
+
+
+def inputs(
+    dev: Annotated[Path, typer.Option(help="Store of stored dev episodes, their run called dev.")],
+    out: Annotated[Path, typer.Option(help="Folder of what is learned.")],
+    results: Annotated[Path, typer.Option(help="Folder of the results.")],
+    episodes: Annotated[int, typer.Option(min=1, help="How many teach, the first.")] = 1_000_000,
+    config: Config = None,
+    set_: Set = None,
+    store: Stored = RUNS,
+) -> None:
+    """Attention over tokens and the proposer's probability as inputs of Q, rated on stored dev steps. Resumable."""
+    models = models_of(Given(config=config, set_=set_))
+    run_inputs_study(models, console, store=store, dev=dev, out=out, results=results, episodes=episodes)
 
 
 if __name__ == "__main__":

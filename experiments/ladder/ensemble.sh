@@ -9,7 +9,7 @@ config="--config $here/shop.toml --set suite.only=*"
 matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten
     --set model.embed_matches=true"
 for seed in 0 1 2 3 4; do
-    "$BESTOFQ" train $config --set suite.train_tasks=4000 --set seed_runs=1 $matched --set iql.seed=$seed --store $store \
+    "$BESTOFQ" train --no-estimate $config --set suite.train_tasks=4000 --set seed_runs=1 $matched --set iql.seed=$seed --store $store \
         --out $store/seed-$seed
 done
 export BESTOFQ_ENSEMBLE=$store/seed-0,$store/seed-1,$store/seed-2,$store/seed-3,$store/seed-4

@@ -8,7 +8,7 @@ config="--config $here/shop.toml --set iql.network.hidden=[512,256] --set iql.di
     --set iql.network.scaling=whiten --set model.embed_matches=true"
 store=runs/ladder-shop
 for passes in 1 2 3 4 5; do
-    "$BESTOFQ" train $config --store $store --episodes $((800 * passes)) --out $store/passes-$passes
+    "$BESTOFQ" train --no-estimate $config --store $store --episodes $((800 * passes)) --out $store/passes-$passes
     for rung in same new; do
         case $rung in
         same) where="--split train" ;;

@@ -16,7 +16,7 @@ many) # as many episodes of the shop, but one of each of 4,000 goals for all tra
     rungs="held-out" rankers=prompting,random,verifier played="--tasks 240 --runs 1"
     ;;
 shop) rungs="same new held-out" rankers=prompting,random,vote,picker,verifier played="--tasks 240 --runs 1" ;;
-booking) rungs="same" rankers=prompting,random,vote played="--tasks 100 --runs 2" ;;
+booking) rungs="same held-out" rankers=prompting,random,vote played="--tasks 100 --runs 2" ;;
 miniwob) rungs="same seeds" rankers=prompting,random,vote,picker,verifier played="--tasks 235 --runs 1" ;;
 esac
 
@@ -26,7 +26,7 @@ play() { # RUNG Q AGENTS SETTINGS...
     case $rung in
     same) where="--split train" ;;                                       # the tasks that Q learned from
     new) where="--split train --set suite.only=P??00[0-3]?-2" ;;         # other goals for the same products
-    held-out) where="--split test --set suite.only=*" ;;                 # other products
+    held-out) where="--split test --set suite.only=*" ;;                 # other products, other restaurants
     seeds) where="--split test --set suite.families=seen --set suite.per_task=5" ;; # other problems of the tasks it learned
     esac
     "$BESTOFQ" eval $config $where "$@" --q $store/$q --agents $agents $played --store $store-$rung --run $q \
@@ -37,25 +37,25 @@ climb() { # Q AGENTS SETTINGS...
 }
 
 "$BESTOFQ" collect $config --store $store
-"$BESTOFQ" train $config --store $store --out $store/paper
+"$BESTOFQ" train --no-estimate $config --store $store --out $store/paper
 climb paper $rankers,best-of-q,prior
-"$BESTOFQ" train $config $matched --store $store --out $store/q0
+"$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q0
 climb q0 best-of-q,prior $matched
 if [ $env = many ]; then # reading reviews, too: it ships as pocket_q
     reviewed="$matched --set model.embed_context=review --set model.embed_pooling=last"
-    "$BESTOFQ" train $config $reviewed --store $store --out $store/reviewed
+    "$BESTOFQ" train --no-estimate $config $reviewed --store $store --out $store/reviewed
     climb reviewed best-of-q $reviewed
     cp $store-held-out/reviewed.json $here/many-reviewed.json
 fi
 if [ $env = shop ] || [ $env = booking ]; then
-    "$BESTOFQ" train $config $whitened --store $store --out $store/whitened
+    "$BESTOFQ" train --no-estimate $config $whitened --store $store --out $store/whitened
     climb whitened best-of-q,prior $whitened
-    "$BESTOFQ" train $config $one_hot --store $store --out $store/one-hot
+    "$BESTOFQ" train --no-estimate $config $one_hot --store $store --out $store/one-hot
     play same one-hot best-of-q $one_hot
 fi
 if [ $env = shop ]; then # other training seeds, and a cycle of two passes with q0
     for seed in 1 2; do
-        "$BESTOFQ" train $config $matched --set iql.seed=$seed --store $store --out $store/seed-$seed
+        "$BESTOFQ" train --no-estimate $config $matched --set iql.seed=$seed --store $store --out $store/seed-$seed
         climb seed-$seed best-of-q $matched
     done
     "$BESTOFQ" improve $config $matched --set cycles=1 --store $store --out $store

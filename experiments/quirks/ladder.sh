@@ -5,11 +5,11 @@ set -e
 BESTOFQ=.venv/bin/bestofq
 here=experiments/quirks
 "$BESTOFQ" collect --config $here/config.toml --store runs/quirks
-"$BESTOFQ" train --config $here/config.toml --store runs/quirks --out runs/quirks/q-0
-"$BESTOFQ" train --config $here/config.toml --set iql.seed=1 --store runs/quirks --out runs/quirks/q-1
-"$BESTOFQ" train --config $here/config.toml --set iql.seed=2 --store runs/quirks --out runs/quirks/q-2
-"$BESTOFQ" train --config $here/config.toml --set iql.network.scaling=none --store runs/quirks --out runs/quirks/q-unscaled
-"$BESTOFQ" train --config $here/paper.toml --store runs/quirks --out runs/quirks/q-paper
+"$BESTOFQ" train --no-estimate --config $here/config.toml --store runs/quirks --out runs/quirks/q-0
+"$BESTOFQ" train --no-estimate --config $here/config.toml --set iql.seed=1 --store runs/quirks --out runs/quirks/q-1
+"$BESTOFQ" train --no-estimate --config $here/config.toml --set iql.seed=2 --store runs/quirks --out runs/quirks/q-2
+"$BESTOFQ" train --no-estimate --config $here/config.toml --set iql.network.scaling=none --store runs/quirks --out runs/quirks/q-unscaled
+"$BESTOFQ" train --no-estimate --config $here/paper.toml --store runs/quirks --out runs/quirks/q-paper
 
 rung() { # NAME SPLIT AGENTS SPLITS PAPERS_AGENTS: the whitened Q, then the paper's
     "$BESTOFQ" eval --config $here/config.toml --q runs/quirks/q-0 --split $2 --tasks 240 --runs 1 \

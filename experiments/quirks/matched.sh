@@ -8,9 +8,9 @@ config="--config $here/config.toml"
 matched="$config --set model.embed_matches=true"
 "$BESTOFQ" collect $config --store runs/quirks
 for seed in 0 1 2 3 4; do
-    "$BESTOFQ" train $config --set iql.seed=$seed --store runs/quirks --out runs/quirks/q-$seed
+    "$BESTOFQ" train --no-estimate $config --set iql.seed=$seed --store runs/quirks --out runs/quirks/q-$seed
 done
-"$BESTOFQ" train $matched --store runs/quirks --out runs/quirks/q-matched
+"$BESTOFQ" train --no-estimate $matched --store runs/quirks --out runs/quirks/q-matched
 
 played="--tasks 240 --runs 1"
 for rung in test same sites; do
