@@ -18,8 +18,8 @@ from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
 from experiments.estimating import GROUPS, learned, make, write
-from experiments.noisy_scorers import judged
 from experiments.inputs_study import run_inputs_study
+from experiments.noisy_scorers import judged
 from experiments.ranking import print_ranking
 from experiments.results_page import results
 
