@@ -22,7 +22,7 @@ LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager", "open-o
 
 
 def some_tasks(tasks: str | None) -> str | None:
-    """As given. BadParameter where it names none: 0, a negative number, nothing."""
+    """As given. BadParameter for 0, a negative number, or nothing."""
     if tasks is not None and (not tasks.strip() or (re.fullmatch(r"\s*[+-]?\d+\s*", tasks) and int(tasks) < 1)):
         raise BadParameter(f"{tasks!r} are no tasks: give a number from 1, or globs of names")
     return tasks

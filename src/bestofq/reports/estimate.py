@@ -86,7 +86,7 @@ class Estimate(Noun):
 def estimate(
     log: LoggedChoices, siblings: Sequence[tuple[object, float, float]], checkpoint: str | None = None
 ) -> Estimate:
-    """All that is told. `siblings`: of each task the pairs ranked right, and all."""
+    """All that the estimate says. `siblings`: of each task the pairs ranked right, and all."""
     ranked = Quantity(tallied((str(task), right, pairs) for task, right, pairs in siblings), UNIT)
     exploring = log.of(known(log)) if known(log).any() else None
     choices: list[AtN] = []

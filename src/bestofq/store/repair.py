@@ -115,7 +115,7 @@ def _refuse_written(file: Path) -> None:
 
 def _rows(connection: Connection, table: Table, said: list[str]) -> Iterator[dict[str, Any]]:
     """All rows that can be read: from the first on, and where that stops at a damaged page, from the last back. `said`
-    is told why it stopped."""
+    gets the reason why it stopped."""
     number: Label[int] = literal_column("rowid", Integer).label("row_number")
     found: set[int] = set()
     for order in (number.asc(), number.desc()):
