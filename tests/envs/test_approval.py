@@ -11,8 +11,11 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from bestofq.browser.browser import Browser
+from bestofq.build.context import seems_irreversible
 from bestofq.core.actions import Action, Click, Goto, Refresh, Submit, Write
+from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Point, Task
+from bestofq.core.repeating import DivergedError, repeat
 from bestofq.envs.serving import serve_app
 from bestofq.envs.web import WebEnv
 
@@ -173,4 +176,23 @@ async def test_enter_is_asked_about_where_the_focus_has_moved(browser: Browser, 
     await env.session.evaluate("document.querySelector('[name=q]').oninput = () => document.forms[2][0].focus()")
     await env.step(Write(mark=1, text="kettle", enter=True))
     assert (len(site.asked), site.sent) == (1, [])
+    await env.close()
+
+
+async def looked(env: WebEnv, site: Site, script: str) -> StepResult:
+    """The Look button pressed as a search does it, once the page has changed by the script."""
+    seen = await env.reset(Task(id="t", suite="s", goal="g", start_url=f"{site.url}/changing"), seed=0)
+    look = Click(mark=next(element.mark for element in seen.elements if element.name == "Look"))
+    await env.session.evaluate(f"{script}; 0")
+    return await repeat(env, look, seen, seen, seems_irreversible)
+
+
+@pytest.mark.parametrize("how", [how for how in CHANGES if "flees" not in how])
+async def test_a_search_holds_back_what_has_changed_at_the_press(browser: Browser, site: Site, how: str) -> None:
+    env = WebEnv(browser, screenshots=False)  # nobody is asked
+    with pytest.raises(DivergedError, match="Buy now"):
+        await looked(env, site, CHANGES[how])
+    assert site.sent == []
+    assert (await looked(env, site, "")).observation.error is None
+    assert site.sent == ["GET /look"]
     await env.close()

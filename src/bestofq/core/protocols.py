@@ -30,6 +30,13 @@ class TakesUser(Protocol):
     simulated_user: SimulatedUser | None
 
 
+@runtime_checkable
+class HoldsBack(Protocol):
+    """An environment that reads its page again at the press, and carries out nothing that is held back then."""
+
+    held_back: Callable[[Observation, Action], bool] | None
+
+
 class Env(Protocol):
     """A world of tasks. One instance runs one episode at a time and may be reset again."""
 

@@ -3,8 +3,13 @@
 from collections.abc import Callable
 
 from bestofq.core.actions import Action, Targeted, action_text, element_of
+from bestofq.core.decision import StepResult
 from bestofq.core.errors import BestOfQError
 from bestofq.core.observation import Element, Observation, Point
+from bestofq.core.protocols import Env, HoldsBack
+
+Unsafe = Callable[[Observation, Action], bool]
+"""A page, an action → whether it must not be carried out there."""
 
 ALIKE = 0.9  # share of elements that two looks at one page have in common, at least
 
@@ -49,17 +54,35 @@ def find_again(action: Action, before: Observation, now: Observation) -> Action:
     return moved
 
 
-def repeated(
-    action: Action, before: Observation, now: Observation, unsafe: Callable[[Observation, Action], bool]
-) -> Action:
-    """`action`, chosen on the page `before`, for the page `now`. DivergedError where that is another page, has no such
-    element, or the action is `unsafe` there."""
+async def repeat(env: Env, action: Action, before: Observation, now: Observation, unsafe: Unsafe | None) -> StepResult:
+    """Carry out `action`, chosen on the page `before`, on the page `now`.
+
+    DivergedError, and nothing is done, where that is another page or has no such element, or the action is `unsafe`
+    there or at the press (None: no action is)."""
     if not same_page(before, now):
         raise DivergedError(f"{now.url} is not the page that {action.kind} was chosen on")
     action = find_again(action, before, now)
-    if unsafe(now, action):
-        raise DivergedError(f"{action_text(action, now.elements)} on {now.url} seems irreversible")
-    return action
+    if unsafe is None:
+        return await env.step(action)
+    refused: list[str] = []
+
+    def held_back(page: Observation, action: Action) -> bool:
+        if unsafe(page, action):
+            refused.append(f"{action_text(action, page.elements)} on {page.url} seems irreversible")
+        return bool(refused)
+
+    if held_back(now, action):
+        raise DivergedError(refused[0])
+    if not isinstance(env, HoldsBack):
+        return await env.step(action)
+    env.held_back = held_back
+    try:
+        result = await env.step(action)
+    finally:
+        env.held_back = None
+    if refused:
+        raise DivergedError(refused[0])
+    return result
 
 
 def _alike(element: Element, page: Observation) -> list[Element]:

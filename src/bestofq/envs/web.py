@@ -25,12 +25,11 @@ class WebEnv:
     """`core.protocols.Env` over a browser.
 
     `answer` ends the episode; `ask_user` puts the question to `user`, whose reply is a notice in the next observation,
-    or to `simulated_user` where there is one;
-    targets in words are the agent's to place (`Agent.localizer`). Where `approve` is given, it is asked before each
-    action that seems irreversible (`safety.irreversible`), with `forms` also before each that sends a form; its refusal
-    is an error in the next observation. The reward is what `evaluate` says, and None without it: then a judge must say
-    how the episode ended. Exceptions are the machinery's (BrowserError); what the agent cannot do is
-    `Observation.error`.
+    or to `simulated_user` where there is one; targets in words are the agent's to place (`Agent.localizer`). Where
+    `approve` is given, it is asked before each action that seems irreversible (`safety.irreversible`), with `forms`
+    also before each that sends a form. Its refusal is an error in the next observation, as is what was `held_back`.
+    The reward is what `evaluate` says, and None without it: then a judge must say how the episode ended. Exceptions
+    are the machinery's (BrowserError); what the agent cannot do is `Observation.error`.
     """
 
     def __init__(
@@ -52,6 +51,7 @@ class WebEnv:
         self._approve, self._forms = approve, forms
         self._task: Task | None = None
         self.simulated_user: SimulatedUser | None = None
+        self.held_back: Callable[[Observation, Action], bool] | None = None  # whoever repeats actions says what
 
     async def reset(self, task: Task, *, seed: int) -> Observation:
         """A clean page at the task's start URL, held to its allowed hosts; `seed` is not the web's to obey."""
@@ -97,14 +97,16 @@ class WebEnv:
         return ""
 
     async def _act(self, action: Action, observation: Observation) -> str | None:
-        """Carries it out where it seems reversible or `approve` allows it: as it was chosen, and as it is at the press,
-        since a page may change meanwhile. Why it was not done, for the agent, or None."""
-        if self._approve is None:
+        """Carries it out where it is not held back, and seems reversible or `approve` allows it: as it was chosen, and
+        as it is at the press, since a page may change meanwhile. Why it was not done, for the agent, or None."""
+        if self._approve is None and self.held_back is None:
             return await self.session.act(action)
         allowed: set[tuple[str, str]] = set()
 
         async def may(action: Action, page: Observation) -> bool:
-            reason = irreversible(action, page, forms=self._forms)
+            if self.held_back is not None and self.held_back(page, action):
+                raise Impossible(f"{_said(action, page)} seems irreversible; nothing was done.")
+            reason = irreversible(action, page, forms=self._forms) if self._approve else None
             if reason is None:
                 return True
             asked = _said(action, page), reason.partition(" (")[0]  # whatever words told the reason

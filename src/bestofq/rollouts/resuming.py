@@ -7,7 +7,7 @@ from bestofq.core.actions import Action, AskUser
 from bestofq.core.decision import Episode, Step, StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, SimulatedUser, TakesUser
-from bestofq.core.repeating import DivergedError, repeated
+from bestofq.core.repeating import DivergedError, repeat
 from bestofq.core.usage import Usage
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.store import Store
@@ -37,8 +37,8 @@ async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> Ste
     try:
         page = await env.reset(episode.task, seed=episode.task.seed)
         for step in episode.steps:
-            action = repeated(step.decision.candidate.action, step.observation, page, lambda *of: not may_repeat(*of))
-            result = await env.step(action)
+            action = step.decision.candidate.action
+            result = await repeat(env, action, step.observation, page, lambda *of: not may_repeat(*of))
             ended = result.truncated or (result.terminated and not step.terminated)
             if ended or (result.reward or 0.0) != step.reward:
                 raise DivergedError(f"step {step.index} brought {step.reward}, and now {result.reward}")

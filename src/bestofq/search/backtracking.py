@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import get_args
@@ -12,14 +12,13 @@ from bestofq.core.actions import Action
 from bestofq.core.decision import StepResult
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Checkpointable, Env, EnvFactory
-from bestofq.core.repeating import DivergedError, repeated, same_page
+from bestofq.core.repeating import DivergedError, Unsafe, repeat, same_page
 from bestofq.core.tree import BacktrackCost, Way
 from bestofq.core.usage import Usage
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree import Move, MutableTree
 
 WAYS: tuple[Way, ...] = get_args(Way)
-Irreversible = Callable[[Observation, Action], bool]
 
 
 @dataclass
@@ -54,13 +53,13 @@ class EnvPool:
 
     What a `Checkpointable` environment saved is good in each of them. Elsewhere the actions from the start are carried
     out again: each page is compared with the one before, each element is found again, and what is `irreversible` on the
-    page as it is now is not carried out.
+    page as it is now, or at the press, is not carried out.
     """
 
     make_env: EnvFactory
     task: Task
     config: SearchConfig
-    irreversible: Irreversible
+    irreversible: Unsafe
     costs: Costs = field(default_factory=Costs)
     usage: list[Usage] = field(default_factory=list)  # of models that answered as users, replayed questions included
     _free: list[Slot] = field(default_factory=list)
@@ -133,12 +132,13 @@ class EnvPool:
 
     async def _step(self, slot: Slot, move: Move) -> StepResult:
         """Carry out an action on the page as it is now. DivergedError, and nothing is done, where it is another page
-        than the one that the action was chosen on, has no such element, or the action seems irreversible there."""
+        than the one that the action was chosen on, has no such element, or the action seems irreversible there or at
+        the press."""
         page, slot.at = slot.page, None
         if move.page is None or page is None:
             raise DivergedError(f"{page and page.url} is not the page that {move.action.kind} was chosen on")
-        action = repeated(move.action, move.page, page, self.unsafe)
-        result = await slot.env.step(action)
+        unsafe = None if self.config.sandboxed else self.irreversible
+        result = await repeat(slot.env, move.action, move.page, page, unsafe)
         self.usage += result.usage
         slot.page = result.observation
         return result

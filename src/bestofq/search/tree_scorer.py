@@ -8,8 +8,8 @@ from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Proposal, Scores, State
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import EnvFactory, Judge, Proposer, Scorer
-from bestofq.core.repeating import same_page
-from bestofq.search.backtracking import EnvPool, Irreversible
+from bestofq.core.repeating import Unsafe, same_page
+from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import Move, MutableTree
@@ -27,7 +27,7 @@ class TreeScorer:
     proposer: Proposer
     ranker: Scorer | None
     config: SearchConfig
-    irreversible: Irreversible
+    irreversible: Unsafe
     judge: Judge | None = None
     _searches: OrderedDict[tuple[str, int], tuple[Search, list[Observation]]] = field(default_factory=OrderedDict)
     """By an episode's task and seed: its search, and the pages that it has been on."""
