@@ -170,6 +170,40 @@ async def test_ctrl_c_leaves_the_steps_and_the_same_command_begins_anew(tmp_path
     assert (failed.run, failed.task.id, failed.verdict.outcome) == (left.run, left.task.id, "failure")
 
 
+class Walk(Shop):
+    """A harmless link to a page where the model answers."""
+
+    def reply(self, request: Mapping[str, Any]) -> str:
+        content = request["messages"][1]["content"]
+        text = content if isinstance(content, str) else content[0]["text"]
+        if found := re.findall(r"More \[(\d+)\]", text):
+            self.orders += 1
+            return said(("on", {"type": "click", "element": int(found[0])}))
+        return said(("done", {"type": "answer", "text": "Seen."}))
+
+    async def home(self, request: Request) -> HTMLResponse:
+        return HTMLResponse("<a href=/?more>More</a>" if not request.url.query else "<p>All there is")
+
+
+async def test_after_kill_9_the_same_command_goes_on_and_asks_for_no_step_again(tmp_path: Path) -> None:
+    walk = Walk(seconds=0.5)
+    async with walk.open() as arguments:
+        process = await bestofq(tmp_path, *arguments)
+        assert process.stdout is not None
+        while b"so far" not in await process.stdout.readline():
+            pass
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()
+        result = await within(tmp_path / "runs/web", *arguments)
+    assert result.exit_code == 0, result.output
+    assert "going on after 1 steps" in result.output
+    assert walk.orders == 1
+    with Store.open(tmp_path / "runs/web", read_only=True) as store:
+        [episode] = store.episodes()
+        assert not store.summaries(status="interrupted")
+    assert [step.decision.candidate.action.kind for step in episode.steps] == ["click", "answer"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [

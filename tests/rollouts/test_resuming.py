@@ -1,14 +1,18 @@
 """An episode whose process died goes on from its last step, where its actions may be and can be carried out again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from line_world import LineEnv, line_agent, line_task
 
+from bestofq.agents.scorers.constant import ConstantScorer
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Episode, Provenance, State, StepResult
+from bestofq.core.decision import Candidate, Episode, Provenance, Scores, State, StepResult
+from bestofq.core.errors import BrowserError, ModelError
 from bestofq.core.observation import Observation, Task
+from bestofq.core.usage import Usage
 from bestofq.rollouts.resuming import MayRepeat
 from bestofq.rollouts.runner import RunOptions, run_many
 from bestofq.store.store import Store
@@ -49,10 +53,7 @@ async def collect(
     async def make_env() -> LineEnv:
         return env()
 
-    agent = line_agent()
-    agent = type(agent)(
-        name=agent.name, proposer=agent.proposer, scorer=ScriptedScorer(values), selector=agent.selector
-    )
+    agent = replace(line_agent(), scorer=ScriptedScorer(values))
     await store.begin_run("r", {}, MADE)
     options = RunOptions(step_limit=12, seed=4, may_repeat=may_repeat)
     await run_many([TASK], make_env, agent, store=store, run="r", options=options)
@@ -127,3 +128,61 @@ async def test_an_action_that_is_unsafe_only_now_is_not_carried_out(tmp_path: Pa
         assert asked[0] == 0
         [again] = store.episodes()
     assert len(carried_out) == len(again.steps)
+
+
+class Crash(LineEnv):
+    """Its machinery breaks in the step of that number, counted over all environments."""
+
+    steps = 0
+    at_step = -1
+
+    async def step(self, action: Action) -> StepResult:
+        Crash.steps += 1
+        if Crash.steps == Crash.at_step + 1:
+            raise BrowserError("Chromium crashed")
+        return await super().step(action)
+
+
+async def test_a_cut_episode_goes_on_with_the_decision_that_it_was_cut_in(tmp_path: Path) -> None:
+    episode = await whole(tmp_path / "whole")
+    for number in range(len(episode.steps)):
+        Crash.steps, Crash.at_step = 0, number
+        with Store.open(tmp_path / str(number)) as store:
+            assert await collect(store, env=Crash) == list(range(len(episode.steps)))
+            [again] = store.episodes()
+            assert same(again, episode)
+            assert not store.summaries(status="cut")
+
+
+async def test_a_cut_episode_that_may_not_be_repeated_is_kept_and_begun_anew(tmp_path: Path) -> None:
+    episode = await whole(tmp_path / "whole")
+    Crash.steps, Crash.at_step = 0, 2
+    with Store.open(tmp_path / "cut") as store:
+        asked = await collect(store, env=Crash, may_repeat=lambda *_: False)
+        assert asked == [0, 1, 2, *range(len(episode.steps))]
+        [cut] = store.episodes(status="cut")
+        assert [step.truncated for step in cut.steps] == [False, False, True]
+        assert "Chromium crashed" in cut.verdict.reason
+        assert same(next(store.episodes()), episode)
+
+
+async def test_what_a_decision_cost_that_came_to_nothing_is_counted_with_the_next(tmp_path: Path) -> None:
+    used = Usage(role="proposer", calls=1, tokens_in=7)
+    left = [ModelError("the endpoint is gone")]
+    left[0].usage = (used,)
+
+    class Breaks(ConstantScorer):
+        async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
+            if len(state.decisions) == 1 and left:
+                raise left.pop()
+            return await super().score(state, candidates)
+
+    async def make_env() -> LineEnv:
+        return LineEnv()
+
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, MADE)
+        await run_many([TASK], make_env, replace(line_agent(), scorer=Breaks()), store=store, run="r")
+        [episode] = store.episodes()
+    tokens = [sum(usage.tokens_in for usage in step.decision.usage) for step in episode.steps]
+    assert tokens == [0, 7, *[0] * (len(tokens) - 2)]

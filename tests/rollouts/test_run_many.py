@@ -83,7 +83,7 @@ async def test_a_cut_episode_is_tried_again_in_a_new_environment(tmp_path: Path)
     with Store.open(tmp_path) as store:
         done = await collect(store, make_env=flaky_env, concurrency=2)
         assert len(done) == 12
-        assert len(store.summaries(status="cut")) == 3
+        assert not store.summaries(status="cut")  # they went on
     assert len(Flaky.made) == 5
     assert all(env.closed for env in Flaky.made)
 
@@ -100,7 +100,9 @@ async def test_a_run_that_only_breaks_gives_up(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         with pytest.raises(InfraError, match=r"5 episodes in a row were cut off, the last by 'BrowserError: Chromium"):
             await collect(store, make_env=flaky_env, give_up_after=5, concurrency=3)
-        assert 5 <= len(store.summaries(status="cut")) <= 7
+        assert 5 <= len(store.summaries(status="running")) <= 7
+        Flaky.crashes = 0
+        assert len(await collect(store, make_env=flaky_env)) == len(TASKS)
 
 
 async def test_an_ended_call_leaves_its_steps_and_the_next_begins_the_episode_again(tmp_path: Path) -> None:

@@ -1,17 +1,22 @@
 """Search at inference: a scorer like any other."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
-from branch_world import TASK, RestoringEnv, both_doors, never
+import pytest
+from branch_world import TASK, BranchEnv, RestoringEnv, both_doors, never
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, Decision, Scores, State
+from bestofq.core.decision import Candidate, Decision, Episode, Provenance, Scores, State, Step
 from bestofq.core.protocols import Proposer, Scorer
+from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.resuming import left_running
 from bestofq.search.config import SearchConfig
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
+from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedProposer
 
 REWARDS = {"2121": 1.0}
@@ -104,3 +109,37 @@ async def test_where_the_search_cannot_come_to_the_agents_page_nothing_is_claime
     assert scores.state_value == 0.0
     assert steps == []
     await scorer.close()
+
+
+class Died(Exception):
+    """As a kill leaves it: nothing is caught, nothing tidied."""
+
+
+async def searched(store: Store, begun: Episode | None = None, dies_after: int | None = None) -> Episode:
+    """An episode by search, in environments that cannot be put back."""
+
+    async def make_env() -> BranchEnv:
+        return BranchEnv(REWARDS, depth=4, steps=[])
+
+    def stepped(step: Step) -> None:
+        if step.index + 1 == dies_after:
+            raise Died
+
+    proposer = ScriptedProposer(both_doors)
+    config = SearchConfig(iterations=30, candidates=2, depth=4)
+    scorer = TreeScorer(make_env, proposer=proposer, ranker=None, config=config, irreversible=never)
+    agent = Agent(name="mcts", proposer=proposer, scorer=scorer, n_candidates=2)
+    options = EpisodeOptions(on_step=stepped)
+    return await run_episode(await make_env(), agent, TASK, store=store, run="r", options=options, begun=begun)
+
+
+async def test_an_episode_that_goes_on_in_another_process_is_searched_from_its_page(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, Provenance(version="test"))
+        with pytest.raises(Died):
+            await searched(store, dies_after=2)
+        [begun] = (await left_running(store, "r", "mcts", lambda _: True, lambda *_: True)).values()
+        ended = await searched(store, begun)
+        assert (ended.id, ended.verdict.reward) == (begun.id, 1.0)
+        assert [step.decision.chosen for step in ended.steps] == [1, 0, 1, 0]
+        assert ended.steps[:2] == begun.steps

@@ -37,6 +37,7 @@ class StepView:
         self._began = self._since = clock()
         self._usage: tuple[Usage, ...] = ()
         self._status: Status | None = None
+        self._decided = False  # whether a decision was shown
 
     @contextmanager
     def live(self) -> Iterator[None]:
@@ -51,6 +52,9 @@ class StepView:
 
     def decided(self, state: State, decision: Decision) -> None:
         seen = state.observation
+        if state.decisions and not self._decided:
+            self.say((f"going on after {len(state.decisions)} steps of an episode whose process ended", "yellow"))
+        self._decided = True
         self.say((f"\n{len(state.decisions) + 1}. {seen.title or '(no title)'}", "bold"), (f"  {seen.url}", "dim"))
         self.happened(seen)
         informative = decision.state_value is not None or len(set(decision.scores)) > 1

@@ -98,6 +98,14 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
+class Resumes(Protocol):
+    """A scorer that remembers an episode's pages, so that it must be told of those before a process died."""
+
+    async def resume(self, task: Task, seed: int, pages: Sequence[Observation]) -> None:
+        """The pages at which the episode's decisions so far were made; `seed` is its draws' (`State.seed`)."""
+
+
+@runtime_checkable
 class Prefetching(Protocol):
     """A scorer that can begin on a state while the proposer is thinking. `score` does not count that again."""
 

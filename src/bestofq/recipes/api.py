@@ -34,7 +34,6 @@ from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
-from bestofq.search.tree_scorer import TreeScorer
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -79,7 +78,7 @@ async def play(
             step_limit=suite.step_limit,
             judge=suite.judge,
             provenance=made,
-            may_repeat=None if isinstance(agent.scorer, TreeScorer) else may_repeat_of(suite),
+            may_repeat=may_repeat_of(suite),
         )
         chosen = (await suite.tasks(split))[:tasks]
         return await run_many(

@@ -77,7 +77,7 @@ async def collect(
                     step_limit=suite.step_limit,
                     provenance=provenance,
                     judge=suite.judge,
-                    may_repeat=None if play.kind == "mcts" else suite.may_repeat,  # its trees die with the process
+                    may_repeat=suite.may_repeat,
                     progress=progress,
                 ),
             )

@@ -19,6 +19,8 @@ from bestofq.core.identity import key_of
 from bestofq.core.observation import Task
 from bestofq.envs.web import WebEnv
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.rollouts.resuming import left_running
+from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
 SUITE = "web"
@@ -67,14 +69,19 @@ class UserJudge:
 async def visit(
     env: WebEnv, agent: Agent, task: Task, *, store: Store, config: Mapping[str, JsonValue], options: EpisodeOptions
 ) -> Episode:
-    """One more episode of the task in the run that `config` names; cancelled, it is stored as `interrupted`."""
+    """One more episode of the task in the run that `config` names; cancelled, it is stored as `interrupted`. One that
+    runs no longer, since its process died, goes on from its last step where its actions lead to the same pages again.
+    """
     run = f"{SUITE}-{key_of(config)[:8]}"
     await store.begin_run(run, config, options.provenance or Provenance(version=__version__))
-    await store.interrupt(run, agent.name)
+    left = await left_running(store, run, agent.name, lambda key: key.task == task.id, options.may_repeat)
     before = store.summaries(run=run, agent=agent.name, suite=SUITE, status=None)
     repeat = 1 + max((s.key.repeat for s in before if s.key.task == task.id), default=-1)
+    key = max(left, default=EpisodeKey(SUITE, task.id, repeat))
     try:
-        return await run_episode(env, agent, task, store=store, run=run, repeat=repeat, options=options)
+        return await run_episode(
+            env, agent, task, store=store, run=run, repeat=key.repeat, options=options, begun=left.get(key)
+        )
     except asyncio.CancelledError:
         await store.interrupt(run, agent.name)
         raise

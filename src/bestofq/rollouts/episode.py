@@ -12,7 +12,7 @@ from bestofq.agents.agent import Agent
 from bestofq.core.decision import Decision, Episode, Provenance, State, Step, StepResult, Verdict, state_at
 from bestofq.core.errors import BestOfQError, InfraError, ReplyError
 from bestofq.core.observation import Observation, Task
-from bestofq.core.protocols import Env, Judge
+from bestofq.core.protocols import Env, Judge, Resumes
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import episode_seed
 from bestofq.core.usage import Usage, merge_usage
@@ -33,7 +33,8 @@ class EpisodeOptions:
     step_limit: int = STEP_LIMIT
     judge: Judge | None = None  # None: the environment's reward tells
     provenance: Provenance | None = None  # None: this version alone
-    may_repeat: MayRepeat | None = seems_safe  # to go on with an episode whose process died; None: it is begun anew
+    may_repeat: MayRepeat | None = seems_safe  # to go on with an episode that broke off; None: it is begun anew
+    go_on_when_cut: bool = False  # an episode that the machinery cuts stays running: the caller goes on with it
     on_decision: Callable[[State, Decision], None] | None = None  # before the action is carried out
     on_step: Callable[[Step], None] | None = None  # once it is stored
 
@@ -54,8 +55,9 @@ async def run_episode(
 ) -> Episode:
     """Run and store one episode of a run that was begun.
 
-    `begun`: one that is running in the store, whose process has died. It goes on from its last step, once its actions
-    led to the same pages again (`resuming.py`); where they do not, it is interrupted, and another begun.
+    `begun`: one that is running in the store, since its process has died or it was cut (`options.go_on_when_cut`). It
+    goes on from its last step, once its actions led to the same pages again (`resuming.py`), in the latter case with
+    the decision that it was cut in; where they do not, it is left `interrupted` or `cut`, and another begun.
 
     The verdict is the judge's, or without one the environment's last reward (success: reward 1; unjudged where it gives
     none). Running out of `step_limit` steps is a failure with reward 0, and no judge is asked. What the machinery
@@ -75,20 +77,24 @@ async def run_episode(
     else:
         play.episode = await store.begin_episode(run, agent.name, task, repeat, provenance)
     verdict = await play.out(own)
+    if play.unpaid:
+        verdict = verdict.model_copy(update={"usage": merge_usage((*verdict.usage, *play.unpaid))})
     episode = Episode(
         id=play.episode,
         run=run,
         agent=agent.name,
         task=task,
-        steps=tuple(play.steps),
+        steps=(*play.steps, *play.in_flight),
         final=play.final,
         verdict=verdict,
         provenance=provenance,
     )
+    if play.stays_running(verdict):
+        return episode
     failure: Exception | None = None
     if options.judge is not None and ended_by_itself(verdict):
         verdict, failure = await _judged(options.judge, episode)
-    await store.finish_episode(play.episode, verdict, play.final)
+    await play.finish(episode, verdict)
     if failure is not None:
         raise failure
     return episode.model_copy(update={"verdict": verdict})
@@ -112,30 +118,61 @@ class _Play:
     steps: list[Step] = field(default_factory=list)
     final: Observation | None = None
     last: StepResult | None = None
+    in_flight: tuple[Step, ...] = ()  # the one that was cut, and is not stored
+    unpaid: tuple[Usage, ...] = ()  # of decisions that came to nothing, in an episode that goes on
+    broken: Verdict | None = None  # where the machinery broke before the first step
+
+    def stays_running(self, verdict: Verdict) -> bool:
+        """Whether the caller goes on with the episode, since it was cut."""
+        options = self.options
+        return verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None
+
+    async def finish(self, episode: Episode, verdict: Verdict) -> None:
+        """Commit how an episode ended, and the step that it was cut in."""
+        for step in episode.steps[-1:]:
+            if step.truncated:
+                await self.store.append_step(episode.id, step)
+        await self.store.finish_episode(episode.id, verdict, episode.final)
 
     async def go_on(self, begun: Episode, seed: int) -> bool:
-        """Whether the environment was put where the episode's last step led."""
+        """Whether the episode goes on: the environment is put where its last step led, or broke on the way."""
+        steps, last = [*begun.steps], None
         try:
             if self.options.may_repeat is None or (begun.task, begun.provenance.seed) != (self.task, seed):
                 raise DivergedError("its task or its draws are others now")
             steps = with_pictures(begun.steps, self.store)
-            self.last = await repeat_steps(self.env, begun, self.options.may_repeat)
+            last = await repeat_steps(self.env, begun, self.options.may_repeat)
+        except InfraError as error:
+            self.broken = _verdict_of(error)
         except Exception as error:  # whatever it is: the next try begins at the start, and says what is wrong
             log.info("episode %s is begun anew: %s", begun.id, error)
-            await self.store.interrupt(begun.run, begun.agent, only=[begun.id])
+            if begun.verdict.reason == "running":
+                await self.store.interrupt(begun.run, begun.agent, only=[begun.id])
+            else:
+                await self.finish(begun, begun.verdict)
             return False
-        self.episode, self.steps, self.final = begun.id, steps, self.last.observation
+        self.episode, self.final, self.unpaid = begun.id, begun.final, begun.verdict.unstepped
+        self.in_flight = tuple(step for step in steps[-1:] if step.truncated)
+        self.steps = steps[: len(steps) - len(self.in_flight)]
+        if last is not None:
+            self.last, self.final = last, last.observation
+            for step in self.in_flight:
+                await self._commit(step.observation, step.decision, last)
+        if isinstance(self.agent.scorer, Resumes):
+            await self.agent.scorer.resume(self.task, seed, [step.observation for step in self.steps])
         return True
 
     async def out(self, seed: int) -> Verdict:
         """Play to the end, with draws from `seed`; the environment's verdict."""
+        if self.broken is not None:
+            return self.broken
         if self.last is None:
             try:
                 self.final = await self.env.reset(self.task, seed=self.task.seed)
             except Exception as error:
                 return _verdict_of(error)
-        elif self.last.terminated:
-            return _decided(self.last.reward)
+        elif ended := _ended(self.last):
+            return ended
         assert self.final is not None
         observation = self.final
         while len(self.steps) < self.options.step_limit:
@@ -154,16 +191,14 @@ class _Play:
                 return verdict
             await self._commit(observation, decision, result)
             self.final = observation = result.observation
-            if result.truncated:
-                return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
-            if result.terminated:
-                return _decided(result.reward)
+            if ended := _ended(result):
+                return ended
         return Verdict(reward=0.0, outcome="failure", reason=f"ran out of its {self.options.step_limit} steps")
 
     async def _commit(self, observation: Observation, decision: Decision, result: StepResult) -> None:
-        if result.usage:
-            usage = merge_usage((*decision.usage, *result.usage))
-            decision = decision.model_copy(update={"usage": usage})
+        if more := (*result.usage, *self.unpaid):
+            decision = decision.model_copy(update={"usage": merge_usage((*decision.usage, *more))})
+        self.unpaid = self.in_flight = ()
         step = Step(
             index=len(self.steps),
             observation=observation,
@@ -172,14 +207,23 @@ class _Play:
             terminated=result.terminated or (not result.truncated and len(self.steps) + 1 == self.options.step_limit),
             truncated=result.truncated,
         )
+        if result.truncated:
+            self.in_flight = (step,)
+            return
         await self.store.append_step(self.episode, step)
         self.steps.append(step)
         if self.options.on_step is not None:
             self.options.on_step(step)
 
 
-def _decided(reward: float | None) -> Verdict:
-    """The verdict on an episode that ended by itself; it has no reason (see `ended_by_itself`)."""
+def _ended(last: StepResult) -> Verdict | None:
+    """The verdict on an episode that its last action ended; None where it did not. One that ended by itself has no
+    reason (see `ended_by_itself`)."""
+    if last.truncated:
+        return Verdict(reward=0.0, outcome="infra_error", reason="the environment was cut off")
+    if not last.terminated:
+        return None
+    reward = last.reward
     if reward is None:
         return Verdict(reward=0.0, outcome="unjudged")
     return Verdict(reward=reward, outcome="success" if reward >= 1.0 else "failure")

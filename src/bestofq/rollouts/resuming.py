@@ -1,4 +1,5 @@
-"""Going on with an episode whose process has died: its actions are carried out again, and no model is asked."""
+"""Going on with an episode whose process has died, or that was cut: its actions are carried out again, and no model is
+asked."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -10,6 +11,7 @@ from bestofq.core.protocols import Env, SimulatedUser, TakesUser
 from bestofq.core.repeating import DivergedError, repeat
 from bestofq.core.usage import Usage
 from bestofq.safety.irreversible import irreversible
+from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
 MayRepeat = Callable[[Observation, Action], bool]
@@ -29,24 +31,38 @@ def can_go_on(episode: Episode, may_repeat: MayRepeat) -> bool:
 
 
 async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> StepResult:
-    """Carry out the episode's actions again, from the start; the result of the last. DivergedError where a page, an
-    element or a reward is another than before, or an action may not be repeated on the page as it is now."""
+    """Carry out the episode's actions again, from the start; the result of the last, or the first page where there is
+    none. DivergedError where a page, an element or a reward is another than before, or an action may not be repeated on
+    the page as it is now. What a step brought that was cut is not known, so nothing is compared with it."""
     user = env.simulated_user if isinstance(env, TakesUser) else None
     if isinstance(env, TakesUser) and user is not None:
         env.simulated_user = _Recorded(_replies(episode.steps), user)
     try:
-        page = await env.reset(episode.task, seed=episode.task.seed)
+        result = StepResult(observation=await env.reset(episode.task, seed=episode.task.seed))
         for step in episode.steps:
-            action = step.decision.candidate.action
+            action, page = step.decision.candidate.action, result.observation
             result = await repeat(env, action, step.observation, page, lambda *of: not may_repeat(*of))
             ended = result.truncated or (result.terminated and not step.terminated)
-            if ended or (result.reward or 0.0) != step.reward:
+            if not step.truncated and (ended or (result.reward or 0.0) != step.reward):
                 raise DivergedError(f"step {step.index} brought {step.reward}, and now {result.reward}")
-            page = result.observation
         return result
     finally:
         if isinstance(env, TakesUser):
             env.simulated_user = user
+
+
+async def left_running(
+    store: Store, run: str, agent: str, wanted: Callable[[EpisodeKey], bool], may_repeat: MayRepeat | None
+) -> dict[EpisodeKey, Episode]:
+    """What a process that died left running, is `wanted` and can go on; the rest of it is marked `interrupted`."""
+    running = store.summaries(run=run, agent=agent, suite=None, status="running")
+    found: dict[EpisodeKey, Episode] = {}
+    for summary in running:
+        if may_repeat and wanted(summary.key) and can_go_on(episode := store.episode(summary.id), may_repeat):
+            found[summary.key] = episode
+    kept = {episode.id for episode in found.values()}
+    await store.interrupt(run, agent, only=[summary.id for summary in running if summary.id not in kept])
+    return found
 
 
 def with_pictures(steps: Sequence[Step], store: Store) -> list[Step]:
@@ -54,7 +70,7 @@ def with_pictures(steps: Sequence[Step], store: Store) -> list[Step]:
     found = []
     for step in steps:
         shot = step.observation.screenshot
-        seen = {} if shot is None else {"screenshot": store.screenshots.load(shot)}
+        seen = {} if shot is None or shot.data else {"screenshot": store.screenshots.load(shot)}
         found.append(step.model_copy(update={"observation": step.observation.model_copy(update=seen)}))
     return found
 

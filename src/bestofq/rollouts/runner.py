@@ -2,18 +2,17 @@
 
 import logging
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bestofq.agents.agent import Agent
 from bestofq.core.concurrency import run_all
-from bestofq.core.decision import Episode
 from bestofq.core.errors import InfraError, InputError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.rollouts.progress import Progress
-from bestofq.rollouts.resuming import MayRepeat, can_go_on
+from bestofq.rollouts.resuming import left_running
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
@@ -47,9 +46,9 @@ async def run_many(
 
     What this agent has finished in this run is not done again. What was running when a process died goes on from its
     last step where its actions may be carried out again (`options.may_repeat`) and lead to the same pages; else it
-    stays readable as `interrupted`, and is done again from its start. An episode cut by the infrastructure is tried
-    `options.retries` more times, in a new environment. After `options.give_up_after` cuts in a row the run ends with
-    InfraError.
+    stays readable as `interrupted`, and is done again from its start. An episode cut by the infrastructure goes on
+    likewise, `options.retries` more times, in a new environment, with the decision that it was cut in; where it cannot,
+    it stays readable as `cut`. After `options.give_up_after` cuts in a row the run ends with InfraError.
 
     Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
     """
@@ -61,7 +60,7 @@ async def run_many(
     each = replace(options, on_step=progress.step)
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
     done = store.finished(run, agent.name)
-    left = await _left(store, run, agent.name, wanted.keys() - done, options.may_repeat)
+    left = await left_running(store, run, agent.name, (wanted.keys() - done).__contains__, options.may_repeat)
 
     def finished() -> list[EpisodeSummary]:
         return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
@@ -77,15 +76,19 @@ async def run_many(
             while todo:
                 task, repeat, attempts_left = todo.popleft()
                 env = env or await make_env()
-                begun = left.pop(EpisodeKey(task.suite, task.id, repeat), None)
+                key, chosen = EpisodeKey(task.suite, task.id, repeat), replace(each, go_on_when_cut=attempts_left > 0)
+                begun = left.pop(key, None)
                 episode = await run_episode(
-                    env, agent, task, store=store, run=run, repeat=repeat, options=each, begun=begun
+                    env, agent, task, store=store, run=run, repeat=repeat, options=chosen, begun=begun
                 )
                 if cut := episode.verdict.outcome == "infra_error":
                     broken, env = env, None
                     await _close_broken(broken)
                     if attempts_left > 0:
+                        log.info("%s was cut, and is tried again: %s", task.id, episode.verdict.reason)
                         todo.append((task, repeat, attempts_left - 1))
+                        if options.may_repeat is not None:
+                            left[key] = episode
                 progress.episode(episode)
                 cuts = cuts + 1 if cut else 0
                 if cuts >= options.give_up_after:
@@ -99,20 +102,6 @@ async def run_many(
 
     await run_all(work() for _ in range(min(concurrency, len(todo))))
     return finished()
-
-
-async def _left(
-    store: Store, run: str, agent: str, wanted: Collection[EpisodeKey], may_repeat: MayRepeat | None
-) -> dict[EpisodeKey, Episode]:
-    """What a process that died left running and can go on; the rest of what it left is marked `interrupted`."""
-    running = store.summaries(run=run, agent=agent, status="running")
-    found: dict[EpisodeKey, Episode] = {}
-    for summary in running:
-        if may_repeat and summary.key in wanted and can_go_on(episode := store.episode(summary.id), may_repeat):
-            found[summary.key] = episode
-    kept = {episode.id for episode in found.values()}
-    await store.interrupt(run, agent, only=[summary.id for summary in running if summary.id not in kept])
-    return found
 
 
 async def _close_broken(env: Env) -> None:

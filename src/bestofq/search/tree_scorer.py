@@ -2,11 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 
 from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Proposal, Scores, State
-from bestofq.core.observation import Observation
+from bestofq.core.errors import InfraError
+from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import EnvFactory, Judge, Proposer, Scorer
 from bestofq.core.repeating import Unsafe, same_page
 from bestofq.search.backtracking import EnvPool
@@ -29,8 +31,18 @@ class TreeScorer:
     config: SearchConfig
     irreversible: Unsafe
     judge: Judge | None = None
-    _searches: OrderedDict[tuple[str, int], tuple[Search, list[Observation]]] = field(default_factory=OrderedDict)
+    _searches: OrderedDict[tuple[str, int], tuple[Search | None, list[Observation]]] = field(
+        default_factory=OrderedDict
+    )
     """By an episode's task and seed: its search, and the pages that it has been on."""
+
+    async def resume(self, task: Task, seed: int, pages: Sequence[Observation]) -> None:
+        """A new tree begins where the episode goes on."""
+        search, _ = self._searches.pop((task.id, seed), (None, []))
+        if search is not None:
+            with suppress(InfraError):  # what cut the episode may have been one of these
+                await search.envs.close()
+        self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """[N] in [0, 1], 0 for what no rollout tried; between equal ones feedback decides. The value is the root's."""
@@ -70,7 +82,8 @@ class TreeScorer:
 
     async def _drop(self, *, last: bool) -> None:
         _, (search, _) = self._searches.popitem(last=last)
-        await search.envs.close()
+        if search is not None:
+            await search.envs.close()
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         """The search of the state's episode, and the node at which the agent is now."""
@@ -82,7 +95,7 @@ class TreeScorer:
             if search is not None:
                 await search.envs.close()
             search, node = self._begin(state, pages), 0
-        self._searches[key] = search, [*pages, state.observation.model_copy(update={"screenshot": None})]
+        self._searches[key] = search, [*pages, _bare(state.observation)]
         while len(self._searches) > TREES:
             await self._drop(last=False)
         return search, node
@@ -106,6 +119,10 @@ class FoundProposer:
         if found := self.scorer.found(state):
             return Proposal(candidates=found, usage=())
         return await self.proposer.propose(state, n)
+
+
+def _bare(page: Observation) -> Observation:
+    return page.model_copy(update={"screenshot": None})
 
 
 def _node_of(search: Search, state: State) -> int | None:
