@@ -42,7 +42,12 @@ SHIPPED_Q = {("pocket", "webshop"): POCKET_Q}
 """Q-functions that ship, by model and suite."""
 CHAT_TOKENS = 1500
 """Of a local model's reply to instructions: three candidates in ordinary words. A longer reply is cut, and repaired."""
-SHIPPED_FOR = {"webshop": "pocket", "miniwob": "pocket-web", "booking": "pocket-agentq --set model.dialect=composite"}
+SHIPPED_FOR = {
+    "webshop": "pocket",
+    "miniwob": "pocket-web",
+    "booking": "pocket-agentq --set model.dialect=composite",
+    "quirks": "pocket-quirks",
+}
 """The shipped model that was taught a suite's pages, as the command line names it."""
 
 

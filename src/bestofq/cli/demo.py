@@ -1,47 +1,54 @@
-"""`bestofq demo`, in a real Chromium: a frozen model shops with and without a Q-function; then the loop, small. With
+"""`bestofq demo`: sites whose rules no page tells, before and after Q was learned from a frozen model's episodes. With
 --agentq the booking site, before and after RFT and one round of search, pairs and DPO (Agent Q, 6.2)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
 
-from bestofq.build.agents import POCKET_Q
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.build.settings import BestOfQSettings
+from bestofq.build.settings import AgentKind
 from bestofq.cli.writing import make_room
 from bestofq.core.errors import ConfigError
 from bestofq.core.loading import extra
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.settings import BookingSettings
-from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.learning.checkpoint import export_value, load_networks, load_value, read_card
-from bestofq.learning.iql import train_iql
 from bestofq.recipes.agent_q import SEARCH_RUN, search_training
-from bestofq.recipes.best_of_q import transitions
-from bestofq.recipes.collect import AGENTS, Play, collect, collected, compare
+from bestofq.recipes.best_of_q import train
+from bestofq.recipes.collect import Play, collect, compare
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.searches import search_row, search_table
-from bestofq.reports.success import agent_results, success_table
+from bestofq.reports.success import Results, agent_results, success_table
 from bestofq.search.pairs import node_pairs
+from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
+from bestofq.viewer.app import shown_name
 from bestofq.viewer.export import export
+from bestofq.viewer.server import serve
 
-HELD_OUT = "demo"
-AGAIN = "demo-after-learning"
-COLLECTED = "demo-collected"
+HELD_OUT, EXPLORED, WATCHED = "demo", "demo-explored", "demo-chromium"
+IN_CHROMIUM = 4  # tasks
 
-SETTINGS = (
+LEARNING = (
+    *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=300", "seed_runs=1"),
+    *("iql.steps=1500", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.network.hidden=[512,256]"),
+)
+"""What the demo sets apart from the defaults: as in experiments/quirks, with fewer sites and episodes."""
+
+SEARCHING_SETTINGS = (
     *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
     "suite.name=booking",
     *("agent_q.reference=rft", "agent_q.tasks=20", "agent_q.search.iterations=10", "agent_q.search.candidates=4"),
@@ -50,45 +57,66 @@ SETTINGS = (
     *("agent_q.rft.lr=5e-5", "agent_q.rft.precision=bfloat16"),
     *("agent_q.alpha=0.85", "agent_q.dpo.lr=5e-5", "agent_q.dpo.epochs=2", "agent_q.dpo.batch_size=8"),
 )
-"""What the demo sets apart from the defaults: as in experiments/agentq-booking-pocket, chosen there on dev tasks, with
-half the trees."""
+"""What the demo of Agent Q sets apart from the defaults: as in experiments/agentq-booking-pocket, chosen there on dev
+tasks, with half the trees."""
 RFT_RUN = "search-rft"
 BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
 
 
-async def run_demo(console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
-    """Compare on held-out tasks; collect with ε-greedy; train the shipped Q further; compare again; report."""
+async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
+    """Play held-out tasks; explore others of the same sites and learn Q; play again; some in Chromium; report."""
     if fresh:
         make_room(out)
-    card = read_card(POCKET_Q)
-    gently = {"steps": 400, "lr_q": 3e-5, "lr_v": 3e-5, "network": card.network, "log_every": 20}
-    learning = card.config.model_copy(update=gently)
-    shop = WebShopSettings(env="browser", screenshots=True, concurrency=8, train_tasks=2 * tasks)
-    models = Models(BestOfQSettings(suite=shop, iql=learning)).reading(card.embed)
-    shipped = load_value(POCKET_Q, embed=models.embedder.spec)
-    with Store.open(out) as store:
-        async with open_suite(models) as suite:
-            context = RunContext(models, suite, store, console)
-            console.print(Rule("1. One frozen model, held-out tasks, real Chromium: only the choice differs"))
-            console.print(f"{_size(models)} parameters, frozen. {tasks} test tasks for each agent.")
-            await compare(context, HELD_OUT, AGENTS, values=shipped, split="test", tasks=tasks, runs=1)
-            compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
-            console.print(success_table(agent_results(store, compared)))
-            console.print(cost_table(agent_costs(store, compared)))
-            console.print(Rule("2. The loop at small scale: explore training tasks, learn Q and V from the episodes"))
-            await collect(context, COLLECTED, Play("explore"))
-            data = transitions(models, store, collected(store, [COLLECTED]), console)
-            start = load_networks(POCKET_Q, embed=models.embedder.spec)
-            trained = train_iql(data, learning, start=start)
-            export_value(out / "q", trained, embed=models.embedder.spec, train_n=shipped.train_n)
-            console.print(f"{learning.steps} steps of IQL on {len(data):,} transitions: {out / 'q'}")
-            console.print(Rule("3. The same frozen model, with what was learned on top of the shipped Q"))
-            learned = load_value(out / "q", embed=models.embedder.spec)
-            await compare(context, AGAIN, ["best-of-q"], values=learned, split="test", tasks=tasks, runs=1)
-        console.print(success_table(agent_results(store, Selection(runs=[AGAIN]))))
+    text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=IN_CHROMIUM)
+    with Store.open(out) as store, _watched(out, console):
+        async with open_suite(text) as suite:
+            context = RunContext(text, suite, store, console)
+            console.print(Rule("1. Before: a frozen model, and tasks that it has not seen"))
+            await compare(context, HELD_OUT, ["prompting", "random"], values=None, split="test", tasks=tasks, runs=1)
+            console.print(Rule("2. It explores other tasks of the same sites; Q learns from what came of each action"))
+            await collect(context, EXPLORED, Play("explore", text.settings.seed_runs))
+            values = train(text, store, [EXPLORED], out / "q", console)
+            console.print(Rule("3. After: the same model and tasks, and Q chooses"))
+            await compare(context, HELD_OUT, ["best-of-q"], values=values, split="test", tasks=tasks, runs=1)
+        compared = Selection(runs=[HELD_OUT], baseline=BASELINE)
+        results = agent_results(store, compared)
+        console.print(success_table(results))
+        console.print(_in_words(results, store.catalogue.count(EpisodeFilter(run=EXPLORED))), style="bold")
+        console.print(Rule("4. To watch: some of these tasks in a real Chromium"))
+        async with open_suite(seen) as suite:
+            context = RunContext(seen, suite, store, console)
+            agents: list[AgentKind] = ["prompting", "best-of-q"]
+            await compare(context, WATCHED, agents, values=values, split="test", tasks=IN_CHROMIUM, runs=1)
         report = export(store, gather(store, compared), out / "report", title="Best-of-Q: the demo")
-    console.print(f"\nReport with replays of the episodes: [bold]{report.resolve()}[/bold]")
-    console.print(f"{tasks} tasks are too few to tell agents apart; results on more are in experiments/ladder/.")
+    console.print(f"\nThe report: [bold]{escape(str(report.resolve()))}[/bold]")
+    console.print(f"Look at each step of each episode: [bold]bestofq view {escape(str(out))}[/bold]")
+
+
+def _in_words(found: Results, episodes: int) -> str:
+    """What Q brought."""
+    rows = {row.agent: row for row in found.rows}
+    before, after = rows[BASELINE], rows["best-of-q"]
+    gain = after.difference
+    assert gain is not None
+    return (
+        f"The model itself is as it was. Choosing among its candidates by what {episodes} episodes taught brings it "
+        f"from {100 * before.success.mean:.0f} % of these tasks to {100 * after.success.mean:.0f}: "
+        f"{100 * gain.mean:+.0f} points [{100 * gain.low:+.0f}, {100 * gain.high:+.0f}], "
+        f"{'more than chance' if gain.clear else 'which may be chance'}."
+    )
+
+
+@contextmanager
+def _watched(out: Path, console: Console) -> Iterator[None]:
+    """The viewer beside it, on any free port, as long as this process lives."""
+
+    def ready(address: str) -> None:
+        console.print(f"Watch it live: [bold]{address}[/bold]")
+
+    with Store.open(out, read_only=True) as seen:
+        show = partial(serve, seen, name=shown_name(out), host="127.0.0.1", port=0, ready=ready)
+        Thread(target=show, daemon=True).start()
+        yield
 
 
 async def run_demo_agent_q(

@@ -19,7 +19,9 @@ def run(wanted: PageRun) -> None:
 @takes("config", "set_", "model")
 def demo(
     given: Given,
-    tasks: Annotated[int, Option(help="Held-out tasks per agent.", min=2)] = 24,
+    tasks: Annotated[
+        int | None, Option(help="Held-out tasks per agent. Default: 160, with --agentq 24.", min=2)
+    ] = None,
     out: Annotated[
         Place, Option(help="Folder of the episodes and the report. Default: runs/demo, with --agentq runs/demo-agentq.")
     ] = None,
@@ -28,17 +30,16 @@ def demo(
         bool, Option("--agentq", help="Agent Q instead: search, pairs, DPO, search again, on the booking site.")
     ] = False,
 ) -> None:
-    """Watch the frozen pocket model shop in Chromium, with and without a Q-function; then learn and compare again."""
+    """Watch a Q-function learn what no page tells, from a frozen model's episodes: before, after, and in Chromium."""
     import asyncio
 
-    from bestofq.cli.demo import SETTINGS, run_demo, run_demo_agent_q
+    console.print("bestofq demo: a frozen model of 5 million parameters, four minutes on two cores; loading …")
+    from bestofq.cli.demo import LEARNING, SEARCHING_SETTINGS, run_demo, run_demo_agent_q
     from bestofq.cli.settings import models_of
-    from bestofq.core.errors import ConfigError
 
     if agentq:
-        models = models_of(given, *SETTINGS)
-        asyncio.run(run_demo_agent_q(models, console, tasks=tasks, out=out or Path("runs/demo-agentq"), fresh=fresh))
-    elif given.config or given.set_ or given.model:
-        raise ConfigError("the demo of Best-of-Q has its own settings: --config, --set and --model go with --agentq")
+        models, out = models_of(given, *SEARCHING_SETTINGS), out or Path("runs/demo-agentq")
+        asyncio.run(run_demo_agent_q(models, console, tasks=tasks or 24, out=out, fresh=fresh))
     else:
-        asyncio.run(run_demo(console, tasks=tasks, out=out or Path("runs/demo"), fresh=fresh))
+        models, out = models_of(given, *LEARNING), out or Path("runs/demo")
+        asyncio.run(run_demo(models, console, tasks=tasks or 160, out=out, fresh=fresh))
