@@ -39,7 +39,7 @@ from bestofq.envs.webshop.suite import synthetic_suite
 from bestofq.safety.irreversible import irreversible
 
 DATA = Path(__file__).parent / "data" / "gate"
-TRANSLATED = ("oscar", "wagtail", "indico")
+TRANSLATED = ("oscar", "wagtail", "indico", "home_assistant")
 VISITS, STEPS = 40, 12  # random walks over each site
 
 

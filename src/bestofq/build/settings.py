@@ -42,7 +42,9 @@ VOTING: frozenset[AgentKind] = frozenset({"vote", "arbiter", "catts"})
 class ModelSettings(Noun):
     """The frozen model that proposes, picks and embeds. What is `FREE` is part of no run's identity."""
 
-    path: str = Field(default="pocket", description="directory or hub name; pocket, pocket-web, -agentq and -quirks ship")
+    path: str = Field(
+        default="pocket", description="directory or hub name; pocket, pocket-web, -agentq and -quirks ship"
+    )
     device: Annotated[str, FREE] = Field(default="auto", description="auto, cpu, cuda, cuda:1, …")
     precision: Annotated[Literal["auto", "float32", "bfloat16"], FREE] = Field(default="auto", description="of weights")
     temperature: float = Field(default=0.8, gt=0, description="of every draw but the greedy first")

@@ -1,0 +1,36 @@
+"""`bestofq demo` from end to end, small: before, learning, after, and in Chromium."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bestofq.cli.demo import EXPLORED, HELD_OUT, LEARNING, WATCHED, run_demo
+from bestofq.cli.options import Given
+from bestofq.cli.settings import models_of
+from bestofq.store.store import Store
+
+SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.steps=5")  # ordinary: the model succeeds
+
+
+@pytest.mark.slow
+async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(tmp_path: Path) -> None:
+    said, out = Console(file=StringIO(), width=160), tmp_path / "demo"
+    models = models_of(Given(set_=list(SMALL)), *LEARNING)
+    await run_demo(models, said, tasks=2, out=out, fresh=True)
+    with Store.open(out, read_only=True) as store:
+        agents = {run: {s.agent for s in store.summaries(run=run)} for run in (HELD_OUT, EXPLORED, WATCHED)}
+        shown = next(store.episodes(run=WATCHED, agent="best-of-q"))
+        scorer = store.scorers(HELD_OUT)
+    assert agents == {
+        HELD_OUT: {"prompting", "random", "best-of-q"},
+        EXPLORED: {"explore"},
+        WATCHED: {"prompting", "best-of-q"},
+    }
+    assert {agent for _, agent, _ in scorer} == {"best-of-q"}
+    assert shown.steps[0].observation.screenshot is not None
+    assert (out / "report" / "index.html").exists()
+    text = said.file.getvalue()  # type: ignore[attr-defined]
+    assert "http://127.0.0.1:" in text
+    assert "of these tasks to" in text
