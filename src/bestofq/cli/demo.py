@@ -43,10 +43,12 @@ HELD_OUT, EXPLORED, WATCHED = "demo", "demo-explored", "demo-chromium"
 IN_CHROMIUM = 4  # tasks
 
 LEARNING = (
-    *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=300", "seed_runs=1"),
+    *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=240"),
+    *("suite.train_tasks=250", "seed_runs=1"),
     *("iql.steps=1500", "iql.discount=0.95", "iql.network.scaling=whiten", "iql.network.hidden=[512,256]"),
 )
-"""What the demo sets apart from the defaults: as in experiments/quirks, with fewer sites and episodes."""
+"""What the demo sets apart from the defaults: as in experiments/quirks, with four of its sites; on 100 dev tasks 250
+episodes did as well as 500."""
 
 SEARCHING_SETTINGS = (
     *("model.path=pocket-agentq", "model.dialect=composite", "model.samples_per_candidate=2", "model.temperature=1.0"),
