@@ -26,7 +26,7 @@ _LETTERS_OF_A_BUTTON = 45  # of as many words as a language needs
 _LETTERS_OF_A_SCRIPT = 24  # of a name in a language without blanks
 _BEFORE = 240  # characters of the page read before a bare "Yes"
 
-# The words of `words.toml` as patterns, to be matched against `plain` text.
+# The words of `words.toml` and `commands/` as patterns, to be matched against `plain` text.
 Words = re.Pattern[str]
 Kinds = Sequence[tuple[Words, str]]
 
@@ -64,8 +64,13 @@ class Command:
         return bool(self.ask.search(question) or self.paired(question)) and not self.harmless.search(question)
 
 
-_DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
-COMMANDS: Sequence[Command] = [Command(entry) for entry in _DATA["commands"]]
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
+
+
+_DATA = _read("words")
+_KINDS = ("delete", "cancel", "reset", "buy", "book", "send")  # the first that fits gives the reason
+COMMANDS: Sequence[Command] = [Command(_read(f"commands/{kind}")) for kind in _KINDS]
 QUESTION = _any(*_DATA["question"], start="^(?:", end=r")\b")
 NO = _any(*_DATA["no"], start="^(?:", end=r")(?= |$)")
 LEAD_IN = _any(*_DATA["lead_in"], start="^(?:(?:", end=") )+")
