@@ -230,7 +230,8 @@ def _commanded(name: str, role: str, observation: Observation) -> str | None:
     link = role == "link"
     letters, words = len(normalize("NFC", name)), len(name.split())  # a Korean letter is several without NFC
     short = words <= _WORDS_OF_A_LINK if link else words <= _WORDS_OF_A_BUTTON or letters <= _LETTERS_OF_A_BUTTON
-    inside = not link and role not in _CHOICES and not QUESTION.match(name)  # a sentence may end in the command
+    asks = QUESTION.match(name)
+    inside = not link and role not in _CHOICES and not asks  # a sentence may end in the command
     for command in COMMANDS:
         if command.harmless.search(name):
             continue
@@ -240,7 +241,7 @@ def _commanded(name: str, role: str, observation: Observation) -> str | None:
             continue
         if link and command.noun_too.match(name):
             continue
-        said = command.verb.match(name) or command.infinitive.search(name) or command.paired(name)
+        said = command.verb.match(name) or command.infinitive.search(name) or (not asks and command.paired(name))
         if (short and said) or (letters <= _LETTERS_OF_A_SCRIPT and command.script.search(name)):
             return command.reason
     return None
