@@ -13,6 +13,8 @@ import argparse
 import gettext
 import io
 import json
+import os
+import platform
 import random
 import re
 import subprocess
@@ -89,7 +91,13 @@ def main() -> None:
         result[name] = counted(wheel, entry, known, args.seed)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
     readings = json.loads(args.out.read_text("utf-8")) if args.out and args.out.exists() else {}
-    readings[args.reading] = {"commit": commit, "seed": args.seed, **result}
+    head = {
+        "command": f'python benchmarks/gate_catalogs.py wheels --reading "{args.reading}"',
+        "seed": args.seed,
+        "commit": commit,
+        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
+    }
+    readings[args.reading] = head | result
     text = json.dumps(readings, indent=1, ensure_ascii=False) + "\n"
     sys.stdout.write(text)
     if args.out:
