@@ -78,7 +78,7 @@ def page(*elements: tuple[Any, ...], url: str = SHOP, text: str = "") -> Observa
         ("button", "자동화를 삭제하시겠습니까?", DELETE),
         ("button", "Xóa tất cả các sự kiện trong tương lai", DELETE),
         ("button", "Confirmer la suppression du compte", DELETE),
-        ("button", "Zrušit událost", DELETE),
+        ("button", "Veranstaltung absagen", DELETE),
         ("button", "Restore backup", RESET),
         ("link", "Factory reset", RESET),
         ("button", "Cloud-Daten zurücksetzen", RESET),
@@ -312,6 +312,7 @@ def test_what_only_looks_is_never_asked_about() -> None:
         ("button", "Delete", {"shown": "Learn more"}, DELETE),
         ("button", "No, keep my account", {}, None),
         ("button", "How do I cancel my order?", {}, None),
+        ("button", "How do I reset my data?", {}, None),
     ],
 )
 def test_a_name_is_read_as_a_person_reads_it(role: str, name: str, more: dict[str, Any], reason: str | None) -> None:
