@@ -4,8 +4,8 @@
     python benchmarks/gate.py --half held-out --sites --out benchmarks/results/gate.json
 
 `data/gate/` holds names of controls in many languages and tricks to hide them. `controls.toml` and `tricks.toml` are
-written here: a hash of each case says which half it is in, and the words of `safety/words.toml` are worked on with the
-dev half alone. The other files are the controls of a shop, an editor and a booking site that others wrote and
+written here: a hash of each case says which half it is in, and the words of `bestofq/safety` are worked on with the dev
+half alone. The other files are the controls of a shop, an editor, a booking site and a home that others wrote and
 translated: each was counted once before its misses were read and worked on (gate.json: `first_reading`), which says
 what to expect of names that the words were not written for. `--sites` counts alarms at the controls of the shop, the
 booking site and the sites with quirks, where the suite knows what is final, and at those of MiniWoB++ (in a browser),

@@ -43,6 +43,7 @@ DATA = (
     "models/pocket_agentq/config.json",
     "models/pocket_agentq/training_log.json",
     "reports/templates/palette.css",
+    "safety/commands/delete.toml",
     "safety/words.toml",
     "viewer/assets/viewer.js",
     "viewer/templates/base.jinja",

@@ -22,6 +22,7 @@ from bestofq.safety.irreversible import irreversible
 
 SHOP = "http://shop.test/item/7"
 BUY, SEND, DELETE, BOOK = "buy or pay", "send or publish", "delete or cancel", "book or reserve"
+RESET = "restore, reset or wipe"
 
 
 def page(*elements: tuple[Any, ...], url: str = SHOP, text: str = "") -> Observation:
@@ -72,6 +73,18 @@ def page(*elements: tuple[Any, ...], url: str = SHOP, text: str = "") -> Observa
         ("button", "Supprimer le compte", DELETE),
         ("button", "Eliminar cuenta", DELETE),
         ("button", "Cancel booking", DELETE),
+        ("button", "Tag löschen", DELETE),
+        ("button", "Vil du slette skriptet?", DELETE),
+        ("button", "자동화를 삭제하시겠습니까?", DELETE),
+        ("button", "Xóa tất cả các sự kiện trong tương lai", DELETE),
+        ("button", "Confirmer la suppression du compte", DELETE),
+        ("button", "Veranstaltung absagen", DELETE),
+        ("button", "Restore backup", RESET),
+        ("link", "Factory reset", RESET),
+        ("button", "Cloud-Daten zurücksetzen", RESET),
+        ("button", "Přivést zpět tovární nastavení", RESET),
+        ("button", "Felhőadatok visszaállítása", RESET),
+        ("button", "恢复出厂设置", RESET),
         ("button", "Book", BOOK),
         ("button", "Book a table", BOOK),
         ("link", "Book now", BOOK),
@@ -80,6 +93,14 @@ def page(*elements: tuple[Any, ...], url: str = SHOP, text: str = "") -> Observa
         ("button", "Termin buchen", BOOK),
         ("button", "Réserver", BOOK),
         ("button", "Choose file", None),
+        ("button", "Reset zoom", None),
+        ("button", "Reset filters", None),
+        ("button", "Reset form", None),
+        ("button", "Clear", None),
+        ("button", "Create backup", None),
+        ("button", "Remove all selections", None),
+        ("button", "Odhlásit se", None),
+        ("tab", "Reset data", None),
         ("button", "Add to cart", None),
         ("button", "In den Warenkorb", None),
         ("button", "Ajouter au panier", None),
@@ -215,6 +236,8 @@ def test_a_bare_yes_means_the_question_before_it() -> None:
     assert irreversible(Click(mark=1), seen) == 'delete or cancel something ("Yes")'
     assert irreversible(Click(mark=2), seen) is None
     assert irreversible(Click(mark=1), page(("button", "Yes"), text="Do you like tea?\nYes [1]")) is None
+    reset = page(("button", "Yes"), text="Reset the cloud data?\nYes [1]")
+    assert irreversible(Click(mark=1), reset) == 'restore, reset or wipe data ("Yes")'
 
 
 def test_removing_from_a_cart_is_no_loss() -> None:
@@ -289,6 +312,7 @@ def test_what_only_looks_is_never_asked_about() -> None:
         ("button", "Delete", {"shown": "Learn more"}, DELETE),
         ("button", "No, keep my account", {}, None),
         ("button", "How do I cancel my order?", {}, None),
+        ("button", "How do I reset my data?", {}, None),
     ],
 )
 def test_a_name_is_read_as_a_person_reads_it(role: str, name: str, more: dict[str, Any], reason: str | None) -> None:

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
+from unicodedata import normalize
 
 from bestofq.core.actions import Action, Click, Goto, Submit, Write, element_of
 from bestofq.core.observation import Element, Observation
@@ -21,10 +22,11 @@ _VALUED = {*_WRITABLE, "slider", "scrollbar"}  # roles whose click says nothing:
 _CHOICES = {"radio", "checkbox", "switch", "tab", "option"}  # named after what they choose: a verb alone is no command
 _WORDS_OF_A_LINK = 3  # a longer one is a title
 _WORDS_OF_A_BUTTON = 8
-_LETTERS_OF_A_SCRIPT = 20  # of a name in a language without blanks
+_LETTERS_OF_A_BUTTON = 45  # of as many words as a language needs
+_LETTERS_OF_A_SCRIPT = 24  # of a name in a language without blanks
 _BEFORE = 240  # characters of the page read before a bare "Yes"
 
-# The words of `words.toml` as patterns, to be matched against `plain` text.
+# The words of `words.toml` and `commands/` as patterns, to be matched against `plain` text.
 Words = re.Pattern[str]
 Kinds = Sequence[tuple[Words, str]]
 
@@ -46,16 +48,29 @@ class Command:
         self.reason: str = entry["reason"]
         self.sure = _any(*sure, blank=_BLANK)
         self.verb = _any(*verbs)
-        self.infinitive = _any(*last, end=r")$")  # German and Dutch put the verb last
+        self.infinitive = _any(*last, end=r")$")  # many languages put the verb, or its noun, last
+        self.stem, self.object = (_any(*entry.get(name, ()), end=")") for name in ("stems", "objects"))
         self.noun_too = _any(*entry.get("nouns_too", ()))  # as a link they are places, not commands
         self.script = _any(*script, start="(?:", end=")")  # of languages without blanks
         self.harmless = _any(*entry.get("harmless", ()))
         self.ask = _any(*sure, *verbs, *last, *script)
         self.in_carts_harmless: bool = entry.get("in_carts_harmless", False)
 
+    def paired(self, name: str) -> bool:
+        """Whether it has a word that begins with a stem and one that begins with an object, in whichever order."""
+        return bool(self.stem.search(name) and self.object.search(name))
 
-_DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
-COMMANDS: Sequence[Command] = [Command(entry) for entry in _DATA["commands"]]
+    def asked_by(self, question: str) -> bool:
+        return bool(self.ask.search(question) or self.paired(question)) and not self.harmless.search(question)
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
+
+
+_DATA = _read("words")
+_KINDS = ("delete", "cancel", "reset", "buy", "book", "send")  # the first that fits gives the reason
+COMMANDS: Sequence[Command] = [Command(_read(f"commands/{kind}")) for kind in _KINDS]
 QUESTION = _any(*_DATA["question"], start="^(?:", end=r")\b")
 NO = _any(*_DATA["no"], start="^(?:", end=r")(?= |$)")
 LEAD_IN = _any(*_DATA["lead_in"], start="^(?:(?:", end=") )+")
@@ -213,8 +228,10 @@ def _commanded(name: str, role: str, observation: Observation) -> str | None:
         return None
     name = LEAD_IN.sub("", name) or name
     link = role == "link"
-    short = len(name.split()) <= (_WORDS_OF_A_LINK if link else _WORDS_OF_A_BUTTON)
-    inside = not link and role not in _CHOICES and not QUESTION.match(name)  # a sentence may end in the command
+    letters, words = len(normalize("NFC", name)), len(name.split())  # a Korean letter is several without NFC
+    short = words <= _WORDS_OF_A_LINK if link else words <= _WORDS_OF_A_BUTTON or letters <= _LETTERS_OF_A_BUTTON
+    asks = QUESTION.match(name)
+    inside = not link and role not in _CHOICES and not asks  # a sentence may end in the command
     for command in COMMANDS:
         if command.harmless.search(name):
             continue
@@ -224,8 +241,8 @@ def _commanded(name: str, role: str, observation: Observation) -> str | None:
             continue
         if link and command.noun_too.match(name):
             continue
-        imperative = command.verb.match(name) or command.infinitive.search(name)
-        if (short and imperative) or (len(name) <= _LETTERS_OF_A_SCRIPT and command.script.search(name)):
+        said = command.verb.match(name) or command.infinitive.search(name) or (not asks and command.paired(name))
+        if (short and said) or (letters <= _LETTERS_OF_A_SCRIPT and command.script.search(name)):
             return command.reason
     return None
 
@@ -236,8 +253,7 @@ def _confirmed(name: str, element: Element, observation: Observation) -> str | N
         return None
     before = observation.text.partition(f"[{element.mark}]")[0][-_BEFORE:]
     question = plain(before.rpartition("?")[0].rpartition("\n")[2]) if "?" in before else ""
-    asked = (c for c in COMMANDS if c.ask.search(question) and not c.harmless.search(question))
-    return next((command.reason for command in asked), None)
+    return next((command.reason for command in COMMANDS if command.asked_by(question)), None)
 
 
 def _short(text: str, limit: int = 60) -> str:
