@@ -18,9 +18,9 @@ def reliability_svg(rows: Sequence[Pass]) -> Markup:
 
     def name(row: Pass) -> str:
         variance = "" if row.variance.value is None else f", σ² {row.variance.value:.3f}"
-        return f"{shortened(row.agent, 14)} @{row.k}{variance}"
+        return f"{shortened(row.agent, 18)} @{row.k}{variance}"
 
-    return bars_svg([(name(row), row.solved) for row in rows], title="pass@k")
+    return bars_svg([(name(row), row.solved) for row in rows], title="pass@k", left=220, letters=32)
 
 
 def values_svg(
