@@ -13,6 +13,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.usage import Role
 from bestofq.reports import stats
+from bestofq.reports.naming import tones
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
 from bestofq.reports.svg import TEMPLATES, Plot, axis, figure, rate_ticks
 from bestofq.reports.table import Row, Table, columns
@@ -259,5 +260,5 @@ def calls_svg(table: Methods) -> Markup:
         rates=rate_ticks(ruled),
         ticks=[(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]],
         rows=rows,
-        baseline=table.baseline,
+        tone=tones([row.agent for row in table.rows], table.baseline),
     )

@@ -60,7 +60,7 @@ def browser(store: Store) -> TestClient:
 
 
 def picture_of(page: str) -> str:
-    found = re.search(r'src="(/screenshots/[^"]+)"', page)
+    found = re.search(r'<image href="(/screenshots/[^"]+)"', page)
     assert found is not None
     return found.group(1)
 

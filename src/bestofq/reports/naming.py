@@ -31,7 +31,7 @@ def shown(name: str) -> str:
 
 
 def tones(names: Sequence[str], baseline: str | None) -> dict[str, str]:
-    """How figures colour rows: `baseline` (grey), `ours` (accent), or nothing (light). Where no row is one of `OURS`,
-    all but the baseline are accented."""
-    ours = {name for name in names if kind(name) in OURS} or {*names}
+    """How figures colour rows: `baseline` (grey), `ours` (accent), or nothing (light). `OURS` are, and Agent
+    Q's policies; where no row is one of them, all but the baseline."""
+    ours = {name for name in names if kind(name) in OURS or name.startswith("Agent Q")} or {*names}
     return {name: "baseline" if name == baseline else "ours" if name in ours else "" for name in names}

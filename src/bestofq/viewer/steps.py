@@ -174,7 +174,7 @@ def verdict(decision: Decision, scores: Scores) -> str:
     if over == 0:
         said = f"{scores.meaning.name} {first:.3f}, as much as the second: a tie, which the earlier one wins"
     elif over < TIE and scores.meaning.values:
-        said += ": a tie, as good as"
+        said += ": a tie"
     if decision.explored:
         return f"The best has {said}. Another was taken, to explore."
     if decision.scores[decision.chosen] < first:
