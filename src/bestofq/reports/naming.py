@@ -32,6 +32,8 @@ def shown(name: str) -> str:
 
 def tones(names: Sequence[str], baseline: str | None) -> dict[str, str]:
     """How figures colour rows: `baseline` (grey), `ours` (accent), or nothing (light). `OURS` are, and Agent
-    Q's policies; where no row is one of them, all but the baseline."""
-    ours = {name for name in names if kind(name) in OURS or name.startswith("Agent Q")} or {*names}
+    Q's policies; where the rows are no agents, all but the baseline."""
+    ours = {name for name in names if kind(name) in OURS or name.startswith("Agent Q")}
+    if not any(kind(name) in ORDER for name in names):
+        ours = ours or {*names}
     return {name: "baseline" if name == baseline else "ours" if name in ours else "" for name in names}
