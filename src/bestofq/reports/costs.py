@@ -176,7 +176,7 @@ def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
         labels=apart(labels),
         rates=rate_ticks(ruled),
         ticks=[(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most],
-        unit="USD per task" if priced else "tokens per task",
+        unit="USD per task" if priced else "tokens per task (not every price is known)",
         points=drawn,
         front=[points[number] for number in front],
     )
