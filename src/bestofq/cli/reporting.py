@@ -1,6 +1,5 @@
 """`bestofq report`: what stored runs say, as pages, tables and figures."""
 
-import asyncio
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -10,9 +9,8 @@ from typing import Annotated, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bestofq.browser.picture import save_pictures
 from bestofq.cli.options import Reporting, console
-from bestofq.cli.writing import check_out, write_out
+from bestofq.cli.writing import check_out, draw, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
 from bestofq.reports.agreement import judge_error
@@ -60,17 +58,10 @@ def report_store(wanted: Reporting) -> None:
         if one.name in printed or "all" in printed:
             console.print(one)
     _write(wanted, found.tables)
-    pictures = [
-        ((folder / figure_file(figure)).with_suffix(ending), str(figure.svg))
-        for ending, folder in ((".png", wanted.png), (".pdf", wanted.pdf))
-        if folder is not None
-        for figure in found.figures
-    ]
-    if pictures:
-        asyncio.run(save_pictures(pictures))
-        console.print(
-            f"written: {len(pictures)} figures in {', '.join(str(one) for one in (wanted.png, wanted.pdf) if one)}"
-        )
+    for ending, to in ((".png", wanted.png), (".pdf", wanted.pdf)):
+        if to is not None:
+            draw({(to / figure_file(figure)).with_suffix(ending): str(figure.svg) for figure in found.figures})
+            console.print(f"written: {len(found.figures)} figures in {to}")
 
 
 def compare_stores(wanted: Reporting) -> None:

@@ -45,12 +45,17 @@ def write_out(path: Path, result: str | Mapping[str, object]) -> None:
     if not isinstance(result, str):
         write_json(path, result)
     elif path.suffix in (".png", ".pdf"):
-        from bestofq.browser.picture import save_pictures  # takes a while that other files need not wait
-
-        asyncio.run(save_pictures([(path, result)]))
+        draw({path: result})
     else:
         path.write_text(result, "utf-8")
     console.print(f"written: {path}")
+
+
+def draw(pictures: Mapping[Path, str]) -> None:
+    """SVG as PNG or PDF, by the files' endings."""
+    from bestofq.browser.picture import save_pictures  # loads a browser's driver, which nothing else here needs
+
+    asyncio.run(save_pictures(pictures.items()))
 
 
 def _known(value: object) -> object:
