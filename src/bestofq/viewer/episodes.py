@@ -25,7 +25,7 @@ from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address
 from bestofq.viewer.steps import Bar, CandidateView, Range, Scores, TreePlace, candidate_views, verdict
 
-CHART = (1100.0, 180.0)  # width and height
+CHART = (1100.0, 140.0)  # width and height
 SIBLINGS = 60  # other episodes of the same task that are offered to compare with
 
 

@@ -170,7 +170,7 @@ def verdict(decision: Decision, scores: Scores) -> str:
         return "The candidates are not scored."
     first, second, *_ = sorted(decision.scores, reverse=True)
     over = first - second
-    said = f"{scores.meaning.name} {first:.3f}, {over:+.3f} over the second"
+    said = f"{scores.meaning.name} {first:.3f}, {f'{over:+.3f}' if over >= 0.0005 else 'under 0.001'} over the second"
     if over == 0:
         said = f"{scores.meaning.name} {first:.3f}, as much as the second: a tie, which the earlier one wins"
     elif over < TIE and scores.meaning.values:
