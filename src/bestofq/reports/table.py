@@ -109,6 +109,12 @@ class Table(Noun):
         return tuple(any(isinstance(row.cells[i], str) for row in self.rows) for i in range(len(self.columns)))
 
     @property
+    def telling(self) -> tuple[int, ...]:
+        """The first column, and the others in which some row has something: those that people are shown."""
+        texts = self.texts()
+        return tuple(i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("–", "") for row in texts))
+
+    @property
     def heads(self) -> tuple[str, ...]:
         return tuple(column.name + (" %" if column.percent else "") for column in self.columns)
 
@@ -123,7 +129,8 @@ class Table(Noun):
             yield Text("\n" + "\n".join(self.notes), style="dim")
 
     def to_html(self) -> Markup:
-        """The table element; a difference whose interval leaves zero out has the class `up` or `down`."""
+        """The table element; a difference whose interval leaves zero out has the class `up` or `down`. Agents have the
+        names that figures give them."""
         words = [Markup(' class="words"') if words else "" for words in self.words]
         rows = zip(self.rows, self.texts(), strict=True)
         template = TEMPLATES.get_template("table.html.jinja")
@@ -191,9 +198,8 @@ def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) 
 
 def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
     """One table where all columns fit; else several, with intervals below their values, each with the first columns.
-    Columns in which no row has anything are left out."""
-    texts = table.texts()
-    every = [i for i in range(len(table.columns)) if i == 0 or any(row[i] not in ("–", "") for row in texts)]
+    Only columns that tell something."""
+    texts, every = table.texts(), table.telling
     whole = [max(len(head), *(len(row[i]) for row in texts), 0) for i, head in enumerate(table.heads)]
     if _taken([whole[i] for i in every]) <= width:
         yield _drawn(table, texts, every, whole)
