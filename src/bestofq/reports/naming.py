@@ -36,4 +36,4 @@ def tones(names: Sequence[str], baseline: str | None) -> dict[str, str]:
     ours = {name for name in names if kind(name) in OURS or name.startswith("Agent Q")}
     if not any(kind(name) in ORDER for name in names):
         ours = ours or {*names}
-    return {name: "baseline" if name == baseline else "ours" if name in ours else "" for name in names}
+    return {name: "baseline" if baseline in (name, kind(name)) else "ours" if name in ours else "" for name in names}
