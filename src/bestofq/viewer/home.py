@@ -101,7 +101,7 @@ class Comparisons:
 
     def of(self, run: str, lines: Sequence[Any]) -> Comparison | None:
         """The run's, None where nothing has finished in it."""
-        state = tuple((line.agent, line.suite, line.episodes, line.running, line.last_at) for line in lines)
+        state = tuple((line.agent, line.suite, line.episodes - line.running) for line in lines)
         if (run, state) not in self._known:
             if len(self._known) >= KEPT:
                 self._known.clear()
