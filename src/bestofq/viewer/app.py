@@ -186,6 +186,7 @@ def _task(request: Request, store: Store) -> Context:
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(asked, episodes)] = found
+    episodes = sorted(episodes, key=lambda episode: (episode.run, place(episode.agent)))
     trees = store.trees.summaries(run=run, suite=suite, task=task)
     return {"task": asked, "episodes": episodes, "trees": trees, "run": run}
 
