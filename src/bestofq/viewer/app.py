@@ -107,7 +107,7 @@ def _home(request: Request, store: Store) -> Context:
     return {
         **found,
         "runs": found["runs"][:LATEST],
-        "comparison": request.app.state.comparisons.named(None),
+        "comparison": request.app.state.comparisons.named(None, found["lines"]),
         "latest": latest,
         "goals": store.catalogue.goals(e.id for e in latest),
     }

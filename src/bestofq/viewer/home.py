@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -55,13 +56,13 @@ class Comparison:
         ours = [line for line in self.lines if line.difference is not None and kind(line.agent) in OURS]
         return min(ours, key=lambda line: OURS.index(kind(line.agent)), default=None)
 
-    @property
+    @cached_property
     def bars(self) -> Markup | None:
         """Success of each agent; None where none has an outcome that tells."""
         rows = [(line.agent, line.rate) for line in self.lines if line.rate is not None]
         return inline(success_bars_svg(rows, self.baseline)) if rows else None
 
-    @property
+    @cached_property
     def pareto(self) -> Markup | None:
         """Success against tokens (Best-of-Q, Fig. 2); None with fewer than two agents of which both are known."""
         known = [line for line in self.lines if line.rate is not None and line.tokens]
@@ -90,10 +91,11 @@ class Comparisons:
         self._store = store
         self._known: dict[tuple[str, Any], Comparison | None] = {}
 
-    def named(self, run: str | None) -> Comparison | None:
+    def named(self, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
         """The run's; without a name that of the run that began last among those of two agents or more. None where
-        there is none."""
-        by_run = grouped((line for line in self._store.catalogue.agents(run=run) if line.decided), lambda one: one.run)
+        there is none. `lines`: the store's `Catalogue.agents`, where they are known."""
+        known = self._store.catalogue.agents(run=run) if lines is None else lines
+        by_run = grouped((line for line in known if line.decided), lambda one: one.run)
         if run is not None:
             return self.of(run, by_run.get(run, ()))
         several = (name for name in self._store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1)
