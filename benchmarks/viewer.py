@@ -1,4 +1,4 @@
-"""How soon the viewer's pages of a large store are there, over HTTP on loopback.
+"""How soon the viewer's pages of a large store are there: over HTTP on loopback, and painted by Chromium.
 
     python benchmarks/viewer.py --out benchmarks/results/viewer.json
 
@@ -15,10 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
+from playwright.async_api import async_playwright
 
+from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.config import BrowserConfig
 from bestofq.envs.serving import serve_app
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
@@ -29,19 +33,23 @@ from many_episodes import write_many
 
 
 async def measure(folder: Path, repeats: int) -> dict[str, dict[str, float]]:
-    """Milliseconds by page: the first time (nothing cached), then median and most of `repeats`."""
+    """Milliseconds by page: the first time (the viewer has just been started), then median and most of `repeats`; and
+    Chromium's first contentful paint of the first time in another viewer, from the moment the address is asked for."""
     with Store.open(folder, read_only=True) as store:
         one, other = store.catalogue.episodes(EpisodeFilter(run="run-1", task=_a_task(store)), limit=2)
         pages = {
-            "runs": "/",
+            "home": "/",
+            "runs": "/runs",
             "a run": "/run?run=run-1",
             "a run, outcomes differ": "/run?run=run-1&differing=1",
             "episodes": "/episodes",
             "episodes, last page": f"/episodes?page={-(-store.catalogue.count(EpisodeFilter()) // 50)}",
+            "episodes, words of a goal": "/episodes?find=kettle+37",
             "episodes, filtered": "/episodes?agent=random&outcome=failure&domain=shop3",
             "a task": f"/task?suite=shop&task={one.key.task}",
             "a step": f"/episode/{one.id}?step=2",
             "side by side": f"/compare?left={one.id}&right={other.id}",
+            "compare": "/compare",
         }
     found = {}
     for name, path in pages.items():
@@ -53,8 +61,24 @@ async def measure(folder: Path, repeats: int) -> dict[str, dict[str, float]]:
             "first_ms": round(1000 * seconds[0], 1),
             "median_ms": round(1000 * statistics.median(rest), 1),
             "most_ms": round(1000 * rest[-1], 1),
+            "first_paint_ms": await _first_paint(folder, path),
         }
     return found
+
+
+async def _first_paint(folder: Path, path: str) -> float:
+    async with AsyncExitStack() as stack:
+        store = stack.enter_context(Store.open(folder, read_only=True))
+        root = await stack.enter_async_context(serve_app(viewer_app(store, name="benchmark")))
+        playwright = await stack.enter_async_context(async_playwright())
+        options = {"executable_path": find_chromium(), "args": switches(BrowserConfig())}
+        browser = await stack.enter_async_context(await playwright.chromium.launch(**options))
+        page = await browser.new_page()
+        await page.goto("about:blank")
+        await page.goto(root + path)
+        painted = "new Promise(done => new PerformanceObserver(list => done(list.getEntries().at(-1).startTime))"
+        painted += ".observe({ type: 'paint', buffered: true }))"
+        return round(await page.evaluate(painted), 1)
 
 
 def _a_task(store: Store) -> str:

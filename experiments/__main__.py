@@ -18,6 +18,7 @@ from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
 from experiments.estimating import GROUPS, learned, make, write
+from experiments.figures import figures
 from experiments.inputs_study import run_inputs_study
 from experiments.noisy_scorers import judged
 from experiments.ranking import print_ranking
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 console = Console()
 app.command()(results)
+app.command()(figures)
 Episodes = Annotated[Path, typer.Option("--out", help="Folder of the episodes and of what is learned.")]
 Tasks = Annotated[int, typer.Option(min=2, help="Held-out test tasks.")]
 EPISODES = Path("runs/experiment")

@@ -114,7 +114,7 @@ def _write(
     if models.settings.chat is not None:
         (results / "cost.svg").write_text(pareto_svg(costs), "utf-8")
     if curve:
-        picture = learning_curve_svg(curve, baseline=base and ("Prompting", base[1]))
+        picture = learning_curve_svg(curve, baseline=base and (BASELINE, base[1]))
         (results / "curve.svg").write_text(picture, "utf-8")
     options = Options(curve=curve, curve_baseline=base, rated={k: v for k, v in rated.items() if v} or None)
     written = export(store, gather(store, replace(test, agents=None), options), out / "report", title="Best-of-Q")

@@ -33,6 +33,7 @@ from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import Origin, learn, lesson
 from bestofq.recipes.ranked_logs import logs_of, ranked
 from bestofq.reports import off_policy
+from bestofq.reports.costs import Label, apart
 from bestofq.reports.ranks import auc
 from bestofq.reports.stats import (
     Attempt,
@@ -353,10 +354,17 @@ def predicted_svg(judged: Sequence[Judged]) -> Markup:
     low, high = 100 * min(ends), 100 * max(ends)
     ticks = [(tick / 100, f"{tick:+.0f}") for tick in nice_ticks(low, high)]
     span = (ticks[0][0], ticks[-1][0])
+    plot = Plot(x=span, y=span, height=460)
+    labels = [
+        Label.beside(plot.at_x(one.measured.mean), plot.at_y(told.mean), one.name, 0.6 * plot.width)
+        for one in judged
+        if (told := one.predicted.lifts.get(LOCAL))
+    ]
     return figure(
         TEMPLATES.from_string(Path(__file__).parent.joinpath("estimate/predicted.jinja").read_text("utf-8")),
         "Predicted and measured difference to the first candidate",
-        plot=Plot(x=span, y=span, height=460),
+        plot=plot,
+        labels=apart(labels),
         ticks=ticks,
         diagonal=[(end, end) for end in span],
         points=points,

@@ -13,6 +13,8 @@ from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.usage import Role
 from bestofq.reports import stats
+from bestofq.reports.costs import Label, apart
+from bestofq.reports.naming import tones
 from bestofq.reports.stats import Difference, Estimate, Interval, Measure
 from bestofq.reports.svg import TEMPLATES, Plot, axis, figure, rate_ticks
 from bestofq.reports.table import Row, Table, columns
@@ -244,20 +246,15 @@ def calls_svg(table: Methods) -> Markup:
     calls = [max(row.all_calls.value or 0.0, 1.0) for row in table.rows]
     plot = Plot(x=(log10(min(calls)) - 0.1, log10(max(calls)) + 0.5), y=ruled[:2], height=340, top=14)
     counts = [n * 10**power for power in range(4) for n in (1, 2, 5)]
-    taken: list[tuple[float, float]] = []
-    rows = []
-    for row, count in sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean):
-        at, label = plot.at_x(log10(count)), float(plot.at_y(row.success.mean) + 4)
-        while any(abs(label - other) < 14 and abs(at - there) < 170 for there, other in taken):
-            label += 3
-        taken.append((at, label))
-        rows.append((row, count, log10(count), label))
+    rows = sorted(zip(table.rows, calls, strict=True), key=lambda pair: -pair[0].success.mean)
+    labels = [Label.beside(plot.at_x(log10(n)), plot.at_y(row.success.mean), row.agent, 480) for row, n in rows]
     return figure(
         TEMPLATES.from_string(Path(__file__).with_name("calls.jinja").read_text("utf-8")),
         "Success against model calls",
         plot=plot,
         rates=rate_ticks(ruled),
         ticks=[(log10(n), f"{n:,}") for n in counts if plot.x[0] <= log10(n) <= plot.x[1]],
-        rows=rows,
-        baseline=table.baseline,
+        rows=[(row, count, log10(count)) for row, count in rows],
+        labels=apart(labels),
+        tone=tones([row.agent for row in table.rows], table.baseline),
     )

@@ -9,7 +9,7 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -113,20 +113,20 @@ def _signed(found: Difference | None) -> str:
     return f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
-def panel(out: str, found: Mapping[str, Ranker]) -> Markup:
-    """Success against tokens an episode."""
+def panel(out: str, found: Sequence[Mapping[str, Any]]) -> Markup:
+    """Success against tokens an episode, of rankers `as_json`."""
     rows = (
         AgentCost(
             run=out,
-            agent=name,
-            tasks=len(one.attempts),
-            successes=sum(attempt.success for attempt in one.attempts),
+            agent=one["ranker"],
+            tasks=1,
+            successes=0,
             lost=0,
-            roles=dict(one.roles),
-            success=one.rate,
-            interval=one.interval,
+            roles={"proposer": Spent(tokens_in=round(one["tokens"]), unpriced=1)},
+            success=one["success"],
+            interval=one["interval"],
         )
-        for name, one in found.items()
+        for one in found
     )
     return pareto_svg(Costs(rows=tuple(rows)))
 
@@ -153,7 +153,7 @@ def main() -> None:
         rows = [as_json(name, found) for name in found]
         out.with_suffix(".json").write_text(json.dumps({**made, "rankers": rows}, indent=1) + "\n")
         out.with_suffix(".md").write_text(table(found))
-        panels["shop" if out.name == "result" else out.name] = panel(out.name, found)
+        panels["shop" if out.name == "result" else out.name] = panel(out.name, rows)
         sys.stdout.write(table(found))
     Path(sys.argv[1]).with_name("pareto.svg").write_text(one_figure(panels))
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,8 +13,11 @@ from bestofq.reports.figures import (
     learning_curve_svg,
     success_bars_svg,
 )
+from bestofq.reports.naming import place
 from bestofq.reports.rows import Selection
+from bestofq.reports.stats import Measure
 from bestofq.reports.success import agent_results
+from bestofq.reports.svg import STYLE
 from bestofq.store.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -74,6 +78,39 @@ async def test_bars_are_as_long_as_success_and_the_baseline_is_plain(tmp_path: P
         svg = success_bars_svg([(row.agent, row.rate) for row in results.rows], results.baseline)
     half, whole = (float(bar.get("width", "")) for bar in of_class(svg, "bar"))
     assert whole == pytest.approx(2 * half)
-    assert len(of_class(svg, "plain")) == 1
+    assert len(of_class(svg, "baseline")) == 1
+    assert len(of_class(svg, "whisker")) == 2
     assert [node.text for node in of_class(svg, "value")] == ["50.0 %", "100.0 %"]
     assert ElementTree.fromstring(svg).find(f"{SVG}style") is not None
+
+
+def test_a_figure_accents_what_a_q_function_chose_and_names_the_prior() -> None:
+    rates = {"prior @3fa2c1": 0.7, "prompting": 0.5, "picker": 0.4, "best-of-q": 0.6}
+    svg = success_bars_svg(
+        [(name, Measure(value=rates[name])) for name in sorted(rates, key=place)], baseline="prompting"
+    )
+    names = [node.text for node in of_class(svg, "name")]
+    assert names == ["prompting", "picker", "best-of-q", "best-of-q + prior @3fa2c1"]
+    tones = [node.get("class", "").removeprefix("bar").strip() for node in of_class(svg, "bar")]
+    assert tones == ["baseline", "", "ours", "ours"]
+
+
+def grey(colour: str) -> float:
+    """Its lightness, 0 to 1, as a printer without colours shows it (Rec. 709)."""
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_what_a_figure_tells_by_colour_it_tells_in_greyscale_too(scheme: int) -> None:
+    sets = [dict(re.findall(r"--(\w+): (#\w+)", block)) for block in STYLE.split("@media")]
+    colours = {name: grey(value) for name, value in sets[scheme].items()}
+    for one, other in (
+        ("ours", "base"),
+        ("base", "pale"),
+        ("ours", "pale"),
+        ("green", "amber"),
+        ("amber", "pale"),
+        ("ours", "faint"),
+    ):
+        assert abs(colours[one] - colours[other]) > 0.08, (one, other, colours)

@@ -96,7 +96,7 @@ async def test_an_agent_whose_settings_another_agent_of_the_run_does_not_share(t
         for run in ("one", "two"):
             await record(store, "prompting", task("a"), 0, 1, run=run)
             await record(store, "picker", task("a"), 0, 1, run=run)
-        assert [row.agent for row in agent_results(store).rows] == ["picker (one)", "picker (two)", "prompting"]
+        assert [row.agent for row in agent_results(store).rows] == ["prompting", "picker (one)", "picker (two)"]
 
 
 async def test_two_q_functions_are_two_rows_even_in_one_run(tmp_path: Path) -> None:

@@ -198,3 +198,17 @@ def test_html_is_escaped_and_a_clear_difference_has_a_class() -> None:
     assert '<th scope="row">&lt;b&gt;q&lt;/b&gt;</th>' in drawn
     assert '<td class="down">-10.0 [-20.0, -5.0]</td>' in drawn
     assert "<td>-10.0 [-20.0, +0.0]</td>" in drawn
+
+
+def test_what_tells_nothing_is_shown_to_nobody_and_kept_in_files(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (Row(cells=("prior @3f", 0.5, None)), Row(cells=("prompting", 0.25, None)))
+    table = Table(name="t", title="T", columns=columns("agent", "success %", "error"), rows=rows)
+    Console(width=80).print(table)
+    said = capsys.readouterr().out
+    assert "success %" in said
+    assert "error" not in said
+    html = table.to_html()
+    assert "error" not in html
+    assert '<th scope="row">best-of-q + prior @3f</th>' in html
+    assert table.to_csv().startswith("agent,success,error,")
+    assert '"prior @3f"' in table.to_json()

@@ -15,6 +15,10 @@ from bestofq.envs.serving import serve_app
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.store import Store
 from bestofq.viewer.app import viewer_app
+from bestofq.viewer.pages import ASSETS
+
+script, kind = ASSETS["viewer.js"]
+ASSETS["viewer.js"] = script.replace("EVERY = 1000", "EVERY = 100"), kind  # tests do not wait for a second each
 
 
 @pytest.fixture

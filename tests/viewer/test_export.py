@@ -17,6 +17,7 @@ from bestofq.store.store import Store
 from bestofq.viewer.export import export
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+WIDTH = "it => { const i = new Image(); i.src = it.href.baseVal; return i.decode().then(() => i.naturalWidth) }"
 HOSTILE = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2"> href="/run" <!-- {{ 7 * 7 }}'
 
 
@@ -82,8 +83,8 @@ async def test_the_pages_open_from_disk_and_lead_to_each_other(
         where = it.page.locator("output")
         await where.filter(has_text="Step 1 of 2").wait_for()
         assert await it.page.locator(".candidates li").count() == 2
-        shown = it.page.locator(".picture img")
-        assert await shown.evaluate("image => image.decode().then(() => image.naturalWidth)") == 640
+        shown = it.page.locator(".shot image")
+        assert await shown.evaluate(WIDTH) == 640
         assert await it.page.locator(".chart circle.other").count() > 0
         for key, words in (("ArrowRight", "Step 2 of 2"), ("ArrowRight", "End"), ("Home", "Step 1 of 2")):
             await it.page.keyboard.press(key)

@@ -15,6 +15,7 @@ from bestofq.store.store import Store
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+WIDTH = "it => { const i = new Image(); i.src = it.href.baseVal; return i.decode().then(() => i.naturalWidth) }"
 HOSTILE = '</script><script>window.broken=1</script><img src=x onerror="window.broken=2"><!-- {{ 7 * 7 }}'
 
 
@@ -24,28 +25,28 @@ async def test_from_a_run_to_the_screenshot_of_a_step(shop: Path, look: Looking)
         runs = it.page.locator("#list tbody tr")
         assert [name.strip() for name in await runs.locator("th").all_inner_texts()] == ["search", "eval"]
         assert (await runs.first.locator("td").last.inner_text()).startswith("20")
-        await it.page.get_by_role("link", name="search", exact=True).click()
+        await runs.get_by_role("link", name="search", exact=True).click()
         assert await it.count("#trees tbody tr") == 1
         assert await it.count("#tasks, #filters") == 0
         await it.page.go_back()
-        await it.page.get_by_role("link", name="eval", exact=True).click()
-        assert re.findall(r"\d+\.\d %", await it.text("#agents")) == ["100.0 %", "0.0 %"]
+        await runs.get_by_role("link", name="eval", exact=True).click()
+        assert re.findall(r"(\w+)\s+(\d+\.\d %) \[", await it.text("#agents tbody")) == [
+            ("careful", "100.0 %"),
+            ("hasty", "0.0 %"),
+        ]
         assert [await it.count(f"#tasks .dot.{mood}") for mood in ("good", "bad")] == [2 + 1, 2 + 1]  # and the key's
-        await it.page.locator("#tasks a", has_text="kettles--0").click()
+        await it.page.locator("#tasks a", has_text="find a red kettle").click()
         assert await it.text("h1") == "find a red kettle"
         assert it.page.url.endswith("run=eval")
         await it.page.get_by_role("link", name="hasty").click()
         await it.page.locator(".chip", has_text="2").click()
         await it.page.locator("output", has_text="Step 2 of 2").wait_for()
-        assert (
-            await it.page.locator(".picture img").evaluate("image => image.decode().then(() => image.naturalWidth)")
-            == 640
-        )
-        assert await it.count(".overlay .element") == 2
-        assert await it.count(".overlay .candidate:not(.chosen)") == 1
-        assert await it.page.locator(".overlay .candidate.chosen title").text_content() == "2: click link Kettle 1"
-        drawn = await it.page.locator(".overlay .element rect").nth(1).bounding_box()
-        shown = await it.page.locator(".picture img").bounding_box()
+        assert await it.page.locator(".shot image").evaluate(WIDTH) == 640
+        assert await it.count(".shot .element") == 2
+        assert await it.count(".shot .candidate:not(.chosen)") == 1
+        assert await it.page.locator(".shot .candidate.chosen title").text_content() == "2: click link Kettle 1"
+        drawn = await it.page.locator(".shot .element rect").nth(1).bounding_box()
+        shown = await it.page.locator(".shot image").bounding_box()
         assert drawn is not None
         assert shown is not None
         assert (drawn["x"] - shown["x"]) / shown["width"] == pytest.approx(40 / 640, abs=0.01)
@@ -53,6 +54,13 @@ async def test_from_a_run_to_the_screenshot_of_a_step(shop: Path, look: Looking)
         assert await it.text(".candidates .chosen .label") == "click link Kettle 1"
         assert await it.text(".candidates .chosen .said") == "Kettle may be here."
         assert (await it.text(".candidates .chosen .bar")).split() == ["feedback", "0.900"]
+        assert await it.text(".weighed h2") == "feedback 0.900, +0.600 over the second."
+        small = await it.page.locator(".shot").bounding_box()
+        await it.page.locator(".picture").click()
+        large = await it.page.locator(".shot").bounding_box()
+        assert small is not None
+        assert large is not None
+        assert large["width"] > small["width"]
         assert it.complaints == []
 
 
@@ -76,16 +84,16 @@ async def test_keys_step_through_an_episode(shop: Path, look: Looking) -> None:
         assert "success" in await it.text(".ending")
         await it.page.go_back()
         await where.filter(has_text="Step 1 of 3").wait_for()
-        assert await it.page.locator(".overlay .element").first.is_visible()
+        assert await it.page.locator(".shot .element").first.is_visible()
         await it.page.keyboard.press("b")
-        assert not await it.page.locator(".overlay .element").first.is_visible()
+        assert not await it.page.locator(".shot .element").first.is_visible()
         await it.page.keyboard.press("ArrowRight")
         await where.filter(has_text="Step 2 of 3").wait_for()
-        assert not await it.page.locator(".overlay .element").first.is_visible()
+        assert not await it.page.locator(".shot .element").first.is_visible()
         await it.page.reload()
-        assert not await it.page.locator(".overlay .element").first.is_visible()
+        assert not await it.page.locator(".shot .element").first.is_visible()
         await it.page.locator("#boxes").click()
-        assert await it.page.locator(".overlay .element").first.is_visible()
+        assert await it.page.locator(".shot .element").first.is_visible()
         await it.page.keyboard.press("ArrowLeft")
         await where.filter(has_text="Step 1 of 3").wait_for()
         await it.page.keyboard.press("ArrowRight")
@@ -298,7 +306,6 @@ async def test_two_agents_stand_side_by_side(shop: Path, look: Looking) -> None:
         await it.page.get_by_role("link", name="They part at step 2").click()
         await it.page.wait_for_url("**#step-2")
         assert await it.page.evaluate("window.same")
-        assert await it.page.locator(".picture img").first.get_attribute("loading") == "lazy"
         await it.page.locator(".side-head select").first.select_option(index=0)
         await it.page.wait_for_load_state()
         assert it.complaints == []
@@ -307,22 +314,21 @@ async def test_two_agents_stand_side_by_side(shop: Path, look: Looking) -> None:
 async def test_a_search_tree_folds(shop: Path, look: Looking) -> None:
     async with look(shop) as it:
         await it.go("/trees")
-        await it.page.get_by_role("link", name="kettles--0").click()
-        bars = [" ".join(text.split()) for text in await it.page.locator(".node .bars").all_inner_texts()]
+        await it.page.get_by_role("link", name="find a red kettle").click()
+        bars = [" ".join(text.split()) for text in await it.page.locator(".node .bars").all_text_contents()]
         assert bars == [
             "N 2 Q̃ 0.500 Q̂ 0.400 Q 0.450",
-            "N 1 Q̃ 0.000 Q̂ – Q 0.000",
             "N 1 Q̃ 0.000 Q̂ 0.800 Q 0.400",
+            "N 1 Q̃ 0.000 Q̂ – Q 0.000",
         ]
-        below = it.page.locator("li li .node")
-        assert await below.is_visible()
-        await it.page.locator("summary").first.click()
-        assert not await below.is_visible()
+        assert await it.text(".instead summary") == "1 other action here, 1 tried: Q 0.40"
+        folded = it.page.locator(".instead .node")
+        assert not await folded.is_visible()
         await it.page.get_by_role("button", name="Unfold all").click()
-        assert await below.is_visible()
-        assert await below.locator(".thought").inner_text() == "Kettle"
+        assert await folded.is_visible()
+        assert await folded.locator(".thought").inner_text() == "Kettle"
         await it.page.get_by_role("button", name="Fold all", exact=True).click()
-        assert not await below.is_visible()
+        assert not await folded.is_visible()
         await it.page.locator("input[name=alpha]").fill("1")
         await it.page.get_by_role("button", name="Show").click()
         await it.page.wait_for_url("**alpha=1&threshold=**")

@@ -6,14 +6,26 @@ from tiny_shop import shop_page, shop_task, shop_tree
 from bestofq.agents.scorers import checklist, constant, learned, picker, verifier, vote
 from bestofq.core.actions import Click
 from bestofq.core.decision import Candidate, Decision
-from bestofq.core.observation import Point
+from bestofq.core.observation import Box, Point
 from bestofq.core.usage import Usage
 from bestofq.reports.scorers import KNOWN
 from bestofq.reports.spending import spent_by_role
 from bestofq.search import tree_scorer
 from bestofq.search.tree import MutableTree
 from bestofq.viewer.pages import address, duration, moment, plural
-from bestofq.viewer.steps import UNIT, Bar, Range, Scores, TreePlace, candidate_views, marks, pieces
+from bestofq.viewer.steps import (
+    UNIT,
+    Bar,
+    Mark,
+    Range,
+    Scores,
+    TreePlace,
+    candidate_views,
+    flag,
+    marks,
+    pieces,
+    verdict,
+)
 from bestofq.viewer.trees import branches, most_taken
 
 CANDIDATES = tuple(Candidate(action=Click(mark=mark), label=f"click link Kettle {mark}") for mark in (1, 2))
@@ -126,27 +138,76 @@ def test_a_step_of_a_searching_agent_shows_its_visits_and_feedback() -> None:
     assert [bar.name for bar in view.bars] == ["Q̃", "visits"]
 
 
-def test_branches_stand_by_visits_and_unfold_along_the_way_most_taken() -> None:
+def test_the_way_most_taken_is_flat_with_what_was_tried_instead_under_each_action() -> None:
     tree = shop_tree(shop_task()).to_tree()
     assert most_taken(tree) == [0, 1, 3]
     drawn = branches(tree, alpha=0.5, threshold=0.2)
-    assert [(node.number, node.on_way) for node in drawn.children] == [(1, True), (2, False)]
-    assert tree.visits[1:3] == (2, 1)
-    assert [node.number for node in drawn.children[0].children] == [3]
+    assert [[node.number for node in stretch] for stretch in drawn.way] == [[1], [3]]
+    first = drawn.way[0][0]
+    assert [[node.number for node in stretch] for (stretch,) in first.others] == [[2]]
+    assert (first.q, first.tone) == (pytest.approx(0.45), 4)
     assert (drawn.tried, drawn.deepest) == (3, 2)
+
+
+def test_a_long_way_without_another_action_is_folded_but_for_its_end() -> None:
+    grown = MutableTree(shop_task(), shop_page(0))
+    path = [0]
+    for mark in range(1, 7):
+        path.append(grown.child(path[-1], Candidate(action=Click(mark=mark), label=f"click {mark}")))
+    aside = grown.child(path[1], Candidate(action=Click(mark=9), label="click 9"))
+    grown.backup(path, 1.0)
+    drawn = branches(grown.to_tree(), alpha=1.0, threshold=0.2)
+    numbers = [[node.number for node in stretch] for stretch in drawn.way]
+    assert numbers == [[path[1]], [path[2]], path[3:6], [path[6]]]
+    (other,) = drawn.way[1][0].others
+    assert [(node.number, node.tone) for stretch in other for node in stretch] == [(aside, -1)]
+    assert branches(MutableTree(shop_task(), shop_page(0)).to_tree(), alpha=1.0, threshold=0.2).way == []
 
 
 def test_the_sides_of_a_preference_pair_name_each_other() -> None:
     tree = shop_tree(shop_task()).to_tree()
     drawn = branches(tree, alpha=1.0, threshold=0.2)
     assert drawn.pairs == 1
-    chosen, rejected = drawn.children
+    chosen = drawn.way[0][0]
+    ((rejected,),) = chosen.others[0]
     labels = {node.number: tree.candidate[node.number].label for node in (chosen, rejected)}  # type: ignore[union-attr]
     assert labels == {chosen.number: "click link Kettle 2", rejected.number: "click link Kettle 1"}
     assert [(pair.chosen, pair.rejected, pair.margin) for pair in chosen.pairs] == [
         (chosen.number, rejected.number, 0.5)
     ]
     assert rejected.pairs == chosen.pairs
+
+
+@pytest.mark.parametrize(
+    ("scores", "chosen", "explored", "said"),
+    [
+        ((0.424, 0.226), 0, False, "Q 0.424, +0.198 over the second."),
+        ((0.424, 0.423), 0, False, "Q 0.424, +0.001 over the second: a tie."),
+        ((0.4, 0.4), 0, False, "Q 0.400, as much as the second: a tie, which the earlier one wins."),
+        ((0.1, 0.4), 0, True, "The best has Q 0.400, +0.300 over the second. Another was taken, to explore."),
+    ],
+)
+def test_a_sentence_says_how_the_scores_decided(
+    scores: tuple[float, float], chosen: int, explored: bool, said: str
+) -> None:
+    decision = decided(scores, 0.3).model_copy(update={"chosen": chosen, "explored": explored})
+    assert verdict(decision, Scores.of([decision])) == said
+
+
+def test_bars_of_a_step_tell_its_scores_apart_but_not_a_tie() -> None:
+    apart, tied = Range.of_step([0.7, 0.9]), Range.of_step([0.900, 0.901])
+    assert apart.share(0.9) == tied.share(0.91) == 1.0
+    assert apart.share(0.7) < 0.2
+    assert tied.share(0.900) - tied.share(0.901) == pytest.approx(-0.1, abs=0.03)
+
+
+def test_a_number_stands_where_it_covers_no_element() -> None:
+    seen = shop_page(0)
+    one, two = seen.elements
+    beside = two.model_copy(update={"box": Box(10.0, 80.0, 28.0, 40.0)})  # left of the first
+    drawn = Mark(box=one.box or Box(0, 0, 0, 0), about="", label="1", candidate=0)
+    assert flag(drawn, seen, 18.0).x < 40.0
+    assert flag(drawn, seen.model_copy(update={"elements": (one, beside)}), 18.0) == Point(40.0, 60.0)  # above
 
 
 def test_the_way_leads_to_full_reward_where_a_rollout_came_to_it() -> None:

@@ -143,6 +143,8 @@ class Reporting:
     json: Annotated[Place, Option(help="Folder for the tables as JSON, unrounded.")] = None
     latex: Annotated[Place, Option(help="Folder for the tables as LaTeX (booktabs).")] = None
     markdown: Annotated[Place, Option(help="Folder for the tables as Markdown.")] = None
+    png: Annotated[Place, Option(help="Folder for the figures as PNG.")] = None
+    pdf: Annotated[Place, Option(help="Folder for the figures as PDF.")] = None
     table: Annotated[Texts, Option(help="Print it: agents, domains, reliability, … or all. Repeatable.")] = None
     run: Annotated[Texts, Option(help="Only this run. Repeatable.")] = None
     agent: Annotated[Texts, Option(help="Only this agent or row. Repeatable.")] = None
@@ -161,7 +163,7 @@ class Reporting:
             "Repeatable; two make a grid too, the first down, the second across."
         ),
     ] = None
-    svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6).")] = None
+    svg: Annotated[Place, ByOption(help="File for the bars (Agent Q, Figs. 3 and 6): .svg, .png or .pdf.")] = None
     reference: Annotated[Texts, ByOption(help="NAME=PERCENT, a line among the bars: human=50.")] = None
     discount: Annotated[
         float | None, Option(min=0, max=1, help="Of the outcome Q is compared with. Default: Q's own, if known.")
@@ -217,7 +219,7 @@ class Judging:
         Texts, GoldenOption(help="Id of a golden episode. Repeatable. Default: each task's shortest success.")
     ] = None
     all_: Annotated[bool, GoldenOption("--all", help="Successful episodes too, not failures alone.")] = False
-    svg: Annotated[Place, GoldenOption(help="File for the picture (Fig. 3).")] = None
+    svg: Annotated[Place, GoldenOption(help="File for the picture (Fig. 3): .svg, .png or .pdf.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Annotated, get_args
 from pydantic import Field, TypeAdapter, ValidationError
 
 from bestofq.cli.options import Reporting, console
-from bestofq.cli.writing import check_out, write_out
+from bestofq.cli.writing import check_out, draw, write_out
 from bestofq.core.errors import InputError
 from bestofq.core.usage import Role
 from bestofq.reports.agreement import judge_error
@@ -20,10 +20,11 @@ from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.figures import bars_svg
 from bestofq.reports.judged import JudgeError
 from bestofq.reports.report import gather
-from bestofq.reports.rows import Selection, read_rows
+from bestofq.reports.rows import BASELINE, Selection, read_rows
 from bestofq.reports.table import Table, write_tables
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
+from bestofq.viewer.pages import figure_file
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PRICES = TypeAdapter(dict[Role, tuple[Dollars, Dollars]])
@@ -46,7 +47,7 @@ def report_store(wanted: Reporting) -> None:
         if wanted.baseline is None:
             selection = replace(selection, baseline=read_rows(store, replace(selection, agents=None))[0].baseline())
         found = gather(store, selection, replace(options, curve=dev_curve(store), curve_baseline=dev_base(store)))
-        others = (wanted.csv, wanted.json, wanted.latex, wanted.markdown, wanted.table)
+        others = (wanted.csv, wanted.json, wanted.latex, wanted.markdown, wanted.png, wanted.pdf, wanted.table)
         if wanted.html is not None or not any(others):
             written = export(store, found, wanted.html or folder / "report", title=wanted.title)
             console.print(f"written: {written}", soft_wrap=True)
@@ -57,6 +58,10 @@ def report_store(wanted: Reporting) -> None:
         if one.name in printed or "all" in printed:
             console.print(one)
     _write(wanted, found.tables)
+    for ending, to in ((".png", wanted.png), (".pdf", wanted.pdf)):
+        if to is not None:
+            draw({(to / figure_file(figure)).with_suffix(ending): str(figure.svg) for figure in found.figures})
+            console.print(f"written: {len(found.figures)} figures in {to}")
 
 
 def compare_stores(wanted: Reporting) -> None:
@@ -75,6 +80,7 @@ def compare_stores(wanted: Reporting) -> None:
             [(row.agent, row.rate) for row in rows],
             title=tables[0].title,
             references=list(map(_reference, wanted.reference or ())),
+            baseline=wanted.baseline or BASELINE,
         )
         write_out(wanted.svg, drawn)
     _write(wanted, tables)

@@ -1,5 +1,6 @@
 """What commands put out: results as files and room for them; what a model used outside of any episode, in a line."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -38,10 +39,23 @@ def check_folder(path: Path | None) -> None:
 
 
 def write_out(path: Path, result: str | Mapping[str, object]) -> None:
-    """A text, or a result as JSON, in a folder that is made where there is none; and a line that says so."""
+    """A text (SVG as PNG or PDF where the file ends so), or a result as JSON, in a folder that is made where there is
+    none; and a line that says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(result, "utf-8") if isinstance(result, str) else write_json(path, result)
+    if not isinstance(result, str):
+        write_json(path, result)
+    elif path.suffix in (".png", ".pdf"):
+        draw({path: result})
+    else:
+        path.write_text(result, "utf-8")
     console.print(f"written: {path}")
+
+
+def draw(pictures: Mapping[Path, str]) -> None:
+    """SVG as PNG or PDF, by the files' endings."""
+    from bestofq.browser.picture import save_pictures  # loads a browser's driver, which nothing else here needs
+
+    asyncio.run(save_pictures(pictures.items()))
 
 
 def _known(value: object) -> object:

@@ -16,7 +16,8 @@ from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.core.usage import Role
 from bestofq.reports import stats
-from bestofq.reports.rows import EVERYTHING, Selection
+from bestofq.reports.naming import shown, tones
+from bestofq.reports.rows import BASELINE, EVERYTHING, Selection
 from bestofq.reports.spending import Prices, Spent
 from bestofq.reports.stats import Interval, attempts_of, grouped
 from bestofq.reports.svg import Plot, axis, figure, nice_ticks, rate_ticks, shortened
@@ -142,23 +143,24 @@ def price_table(prices: Prices) -> Table:
     )
 
 
-def pareto_svg(costs: Costs) -> Markup:
+def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
     """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, Fig. 2): in USD
     where every price is known, else in tokens. Agents without a verdict have no point."""
     decided = [(row, row.success) for row in costs.rows if row.success is not None]
     priced = all(row.total.price is not None for row, _ in decided)
     points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in decided]
     front = pareto_front(points)
+    tone = tones([row.agent for row in costs.rows], baseline)
     drawn = [
         {
-            "name": f"{row.agent} ({row.run})" if costs.several_runs else row.agent,
+            "name": f"{shown(row.agent)} ({row.run})" if costs.several_runs else shown(row.agent),
             "cost": cost,
             "rate": rate,
             "interval": row.interval,
-            "first": number in front,
+            "tone": tone[row.agent],
             "amount": _amount(cost, priced),
         }
-        for number, ((row, _), (cost, rate)) in enumerate(zip(decided, points, strict=True))
+        for (row, _), (cost, rate) in zip(decided, points, strict=True)
     ]
     ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in decided)])
     most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0

@@ -14,6 +14,7 @@ from bestofq.reports.charts import calibration_svg, distances_svg, reliability_s
 from bestofq.reports.differences import compared, differences, differences_table
 from bestofq.reports.figures import CurvePoint, failure_split_svg
 from bestofq.reports.judged import Corrected, JudgeError, corrected, corrected_table
+from bestofq.reports.naming import shown
 from bestofq.reports.recall import recall, recall_table, sibling_steps
 from bestofq.reports.reliability import pass_table, reliability
 from bestofq.reports.spending import Prices, spending_table
@@ -67,7 +68,7 @@ def diagnose(
     recalls = [recall(agent, rates[agent], of=steps[agent]) for agent in made if agent in rates]
     for row in recalls:
         if row.contested:
-            caption = f"Where steps go wrong (Fig. 3): {row.agent}"
+            caption = f"Where steps go wrong (Fig. 3): {shown(row.agent)}"
             figures.append(Figure(name=f"failures-{row.agent}", caption=caption, svg=failure_split_svg(row.split)))
 
     discounts = {agent: one.discount if options.discount is None else options.discount for agent, one in made.items()}
@@ -79,11 +80,11 @@ def diagnose(
             ("calibration", "Calibration of Q", calibration_svg(one)),
             ("q-by-step", "Q by step from the end", distances_svg(one)),
         ):
-            figures.append(Figure(name=f"{name}-{one.agent}", caption=f"{caption}: {one.agent}", svg=drawn))
+            figures.append(Figure(name=f"{name}-{one.agent}", caption=f"{caption}: {shown(one.agent)}", svg=drawn))
 
     paths = [value_path(e) for e in _shown(store, of_agent, valued, options.shown)]
     for path in paths:
-        caption = f"V, Q taken and other candidates (Fig. 12): {path.agent} on {path.task}"
+        caption = f"V, Q taken and other candidates (Fig. 12): {shown(path.agent)} on {path.task}"
         figures.append(Figure(name=f"values-{path.episode}", caption=caption, svg=values_svg(path)))
 
     tables = [

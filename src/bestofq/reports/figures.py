@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from bestofq.core.errors import InputError
 from bestofq.core.noun import Noun
+from bestofq.reports.naming import shown, tones
 from bestofq.reports.stats import Interval, Measure
 from bestofq.reports.svg import WIDTH, Plot, axis, figure, rate_ticks, round_step
 
@@ -77,21 +78,26 @@ def bars_svg(
     left: int = 190,
     letters: int = 28,
 ) -> Markup:
-    """Shares as bars, one a row, with intervals `over` these as whiskers (Agent Q, Figs. 3 and 6); `baseline` is grey,
+    """Shares as bars, one a row, with intervals `over` these as whiskers (Agent Q, Figs. 3 and 6); colours by `tones`,
     `references` are lines. Bars begin at `left`. InputError without a defined row."""
-    shown = [(name, measure.value, measure.interval) for name, measure in rows if measure.value is not None]
-    if not shown:
+    tone = tones([name for name, _ in rows], baseline)
+    drawn = [
+        (shown(name), measure.value, measure.interval, tone[name])
+        for name, measure in rows
+        if measure.value is not None
+    ]
+    if not drawn:
         raise InputError(f"{title}: there is nothing to draw, no row has a value")
     pitch, top = 34, 6 + (18 if references else 0)
     sizes = {"pitch": pitch, "top": top, "left": left, "wide": WIDTH - left - 68, "letters": letters}
-    height = top + pitch * len(shown) + 14
+    height = top + pitch * len(drawn) + 14
     rest = {"references": references, "baseline": baseline, "over": over}
-    return figure("bars", title, height=height, rows=shown, **sizes, **rest)
+    return figure("bars", title, height=height, rows=drawn, **sizes, **rest)
 
 
 def success_bars_svg(rows: Sequence[tuple[str, Measure]], baseline: str | None, *, over: str = "tasks") -> Markup:
-    """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; the baseline in grey."""
-    letters = min(36, max(20, *(len(agent) for agent, _ in rows)))
+    """Success of each agent as a bar, with its 95 % interval `over` these as a whisker; colours by `naming.tones`."""
+    letters = min(36, max(20, *(len(shown(agent)) for agent, _ in rows)))
     left = 150 + 7 * (letters - 20)
     title = "Success rate of each agent"
     return bars_svg(rows, title=title, baseline=baseline, over=over, left=left, letters=letters)

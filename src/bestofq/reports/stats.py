@@ -119,9 +119,8 @@ def over_runs(means: Sequence[float]) -> Estimate:
 def success_rate(attempts: Sequence[Attempt]) -> Estimate:
     """Success in [0, 1] (Table 2): per task the share of its runs that succeeded, then the mean over tasks, which is in
     its `success_interval`. Where all runs hold the same tasks it is the mean over runs."""
-    runs = over_runs([float(np.mean([a.success for a in run])) for run in grouped(attempts, lambda a: a.run).values()])
-    tasks = [float(np.mean([a.success for a in task])) for task in by_task(attempts).values()]
-    return runs.model_copy(update={"mean": float(np.mean(tasks))})
+    runs = over_runs([_succeeded(run) for run in grouped(attempts, lambda a: a.run).values()])
+    return runs.model_copy(update={"mean": float(np.mean([*task_rates(attempts).values()]))})
 
 
 def steps_for_success(attempts: Sequence[Attempt]) -> Estimate | None:
@@ -265,7 +264,12 @@ class Quantity(NamedTuple):
 
 def task_rates(attempts: Sequence[Attempt]) -> dict[Hashable, float]:
     """By task, the share of its attempts that succeeded."""
-    return {task: float(np.mean([a.success for a in tried])) for task, tried in by_task(attempts).items()}
+    return {task: _succeeded(tried) for task, tried in by_task(attempts).items()}
+
+
+def _succeeded(attempts: Sequence[Attempt]) -> float:
+    """Their share that succeeded."""
+    return sum(attempt.success for attempt in attempts) / len(attempts)
 
 
 def success_interval(attempts: Sequence[Attempt]) -> Interval:

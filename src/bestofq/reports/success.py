@@ -9,6 +9,7 @@ from bestofq.core.decision import Outcome
 from bestofq.core.errors import DataError
 from bestofq.core.noun import Noun
 from bestofq.reports import stats
+from bestofq.reports.naming import place
 from bestofq.reports.outcomes import judge_notes, judges_of, never_finished, outcome_notes, outcome_words, outcomes_of
 from bestofq.reports.rows import APART, EVERYTHING, Selection, read_rows
 from bestofq.reports.stats import Attempt, Difference, Estimate, Interval, Measure, attempts_of, grouped
@@ -116,7 +117,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
     """The results of the selection's agents, each compared with its baseline.
 
     An agent has a row for each of `rows_of`'s; `agents` and `baseline` name agents or rows. They come in the order of
-    `agents`, else the baseline first and the others by rising success, those of other splits last.
+    `agents`, else the baseline first and the others in `naming.ORDER`, those of other splits last.
     DataError on a run, an agent or a baseline of which nothing is finished, and on a baseline of several rows.
     """
     chosen, agents = ", ".join(selection.in_runs(store)) or "the store", selection.agents
@@ -152,7 +153,7 @@ def agent_results(store: Store, selection: Selection = EVERYTHING) -> Results:
 
     found = [row(name) for name in names]
     if agents is None:
-        found.sort(key=lambda row: (row.agent != baseline, not rows.main(row.agent), row.success.mean, row.agent))
+        found.sort(key=lambda row: (row.agent != baseline, not rows.main(row.agent), *place(row.agent)))
     read = {e.run for e in finished if e.agent in (*names, baseline)}
     sources = tuple(
         Source(run=run.name, config_hash=run.config_hash, version=run.provenance.version, commit=run.provenance.commit)

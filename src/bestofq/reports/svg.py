@@ -8,6 +8,8 @@ from math import ceil, log10
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from bestofq.reports.naming import shown
+
 PALETTE = files("bestofq.reports").joinpath("templates/palette.css").read_text("utf-8")
 """The colours of every page of ours, light and dark."""
 STYLE = files("bestofq.reports").joinpath("templates/figure.css").read_text(encoding="utf-8")
@@ -78,7 +80,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.globals.update(percent=lambda share: f"{100 * share:.1f} %", style=_STYLE_ELEMENT, width=WIDTH)
-TEMPLATES.filters["shortened"] = shortened
+TEMPLATES.filters.update(shortened=shortened, shown=shown)
 
 
 def figure(template: str | Template, title: str, **values: object) -> Markup:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -22,7 +23,7 @@ from bestofq.core.noun import Noun
 from bestofq.reports.stats import Difference, Estimate, Measure
 from bestofq.reports.svg import TEMPLATES
 
-TEXT_WIDTH = 28
+TEXT_WIDTH = 32
 """Characters of a column of words in a terminal too narrow for all of it; longer texts are wrapped."""
 Cell = Measure | Estimate | Difference | int | float | str | None
 
@@ -108,6 +109,12 @@ class Table(Noun):
         return tuple(any(isinstance(row.cells[i], str) for row in self.rows) for i in range(len(self.columns)))
 
     @property
+    def telling(self) -> tuple[int, ...]:
+        """The first column, and the others in which some row has something: those that people are shown."""
+        texts = self.texts()
+        return tuple(i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("–", "") for row in texts))
+
+    @property
     def heads(self) -> tuple[str, ...]:
         return tuple(column.name + (" %" if column.percent else "") for column in self.columns)
 
@@ -119,10 +126,11 @@ class Table(Noun):
         yield Text(self.title, style="bold")
         yield from _parts_within(self, options.max_width)
         if self.notes:
-            yield Text("\n".join(self.notes), style="dim")
+            yield Text("\n" + "\n".join(self.notes), style="dim")
 
     def to_html(self) -> Markup:
-        """The table element; a difference whose interval leaves zero out has the class `up` or `down`."""
+        """The table element; a difference whose interval leaves zero out has the class `up` or `down`. Agents have the
+        names that figures give them."""
         words = [Markup(' class="words"') if words else "" for words in self.words]
         rows = zip(self.rows, self.texts(), strict=True)
         template = TEMPLATES.get_template("table.html.jinja")
@@ -189,10 +197,11 @@ def write_tables(tables: Iterable[Table], folder: Path, endings: Sequence[str]) 
 
 
 def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
-    """One table where all columns fit; else several, with intervals below their values, each with the first columns."""
-    texts, every = table.texts(), range(len(table.columns))
+    """One table where all columns fit; else several, with intervals below their values, each with the first columns.
+    Only columns that tell something."""
+    texts, every = table.texts(), table.telling
     whole = [max(len(head), *(len(row[i]) for row in texts), 0) for i, head in enumerate(table.heads)]
-    if _taken(whole) <= width:
+    if _taken([whole[i] for i in every]) <= width:
         yield _drawn(table, texts, every, whole)
         return
     broken = [
@@ -202,7 +211,7 @@ def _parts_within(table: Table, width: int) -> Iterator[RichTable]:
         )
         for row, cells in zip(texts, table.rows, strict=True)
     ]
-    widths = [_least(table, broken, i) for i in every]
+    widths = [_least(table, broken, i) for i in range(len(table.columns))]
     keys = [i for i in every if i == 0 or (all(table.words[: i + 1]) and 2 * _taken(widths[: i + 1]) <= width)]
     widths[0] = min(widths[0], max(width // 2, 8))
     part = list(keys)
@@ -223,11 +232,11 @@ def _least(table: Table, texts: Sequence[tuple[str, ...]], i: int) -> int:
 
 def _taken(widths: Sequence[int]) -> int:
     """What a table with columns of these widths takes, its rules included."""
-    return sum(widths) + 3 * len(widths) + 1
+    return sum(widths) + 3 * (len(widths) - 1)
 
 
 def _drawn(table: Table, texts: Sequence[tuple[str, ...]], columns: Sequence[int], widths: Sequence[int]) -> RichTable:
-    drawn = RichTable()
+    drawn = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for i in columns:
         justify = "left" if table.words[i] else "right"
         drawn.add_column(Text(table.heads[i]), justify=justify, width=widths[i], overflow="fold")  # type: ignore[arg-type]

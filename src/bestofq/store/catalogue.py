@@ -1,7 +1,8 @@
 """What a store holds as lists to page through: read a part at a time, while another process may be writing."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Engine, Row, Select, and_, func, literal, or_, select, tuple_, union_all
@@ -9,10 +10,11 @@ from sqlalchemy import ColumnElement, Engine, Row, Select, and_, func, literal, 
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.observation import Task
 from bestofq.store import rows
+from bestofq.store.codec import content_key, text_of
 from bestofq.store.database import rows_of, scalar_of
 from bestofq.store.filter import EpisodeFilter, came_to
-from bestofq.store.records import EpisodeSummary
-from bestofq.store.schema import EPISODES, RUNS, TASKS, TREES
+from bestofq.store.records import EpisodeSummary, FinishedEpisode
+from bestofq.store.schema import EPISODES, RUNS, STEPS, TASKS, TREES
 
 _TASK = (EPISODES.c.suite, EPISODES.c.task)
 _NEWEST_FIRST = (EPISODES.c.started_at.desc(), EPISODES.c.id.desc())
@@ -43,6 +45,7 @@ class Catalogue:
     def __init__(self, engine: Engine, pages: rows.Pages) -> None:
         self._engine = engine
         self._pages = pages
+        self._goals: dict[bytes, str] = {}  # by the task's key, which is a hash of it: they never change
 
     def agents(self, *, run: str | None = None) -> Sequence[Row[Any]]:
         """Each agent of each run and suite with its numbers of `episodes`, those `running`, `decided` (finished, in
@@ -59,6 +62,47 @@ class Catalogue:
         )
         query = query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys)
         return rows_of(self._engine, query)
+
+    def finished(self, *, run: str) -> list[FinishedEpisode]:
+        """The run's finished episodes, those that began first first."""
+        *names, _, _ = FinishedEpisode._fields
+        query = select(*(EPISODES.c[name] for name in names), came_to("success"), or_(*map(came_to, DECIDED)))
+        query = query.where(EPISODES.c.run == run, EPISODES.c.status == "finished")
+        return [FinishedEpisode(*row) for row in rows_of(self._engine, query.order_by(EPISODES.c.started_at))]
+
+    def used(self, episodes: Sequence[str]) -> dict[str, tuple[int, float | None]]:
+        """By episode the tokens of its decisions, and their USD; None where a price is not known."""
+        query = select(STEPS.c.episode, STEPS.c.decision).where(STEPS.c.episode.in_(episodes))
+        found: dict[str, tuple[int, float | None]] = dict.fromkeys(episodes, (0, 0.0))
+        for episode, decision in rows_of(self._engine, query):
+            tokens, usd = found[episode]
+            for one in json.loads(text_of(decision)).get("usage", ()):
+                amount, price = one.get("tokens_in", 0) + one.get("tokens_out", 0), one.get("usd")
+                tokens += amount
+                usd = None if usd is None or (price is None and amount) else usd + (price or 0.0)
+            found[episode] = tokens, usd
+        return found
+
+    def goals(self, episodes: Iterable[str]) -> Mapping[str, str]:
+        """The goals of the episodes with these ids."""
+        query = select(EPISODES.c.id, EPISODES.c.task_key).where(EPISODES.c.id.in_([*episodes]))
+        keys = dict(rows_of(self._engine, query))
+        self._read_goals(TASKS.c.key.in_({key for key in keys.values() if key not in self._goals}))
+        return {episode: self._goals.get(key, "") for episode, key in keys.items()}
+
+    def found(self, wanted: EpisodeFilter) -> EpisodeFilter:
+        """The filter with the tasks whose goals hold every word of what it is to `find`."""
+        if wanted.find is None:
+            return wanted
+        if self._count(select(TASKS.c.key)) > len(self._goals):
+            self._read_goals()
+        words = wanted.find.lower().split()
+        keys = [key for key, goal in self._goals.items() if all(word in goal.lower() for word in words)]
+        return replace(wanted, task_keys=keys)
+
+    def _read_goals(self, *only: ColumnElement[bool]) -> None:
+        rows = rows_of(self._engine, select(TASKS.c.key, TASKS.c.body).where(*only))
+        self._goals |= {key: json.loads(text_of(body))["goal"] for key, body in rows if content_key(body) == key}
 
     def runs(self) -> list[str]:
         """The names of all runs, first those in which an episode began or a tree was saved last."""

@@ -37,7 +37,12 @@ def pack(noun: Noun) -> bytes:
 
 def unpack(kind: type[N], body: bytes) -> N:
     """Inverse of `pack`; zlib.error or pydantic.ValidationError when `body` is no packed `kind`."""
-    return kind.model_validate_json(zlib.decompressobj(zdict=_WORDS).decompress(body))
+    return kind.model_validate_json(text_of(body))
+
+
+def text_of(body: bytes, *, most: int = 0) -> bytes:
+    """The JSON of a packed noun, or its first `most` bytes; zlib.error when `body` is none."""
+    return zlib.decompressobj(zdict=_WORDS).decompress(body, most)
 
 
 def content_key(body: bytes) -> bytes:

@@ -23,6 +23,7 @@ class EpisodeFilter:
     domain: str | None = None  # what stands in task ids before the last `--`, without one before the last `/`
     outcome: str | None = None  # an Outcome, or the status `running` or `interrupted`
     find: str | None = None  # a part of task ids
+    task_keys: Sequence[bytes] | None = None  # or, with `find`, one of these tasks (`Catalogue.found`)
     runs: Sequence[str] | None = None  # one of these
     agents: Sequence[str] | None = None
 
@@ -38,7 +39,8 @@ class EpisodeFilter:
         elif self.outcome is not None:
             found.append(came_to(self.outcome))
         if self.find is not None:
-            found.append(EPISODES.c.task.contains(self.find, autoescape=True))
+            named = EPISODES.c.task.contains(self.find, autoescape=True)
+            found.append(or_(named, EPISODES.c.task_key.in_(self.task_keys or ())))
         return found
 
 

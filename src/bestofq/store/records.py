@@ -28,6 +28,22 @@ class RunRecord(NamedTuple):
     provenance: Provenance
 
 
+class FinishedEpisode(NamedTuple):
+    """What statistics need of a finished episode. `decided`: its outcome tells how the agent did (`DECIDED`)."""
+
+    id: str
+    agent: str
+    suite: str
+    split: str
+    task: str
+    repeat: int
+    steps: int
+    started_at: str  # ISO 8601, UTC
+    ended_at: str | None
+    success: bool
+    decided: bool
+
+
 class TreeSummary(NamedTuple):
     """A search tree without its nodes."""
 

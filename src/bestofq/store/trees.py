@@ -1,16 +1,20 @@
 """Search trees, each kept as a whole after every rollout, so that a search continues where its process ended."""
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Engine, delete, insert, select
+from sqlalchemy import Connection, Engine, delete, func, insert, select, tuple_
 
 from bestofq.core.tree import SearchTree
-from bestofq.store.codec import pack, unpack
+from bestofq.store.codec import pack, text_of, unpack
 from bestofq.store.database import rows_of, verified
 from bestofq.store.records import EpisodeKey, TreeSummary
 from bestofq.store.schema import TREES, sealed
 from bestofq.store.writer import Writer
+
+_TASK = 20_000  # bytes of a tree that hold its task
 
 
 class Trees:
@@ -52,3 +56,21 @@ class Trees:
         query = select(*TREES.primary_key, TREES.c.rollouts, TREES.c.saved_at).filter_by(**wanted)
         found = rows_of(self._engine, query.order_by(*TREES.primary_key))
         return [TreeSummary(run, EpisodeKey(*key), rollouts, saved_at) for run, *key, rollouts, saved_at in found]
+
+    def counts(self) -> dict[str, tuple[int, str]]:
+        """By run, how many trees it has, and when one was saved last (ISO 8601, UTC)."""
+        query = select(TREES.c.run, func.count(), func.max(TREES.c.saved_at)).group_by(TREES.c.run)
+        return {run: (number, saved_at) for run, number, saved_at in rows_of(self._engine, query)}
+
+    def goals(self, trees: Sequence[TreeSummary]) -> dict[TreeSummary, str]:
+        """What these trees are to reach."""
+        keys = {(tree.run, *tree.key): tree for tree in trees}
+        query = select(*TREES.primary_key, TREES.c.body).where(tuple_(*TREES.primary_key).in_([*keys]))
+        return {keys[*key]: _goal(body) for *key, body in rows_of(self._engine, query)}
+
+
+def _goal(body: bytes) -> str:
+    """From the beginning of a packed tree, where its task stands."""
+    head = text_of(body, most=_TASK).decode(errors="ignore")
+    found = re.search(r'"goal":("(?:[^"\\]|\\.)*")', head)
+    return json.loads(found[1]) if found else ""

@@ -16,6 +16,7 @@ from bestofq.core.errors import BestOfQError, DataError
 from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import DEFAULTS, Options
 from bestofq.reports.domains import domain_of
+from bestofq.reports.naming import place
 from bestofq.reports.report import Report, gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.spending import spent_by_role
@@ -26,12 +27,14 @@ from bestofq.store.store import Store
 from bestofq.viewer.episodes import episode_view, side_by_side
 from bestofq.viewer.filters import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
 from bestofq.viewer.guard import Guard
+from bestofq.viewer.home import Comparisons, Pairs
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
 from bestofq.viewer.trees import branches
 
 EPISODES = 50  # a page
 TASKS = 25
 TREES = 100
+LATEST = 8  # runs and episodes on the first page
 RESULTS = "/results"
 Context = Mapping[str, Any]
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -45,7 +48,8 @@ def viewer_app(store: Store, *, name: str, token: str | None = None, host: str |
 def application(store: Store, *, name: str, report: Report | None = None, replayed: int = 0) -> Starlette:
     """The pages; with a report they are about what it read alone, and of its episodes so many are written as files."""
     shown = {
-        "/": ("runs", _runs),
+        "/": ("home", _home),
+        "/runs": ("runs", _runs),
         RESULTS: ("results", _results),
         "/run": ("run", _run),
         "/episodes": ("episodes", _episodes),
@@ -60,6 +64,7 @@ def application(store: Store, *, name: str, report: Report | None = None, replay
     answers = {HTTPException: _refused, BestOfQError: _failed, Exception: _failed}
     app = Starlette(routes=routes, exception_handlers=answers)  # type: ignore[arg-type]
     app.state.store = store
+    app.state.comparisons = Comparisons(store)
     app.state.name = name
     app.state.report = report
     app.state.replayed = replayed
@@ -86,17 +91,43 @@ def _results(request: Request, store: Store) -> Context:
             report = gather(store, replace(selection, baseline=baseline), options)
         except DataError as error:
             raise HTTPException(404, f"There are no results yet: {error}.") from error
-    return {"report": report, "run": run, "origin_columns": ORIGIN_COLUMNS, "replayed": request.app.state.replayed}
+    goals = store.trees.goals(report.trees)
+    return {
+        "report": report,
+        "goals": goals,
+        "run": run,
+        "origin_columns": ORIGIN_COLUMNS,
+        "replayed": request.app.state.replayed,
+    }
+
+
+def _home(request: Request, store: Store) -> Context:
+    found = _runs(request, store)
+    latest = store.catalogue.episodes(EpisodeFilter(), limit=LATEST)
+    return {
+        **found,
+        "runs": found["runs"][:LATEST],
+        "comparison": request.app.state.comparisons.named(None, found["lines"]),
+        "latest": latest,
+        "goals": store.catalogue.goals(e.id for e in latest),
+    }
 
 
 def _runs(request: Request, store: Store) -> Context:
-    only = narrowed(request).runs
-    lines = grouped(store.catalogue.agents(), lambda line: line.run)
-    trees = grouped(store.trees.summaries(), lambda tree: tree.run)
-    names = [name for name in store.catalogue.runs() if only is None or name in only]
-    episodes = sum(line.episodes for name in names for line in lines.get(name, ()))
-    runs = [(name, lines.get(name, []), trees.get(name, [])) for name in names]
-    return {"runs": runs, "episodes": episodes}
+    only, every = narrowed(request).runs, store.catalogue.agents()
+    lines, trees = grouped(every, lambda line: line.run), store.trees.counts()
+    runs = [
+        (name, sorted(lines.get(name, ()), key=lambda line: place(line.agent)), trees.get(name))
+        for name in store.catalogue.runs()
+        if only is None or name in only
+    ]
+    return {
+        "runs": runs,
+        "lines": every,
+        "count": len(runs),
+        "episodes": sum(line.episodes for _, of_run, _ in runs for line in of_run),
+        "trees": sum(found[0] for _, _, found in runs if found),
+    }
 
 
 def _run(request: Request, store: Store) -> Context:
@@ -104,13 +135,14 @@ def _run(request: Request, store: Store) -> Context:
     record = next((run for run in store.runs() if run.name == name), None)
     if record is None:
         raise HTTPException(404, f"There is no run {name!r} in this store.")
-    filters, differing = wanted(request), text(request, "differing") is not None
+    filters, differing = store.catalogue.found(wanted(request)), text(request, "differing") is not None
     part = Part.of(request, store.catalogue.count_tasks(filters, differing=differing), _size(request, TASKS))
     tasks = store.catalogue.tasks(filters, differing=differing, offset=part.offset, limit=part.size)
     only, every = filters.agents, store.catalogue.agents(run=name)
-    lines = [line for line in every if only is None or line.agent in only]
+    lines = sorted((line for line in every if only is None or line.agent in only), key=lambda line: place(line.agent))
     trees = store.trees.summaries(run=name)
     return {
+        "comparison": request.app.state.comparisons.of(name, lines) if only is None else None,
         "run": record,
         "config": json.dumps(record.config, indent=2, ensure_ascii=False),
         "lines": lines,
@@ -119,18 +151,20 @@ def _run(request: Request, store: Store) -> Context:
         "part": part,
         "trees": trees,
         "some": trees[:TREES],
+        "goals": store.trees.goals([] if lines else trees[:TREES]),
         "differing": differing,
         **_filters(store, filters),
     }
 
 
 def _episodes(request: Request, store: Store) -> Context:
-    filters = wanted(request)
+    filters = store.catalogue.found(wanted(request))
     if filters.run is not None and filters.run not in store.catalogue.runs():
         raise HTTPException(404, f"There is no run {filters.run!r} in this store.")
     part = Part.of(request, store.catalogue.count(filters), _size(request, EPISODES))
     episodes = store.catalogue.episodes(filters, offset=part.offset, limit=part.size)
-    return {"episodes": episodes, "part": part, **_filters(store, filters)}
+    goals = store.catalogue.goals(e.id for e in episodes)
+    return {"episodes": episodes, "goals": goals, "part": part, **_filters(store, filters)}
 
 
 def _filters(store: Store, filters: EpisodeFilter) -> Context:
@@ -152,16 +186,34 @@ def _task(request: Request, store: Store) -> Context:
     if not found:
         raise HTTPException(404, f"There is no episode of a task {task!r} of {suite} in this store.")
     [(asked, episodes)] = found
+    episodes = sorted(episodes, key=lambda episode: (episode.run, place(episode.agent)))
     trees = store.trees.summaries(run=run, suite=suite, task=task)
     return {"task": asked, "episodes": episodes, "trees": trees, "run": run}
 
 
 def _episode(request: Request, store: Store) -> Context:
-    return {"view": episode_view(store, request.path_params["id"], text(request, "step"), wanted(request))}
+    return {
+        "view": episode_view(
+            store, request.path_params["id"], text(request, "step"), store.catalogue.found(wanted(request))
+        )
+    }
 
 
 def _compare(request: Request, store: Store) -> Context:
-    return {"view": side_by_side(store, needed(request, "left"), needed(request, "right"))}
+    left, right, run = (text(request, name) for name in ("left", "right", "run"))
+    view = side_by_side(store, left, right) if left and right else None
+    one, other = text(request, "one"), text(request, "other")
+    if view is not None:  # beside others of the same agents, where both are of one run
+        shown = view["left"].summary, view["right"].summary
+        one, other, run = (
+            (shown[0].agent, shown[1].agent, shown[0].run) if shown[0].run == shown[1].run else (None,) * 3
+        )
+    found = None if view and run is None else request.app.state.comparisons.named(run)
+    pairs = Pairs.of(found, one, other) if found else None
+    if view is None and pairs is not None and pairs.differing:
+        view = side_by_side(store, pairs.differing[0].left, pairs.differing[0].right)
+    goals = store.catalogue.goals(pair.left for pair in pairs.differing) if pairs else {}
+    return {"view": view, "pairs": pairs, "goals": goals}
 
 
 def _trees(request: Request, store: Store) -> Context:
@@ -169,7 +221,7 @@ def _trees(request: Request, store: Store) -> Context:
     every = [tree for tree in store.trees.summaries(run=run) if only is None or tree.run in only]
     part = Part.of(request, len(every), _size(request, TREES))
     some = every[part.offset : part.offset + part.size]
-    return {"trees": some, "part": part, "run": run}
+    return {"trees": some, "goals": store.trees.goals(some), "part": part, "run": run}
 
 
 def _tree(request: Request, store: Store) -> Context:

@@ -23,9 +23,9 @@ from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
 from bestofq.viewer.filters import query_of
 from bestofq.viewer.pages import address
-from bestofq.viewer.steps import Bar, CandidateView, Scores, TreePlace, candidate_views
+from bestofq.viewer.steps import Bar, CandidateView, Range, Scores, TreePlace, candidate_views, verdict
 
-CHART = (1100.0, 180.0)  # width and height
+CHART = (1100.0, 140.0)  # width and height
 SIBLINGS = 60  # other episodes of the same task that are offered to compare with
 
 
@@ -37,6 +37,7 @@ class StepView:
     seen: Observation | None
     candidates: Sequence[CandidateView] = ()
     value: Bar | None = None
+    words: str = ""  # how the scores decided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +62,23 @@ class Shown:
     def steps(self) -> Sequence[Step]:
         return self.episode.steps
 
-    def view(self, at: int, place: TreePlace | None = None) -> StepView:
-        """The step `at`, or past the last one the page at the end."""
+    def view(self, at: int, place: TreePlace | None = None, *, alone: bool = False) -> StepView:
+        """The step `at`, or past the last one the page at the end. `alone`: its bars tell its own scores apart, else
+        they span the episode's."""
         if at == len(self.steps):
             return StepView(step=None, seen=self.episode.final)
         step, value = self.steps[at], self.steps[at].decision.state_value
-        candidates = candidate_views(step.decision, step.observation, self.scores, place)
-        bar = None if value is None else Bar.of("V", value, self.scores.value_range, "the value of this page")
-        return StepView(step=step, seen=step.observation, candidates=candidates, value=bar)
+        ours = [*step.decision.scores, *([value] if value is not None and self.scores.meaning.values else [])]
+        span = Range.of_step(ours) if alone else None
+        candidates = candidate_views(step.decision, step.observation, self.scores, place, span=span)
+        of_values = span if span and self.scores.meaning.values else self.scores.value_range
+        return StepView(
+            step=step,
+            seen=step.observation,
+            candidates=candidates,
+            value=None if value is None else Bar.of("V", value, of_values, "the value of this page"),
+            words=verdict(step.decision, self.scores),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +144,7 @@ def episode_view(store: Store, episode: str, at_step: str | None, among: Episode
         at=at,
         running=running,
         followed=running and at_step is None,
-        now=shown.view(at, place),
+        now=shown.view(at, place, alone=True),
         siblings=[other for other in siblings if other.id != episode],
         trees=store.trees.summaries(suite=suite, task=task),
         listed=query_of(among),

@@ -30,7 +30,7 @@ from bestofq.viewer.app import RESULTS, application
 from bestofq.viewer.pages import ASSETS, ENDINGS, address, figure_file, tree_address
 
 EPISODES = 40  # that can be stepped through
-_KEPT = {"/": (), "/run": ("run", "page"), "/episodes": ("page",), "/trees": ("page",)}
+_KEPT = {"/runs": (), "/run": ("run", "page"), "/episodes": ("page",), "/trees": ("page",)}
 """Pages of which there is one a run or a part of a list, and what their addresses may say."""
 _LINK = re.compile(r' (href|src|action)="(/[^"]*)"')  # texts of pages cannot match: their quotes are escaped
 

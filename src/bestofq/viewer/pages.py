@@ -17,11 +17,13 @@ from starlette.responses import Response
 
 from bestofq.core.actions import action_text
 from bestofq.core.observation import Observation
+from bestofq.reports.naming import shown
 from bestofq.reports.spending import spent_by_role
 from bestofq.reports.svg import PALETTE, STYLE, Figure
 from bestofq.store.records import EpisodeSummary, TreeSummary
 from bestofq.store.store import Store
-from bestofq.viewer.steps import marks, pieces, viewport
+from bestofq.viewer.crop import frame
+from bestofq.viewer.steps import flag, marks, pieces, viewport
 
 _TEMPLATES = Environment(
     loader=PackageLoader("bestofq.viewer"),
@@ -109,15 +111,19 @@ ASSETS_HASH = sha256("".join(text for text, _ in ASSETS.values()).encode()).hexd
 
 _TEMPLATES.globals.update(address=address, assets=f"/assets/{ASSETS_HASH}", endings=ENDINGS)
 _WORDS = (number, moment, duration, mood, tree_address, standing, plural, figure_file)
-_FILTERS = (*_WORDS, marks, pieces, viewport, spent_by_role, action_text)
+_FILTERS = (*_WORDS, shown, flag, marks, pieces, viewport, spent_by_role, action_text)
 _TEMPLATES.filters.update({function.__name__: function for function in _FILTERS})
 
 
 def page(request: Request, template: str, context: Mapping[str, Any], *, status: int = 200) -> Response:
     """The template as an answer, or 304 to a browser that holds the same."""
     state = request.app.state
-    around = {"store": state.name, "written": state.store.is_written, "offline": state.report is not None}
-    around["picture"] = partial(picture_address, state.store)
+    around: dict[str, Any] = {
+        "store": state.name,
+        "written": state.store.is_written,
+        "offline": state.report is not None,
+    }
+    around |= {"picture": partial(picture_address, state.store), "frame": partial(frame, state.store)}
     body = _TEMPLATES.get_template(template).render({**around, **context}).encode()
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache, private"}

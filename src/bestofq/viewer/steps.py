@@ -13,6 +13,7 @@ from bestofq.reports.scorers import FEEDBACK, SCORE, Meaning, Q, meaning
 
 _MARK = re.compile(r"(\[\d+\])")
 _SLACK = 0.25  # by which a learned Q may miss the range of what it estimates
+TIE = 0.01  # scores that differ by less are as good as equal
 _POINT = 16  # CSS pixels: the side of the box drawn around a point
 
 
@@ -28,6 +29,13 @@ class Range:
         finite = [value for value in values if isfinite(value)]
         low, high = min([0.0, *finite]), max(finite, default=1.0)
         return cls(low=low, high=high if high > low else low + 1.0)
+
+    @classmethod
+    def of_step(cls, values: Iterable[float]) -> "Range":
+        """From somewhat below the least to the most: as long as they differ, bars tell them apart."""
+        finite = [value for value in values if isfinite(value)] or [0.0]
+        low, high = min(finite), max(finite)
+        return cls(low=low - max(high - low, TIE) / 6, high=max(high, low + TIE))
 
     def share(self, value: float) -> float:
         """Of the way from low to high."""
@@ -154,15 +162,40 @@ class TreePlace:
             yield Bar.of("Q̂ feedback", prior, UNIT, FED)
 
 
+def verdict(decision: Decision, scores: Scores) -> str:
+    """How the scores decided, in a sentence or two."""
+    if len(decision.candidates) == 1:
+        return "One candidate: there was nothing to choose."
+    if not scores.informative:
+        return "The candidates are not scored."
+    first, second, *_ = sorted(decision.scores, reverse=True)
+    over = first - second
+    said = f"{scores.meaning.name} {first:.3f}, {f'{over:+.3f}' if over >= 0.0005 else 'under 0.001'} over the second"
+    if over == 0:
+        said = f"{scores.meaning.name} {first:.3f}, as much as the second: a tie, which the earlier one wins"
+    elif over < TIE and scores.meaning.values:
+        said += ": a tie"
+    if decision.explored:
+        return f"The best has {said}. Another was taken, to explore."
+    if decision.scores[decision.chosen] < first:
+        return f"The best has {said}. The agent took another."
+    return f"{said}."
+
+
 def candidate_views(
-    decision: Decision, seen: Observation, scores: Scores, place: TreePlace | None = None
+    decision: Decision,
+    seen: Observation,
+    scores: Scores,
+    place: TreePlace | None = None,
+    *,
+    span: Range | None = None,
 ) -> list[CandidateView]:
-    """All candidates, in the order they were proposed."""
+    """All candidates, in the order they were proposed; bars of their scores over `span`. Default: the episode's."""
     boxes, half = {element.mark: element.box for element in seen.elements}, _POINT / 2
 
     def bars(index: int, candidate: Candidate) -> Iterator[Bar]:
         if scores.informative:
-            yield Bar.of(scores.meaning.name, decision.scores[index], scores.range, scores.meaning.about)
+            yield Bar.of(scores.meaning.name, decision.scores[index], span or scores.range, scores.meaning.about)
         if decision.visits is not None:
             yield Bar.visits(decision.visits[index], max(decision.visits))
             if decision.feedback is not None:
@@ -199,6 +232,24 @@ def marks(seen: Observation, views: Sequence[CandidateView]) -> list[Mark]:
     ]
     boxes = ((mark, mark.box) for mark in (*elements, *candidates))
     return [m for m, b in boxes if b.x < width and b.y < height and b.x + b.width > 0 and b.y + b.height > 0]
+
+
+def flag(mark: Mark, seen: Observation, side: float) -> Point:
+    """Where a candidate's number stands beside its box, a square of this side: where it covers no element, if there is
+    such a place."""
+    box = mark.box
+    middle = box.y + (box.height - side) / 2
+    left, right = Point(box.x - side - 2, middle), Point(box.x + box.width + 2, middle)
+    above, below = Point(box.x, box.y - side - 2), Point(box.x, box.y + box.height + 2)
+    width, height = viewport(seen)
+    for at in (left, above, right, below):
+        inside = 0 <= at.x <= width - side and 0 <= at.y <= height - side
+        others = (e.box for e in seen.elements if e.box is not None and e.box != box)
+        if inside and not any(
+            at.x < b.x + b.width and b.x < at.x + side and at.y < b.y + b.height and b.y < at.y + side for b in others
+        ):
+            return at
+    return Point(max(0.0, left.x), max(0.0, left.y))
 
 
 def viewport(seen: Observation) -> tuple[float, float]:

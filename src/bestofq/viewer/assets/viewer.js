@@ -97,6 +97,7 @@ addEventListener("keydown", (event) => {
 });
 
 addEventListener("click", (event) => {
+  if (event.target.closest?.(".turn .picture")) document.getElementById("zoom")?.click();
   const fold = event.target.closest?.("[data-fold]")?.dataset.fold;
   if (fold) for (const details of document.querySelectorAll(".tree details")) details.open = fold === "open";
   const link = event.target.closest?.(".steps a, .chart a");
@@ -127,5 +128,5 @@ addEventListener("input", () => {
 addEventListener("popstate", () => {
   if (location.pathname + location.search !== shown) location.reload(); // else it is another place of this page
 });
-for (const box of document.querySelectorAll("input[data-toggle]")) box.checked = sessionStorage.getItem(box.id) !== "false";
+for (const box of document.querySelectorAll("input[data-toggle]")) box.checked = (sessionStorage.getItem(box.id) ?? String(box.defaultChecked)) === "true";
 setTimeout(look, EVERY);

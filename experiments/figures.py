@@ -1,0 +1,87 @@
+"""`python -m experiments figures`: every committed picture again, from the results that lie beside it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bestofq.core.errors import InputError
+from bestofq.reports.ablation import ArmRow, ablation_pictures
+from bestofq.reports.figures import CurvePoint, learning_curve_svg, success_bars_svg
+from bestofq.reports.naming import place
+from bestofq.reports.rows import BASELINE
+from bestofq.reports.stats import Measure
+from bestofq.reports.svg import STYLE
+from experiments.agent_q.methods import OVER, Methods, calls_svg
+from experiments.estimating import Judged, predicted_svg
+from experiments.opponents.compare import one_figure, panel
+
+
+def figures(
+    experiments: Annotated[Path, typer.Option(help="Folder of the studies.")] = Path("experiments"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail where a picture is not what its results say.")
+    ] = False,
+) -> None:
+    """Draw every committed picture again, from the results beside it."""
+    console = Console()
+    for path, picture in drawn(experiments):
+        if not path.exists() or path.read_text("utf-8") != picture:
+            if check:
+                raise InputError(f"{path} is not what its results say: run `python -m experiments figures`")
+            path.write_text(picture, "utf-8")
+            console.print(f"drawn: {path}")
+
+
+def drawn(experiments: Path) -> Iterator[tuple[Path, str]]:
+    """The pictures of all studies, with their files: drawn from the results where these suffice, else restyled."""
+    left = set(experiments.glob("**/*.svg"))
+    for result in sorted(experiments.glob("**/result.json")):
+        found = json.loads(result.read_text("utf-8"))
+        for name, picture in _pictures(result.parent, found).items():
+            yield (file := result.with_name(name)), picture
+            left.discard(file)
+    for file in sorted(left):
+        yield file, re.sub("<style>.*?</style>", f"<style>{STYLE}</style>", file.read_text("utf-8"), flags=re.S)
+
+
+def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
+    match found:
+        case {"arms": arms}:
+            return ablation_pictures(found["study"]["title"], [ArmRow.model_validate(arm) for arm in arms])
+        case {"test": {"at_once": _}}:
+            methods = Methods.model_validate(found["test"])
+            bars = [(row.agent, Measure(value=row.success.mean, interval=row.interval)) for row in methods.rows]
+            success = success_bars_svg(bars, methods.baseline, over=OVER)
+            return {"success.svg": success, "calls.svg": calls_svg(methods)}
+        case {"test": {"rows": rows}} | {"table": {"rows": [{"outcomes": _}, *_] as rows}}:
+            return _agents(found, [(row["agent"], row["success"]["mean"], row["interval"]) for row in rows])
+        case {"columns": _, "rows": [{"cells": [_, {"value": _}, *_]}, *_] as rows}:  # a table of `bestofq report`
+            cells = [row["cells"] for row in rows]
+            return _agents(found, [(name, one["value"], one["interval"]) for name, one, *_ in cells])
+        case {"rankers": [{"predicted": _}, *_]}:
+            parts = [json.loads((folder / f"{name}.json").read_text("utf-8")) for name in ("result", "noisy")]
+            judged = ([Judged.model_validate(one) for one in part["rankers"]] for part in parts)
+            return dict(zip(("result.svg", "noisy.svg"), map(predicted_svg, judged), strict=True))
+        case {"rankers": [{"tokens_by_role": _}, *_]}:
+            panels = {"shop": "result", "miniwob": "miniwob"}
+            read = {name: json.loads((folder / f"{file}.json").read_text("utf-8")) for name, file in panels.items()}
+            return {"pareto.svg": one_figure({name: panel(name, part["rankers"]) for name, part in read.items()})}
+    return {}
+
+
+def _agents(found: Mapping[str, Any], rows: list[tuple[str, float, Any]]) -> dict[str, str]:
+    """Success of each agent, and the learning curve where there is one."""
+    baseline = BASELINE if any(name == BASELINE for name, _, _ in rows) else None
+    ordered = sorted(rows, key=lambda row: (row[0] != baseline, *place(row[0])))
+    bars = [(name, Measure(value=mean, interval=interval)) for name, mean, interval in ordered]
+    pictures: dict[str, str] = {"success.svg": success_bars_svg(bars, baseline)}
+    points = [CurvePoint.model_validate(p) for p in found.get("dev_curve", ()) if p["low"] is not None]
+    if points:  # older results have no intervals: their curve is restyled only
+        before = found["dev_prompting"]
+        pictures["curve.svg"] = learning_curve_svg(points, baseline=None if before is None else (BASELINE, before))
+    return pictures

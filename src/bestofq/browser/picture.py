@@ -1,0 +1,38 @@
+"""SVG as PNG and PDF: drawn by Chromium, so that they look as in a browser."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from playwright.async_api import async_playwright
+
+from bestofq.browser.chromium import find_chromium, switches
+from bestofq.browser.config import BrowserConfig
+
+FORMATS = (".png", ".pdf")
+SCALE = 3  # pixels of a PNG to a unit of the SVG: 1,680 for a figure of 560
+
+
+async def save_pictures(pictures: Iterable[tuple[Path, str]]) -> None:
+    """Each SVG as the file's ending says (`FORMATS`), as large as its viewBox, on white and in light colours; a PDF's
+    text stays text."""
+    async with async_playwright() as playwright:
+        config = BrowserConfig()
+        chromium = await playwright.chromium.launch(executable_path=find_chromium(), args=switches(config))
+        page = await chromium.new_page(device_scale_factor=SCALE, color_scheme="light", java_script_enabled=False)
+        for path, svg in pictures:
+            width, height = _size(svg)
+            await page.set_viewport_size({"width": width, "height": height})
+            await page.set_content(f"<style>*{{margin:0}} svg{{display:block;width:{width}px}}</style>{svg}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".png":
+                await page.screenshot(path=path)
+            else:
+                await page.pdf(path=path, width=f"{width}px", height=f"{height}px", print_background=True)
+        await chromium.close()
+
+
+def _size(svg: str) -> tuple[int, int]:
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert found is not None, "a figure says how large it is"
+    return round(float(found[1])), round(float(found[2]))

@@ -1,0 +1,221 @@
+"""The first page: the latest comparison of agents in numbers and pictures, the latest runs and episodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from bestofq.reports import stats
+from bestofq.reports.costs import AgentCost, Costs, pareto_svg
+from bestofq.reports.figures import success_bars_svg
+from bestofq.reports.naming import OURS, kind, place
+from bestofq.reports.rows import BASELINE, HELD_OUT
+from bestofq.reports.spending import Spent
+from bestofq.reports.stats import Attempt, Difference, Estimate, Measure, grouped
+from bestofq.reports.svg import inline
+from bestofq.store.records import FinishedEpisode
+from bestofq.store.store import Store
+
+SAMPLE = 40  # episodes of an agent whose tokens are read, spread over its tasks
+KEPT = 16  # comparisons that are remembered
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentLine:
+    """One agent in one run: what it came to, and what an episode took."""
+
+    agent: str
+    rate: Measure | None  # with its interval over tasks; None: no outcome tells
+    difference: Difference | None  # to the baseline, paired by task
+    episodes: int  # finished
+    tasks: int
+    steps: Estimate | None  # of successes
+    tokens: float | None  # the mean of an episode
+    seconds: float | None
+    usd: float | None  # None: a price is not known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The agents of a run on one suite and split, in `naming.ORDER`."""
+
+    run: str
+    suite: str
+    split: str
+    baseline: str | None
+    lines: Sequence[AgentLine]
+    episodes: Sequence[FinishedEpisode]
+    sampled: int  # the most episodes of an agent that tokens are a mean of
+
+    @property
+    def main(self) -> AgentLine | None:
+        """The one that a sentence says more of: the first of `naming.OURS` that is there, whatever it came to."""
+        ours = [line for line in self.lines if line.difference is not None and kind(line.agent) in OURS]
+        return min(ours, key=lambda line: OURS.index(kind(line.agent)), default=None)
+
+    @cached_property
+    def bars(self) -> Markup | None:
+        """Success of each agent; None where none has an outcome that tells."""
+        rows = [(line.agent, line.rate) for line in self.lines if line.rate is not None]
+        return inline(success_bars_svg(rows, self.baseline)) if rows else None
+
+    @cached_property
+    def pareto(self) -> Markup | None:
+        """Success against tokens (Best-of-Q, Fig. 2); None with fewer than two agents of which both are known."""
+        known = [line for line in self.lines if line.rate is not None and line.tokens]
+        if len(known) < 2:
+            return None
+        rows = [
+            AgentCost(
+                run=self.run,
+                agent=line.agent,
+                tasks=1,
+                successes=0,
+                lost=0,
+                roles={"proposer": Spent(tokens_in=round(line.tokens or 0), unpriced=1)},
+                success=line.rate.value if line.rate else None,
+                interval=line.rate.interval if line.rate else None,
+            )
+            for line in known
+        ]
+        return inline(pareto_svg(Costs(rows=tuple(rows)), self.baseline))
+
+
+class Comparisons:
+    """Those of a store, each read again only when an episode of it has finished since."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[tuple[str, Any], Comparison | None] = {}
+
+    def named(self, run: str | None, lines: Sequence[Any] | None = None) -> Comparison | None:
+        """The run's; without a name that of the run that began last among those of two agents or more. None where
+        there is none. `lines`: the store's `Catalogue.agents`, where they are known."""
+        known = self._store.catalogue.agents(run=run) if lines is None else lines
+        by_run = grouped((line for line in known if line.decided), lambda one: one.run)
+        if run is not None:
+            return self.of(run, by_run.get(run, ()))
+        several = (name for name in self._store.catalogue.runs() if len({e.agent for e in by_run.get(name, ())}) > 1)
+        return next((self.of(name, by_run[name]) for name in several), None)
+
+    def of(self, run: str, lines: Sequence[Any]) -> Comparison | None:
+        """The run's, None where nothing has finished in it."""
+        state = tuple((line.agent, line.suite, line.episodes - line.running) for line in lines)
+        if (run, state) not in self._known:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[run, state] = compare(self._store, run)
+        return self._known[run, state]
+
+
+def compare(store: Store, run: str) -> Comparison | None:
+    """The agents of a run, on the suite with the most episodes and the most telling split."""
+    every = store.catalogue.finished(run=run)
+    if not every:
+        return None
+    suites = grouped(every, lambda e: e.suite)
+    suite = max(suites, key=lambda name: len(suites[name]))
+    split = min({e.split for e in suites[suite]}, key=lambda one: ((*HELD_OUT, one).index(one), one))
+    episodes = [e for e in suites[suite] if e.split == split]
+    by_agent = grouped(episodes, lambda e: e.agent)
+    names = sorted(by_agent, key=place)
+    baseline = names[0] if names[0] == BASELINE or len(names) > 1 else None
+    attempts = {name: _attempts(by_agent[name]) for name in names}
+    sampled = {name: _sample(by_agent[name]) for name in names}
+    used = store.catalogue.used([e.id for some in sampled.values() for e in some])
+
+    def line(name: str) -> AgentLine:
+        tried, spent = attempts[name], [used[e.id] for e in sampled[name]]
+        prices = [usd for _, usd in spent if usd is not None]
+        against = attempts[baseline] if baseline and baseline != name else []
+        rate = Measure(value=stats.success_rate(tried).mean, interval=stats.success_interval(tried)) if tried else None
+        return AgentLine(
+            agent=name,
+            rate=rate,
+            difference=stats.paired_difference(tried, against) if tried and against else None,
+            episodes=len(by_agent[name]),
+            tasks=len(stats.by_task(tried)),
+            steps=stats.steps_for_success(tried),
+            tokens=sum(tokens for tokens, _ in spent) / len(spent),
+            seconds=_mean_seconds(by_agent[name]),
+            usd=sum(prices) / len(prices) if len(prices) == len(spent) else None,
+        )
+
+    return Comparison(
+        run=run,
+        suite=suite,
+        split=split,
+        baseline=baseline,
+        lines=[line(name) for name in names],
+        episodes=episodes,
+        sampled=max(map(len, sampled.values())),
+    )
+
+
+def _attempts(episodes: Sequence[FinishedEpisode]) -> list[Attempt]:
+    return [
+        Attempt(task=(e.suite, e.task), run=(e.repeat,), success=e.success, steps=e.steps)
+        for e in episodes
+        if e.decided
+    ]
+
+
+def _sample(episodes: Sequence[FinishedEpisode]) -> list[FinishedEpisode]:
+    """Spread evenly over the tasks, the same ones whenever it is asked."""
+    ordered = sorted(episodes, key=lambda e: (e.repeat, e.task))
+    return [ordered[at * len(ordered) // SAMPLE] for at in range(SAMPLE)] if len(ordered) > SAMPLE else ordered
+
+
+def _mean_seconds(episodes: Sequence[FinishedEpisode]) -> float | None:
+    times = [
+        (datetime.fromisoformat(e.ended_at) - datetime.fromisoformat(e.started_at)).total_seconds()
+        for e in episodes
+        if e.ended_at
+    ]
+    return sum(times) / len(times) if times else None
+
+
+class Pair(NamedTuple):
+    """Two episodes of one task, by their ids; whether the right one alone succeeded."""
+
+    left: str
+    right: str
+    gained: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Two agents of a run, and the tasks on whose first try one of them alone succeeded, `other`'s first."""
+
+    run: str
+    agents: Sequence[str]  # to choose from
+    one: str
+    other: str
+    tasks: int  # that both did
+    differing: Sequence[Pair]
+
+    @classmethod
+    def of(cls, found: Comparison, one: str | None, other: str | None) -> "Pairs | None":
+        """Default: the baseline and the agent that is said more of. None where the run does not have two agents."""
+        agents = [line.agent for line in found.lines]
+        one = one or found.baseline or agents[0]
+        other = other or (found.main.agent if found.main else agents[-1])
+        tries: dict[str, dict[str, FinishedEpisode]] = {one: {}, other: {}}
+        for e in sorted(found.episodes, key=lambda e: (e.repeat, e.task)):
+            if e.agent in tries and e.decided:
+                tries[e.agent].setdefault(e.task, e)
+        if one == other:
+            return None
+        both = [(left, tries[other][task]) for task, left in tries[one].items() if task in tries[other]]
+        pairs = [Pair(left.id, right.id, right.success) for left, right in both if left.success != right.success]
+        return cls(
+            run=found.run,
+            agents=agents,
+            one=one,
+            other=other,
+            tasks=len(both),
+            differing=sorted(pairs, key=lambda pair: not pair.gained),
+        )
