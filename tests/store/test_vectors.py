@@ -1,23 +1,22 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.errors import DataError
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 SPEC = EmbedSpec(model="pocket", revision="1", dim=4)
 
 
-def test_vectors_come_back_bit_for_bit_and_per_spec(tmp_path: Path) -> None:
+def test_vectors_come_back_bit_for_bit_and_per_spec(where: Location) -> None:
     rng = np.random.default_rng(0)
     vectors = {EmbedItem(text=str(n)).key: rng.normal(size=4).astype(np.float32) for n in range(1200)}
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         cache = store.vectors(SPEC)
         cache.put_many(vectors)
         cache.put_many(dict(list(vectors.items())[:3]))
-    with Store.open(tmp_path, read_only=True) as store:
+    with Store.open(where, read_only=True) as store:
         found = store.vectors(SPEC).get_many([*vectors, "unknown"])
         assert found.keys() == vectors.keys()
         assert all(np.array_equal(found[key], vectors[key]) and found[key].dtype == np.float32 for key in vectors)
@@ -44,6 +43,6 @@ def test_the_keys_of_vectors_that_were_kept_stay_valid() -> None:
 @pytest.mark.parametrize(
     ("vector", "says"), [(np.zeros(5), r"shape \(5,\)"), (np.array([0, 1, np.nan, 0]), "NaN or infinity")]
 )
-def test_a_vector_that_cannot_be_right_is_refused(tmp_path: Path, vector: np.ndarray, says: str) -> None:
-    with Store.open(tmp_path) as store, pytest.raises(DataError, match=says):
+def test_a_vector_that_cannot_be_right_is_refused(where: Location, vector: np.ndarray, says: str) -> None:
+    with Store.open(where) as store, pytest.raises(DataError, match=says):
         store.vectors(SPEC).put_many({"k": vector.astype(np.float32)})

@@ -1,4 +1,6 @@
-"""The one place that knows which database it is: where it lies, its pragmas, insert-if-new.
+"""The one place that knows which database it is: where it lies, its pragmas, insert-if-new, upsert.
+
+PostgreSQL at its defaults (fsync, synchronous_commit): what was committed survives a power cut.
 
 SQLite in WAL mode with synchronous=NORMAL: `kill -9` loses nothing that was committed; a power cut may lose the last
 commits since the last checkpoint (some seconds of steps), and never corrupts what came before.
@@ -12,12 +14,27 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from sqlalchemy import URL, Connection, Engine, Row, Select, Table, create_engine, event, insert, inspect, select
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Label,
+    Row,
+    Select,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from bestofq.core.errors import DamageError, DataError
+from bestofq.core.loading import extra
 from bestofq.store import schema
 from bestofq.store.codec import checksum
 
@@ -50,13 +67,19 @@ def reading_url(file: Path) -> URL:
 
 
 def connect(url: URL, *, read_only: bool = False) -> Engine:
-    """An engine whose transactions begin and end where SQLAlchemy says so, on any of its databases."""
+    """An engine whose transactions begin and end where SQLAlchemy says so. SetupError without PostgreSQL's driver."""
+    if url.get_backend_name() == "postgresql":
+        extra("psycopg")
     engine = create_engine(url)
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite(engine):
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
         event.listen(engine, "begin", _on_begin)
         event.listen(engine, "handle_error", _on_error)
     return engine
+
+
+def is_sqlite(engine: Engine) -> bool:
+    return engine.dialect.name == "sqlite"
 
 
 def prepare(engine: Engine) -> None:
@@ -89,12 +112,24 @@ def check(engine: Engine) -> None:
 def check_lists(engine: Engine) -> None:
     """DamageError where a list of episodes, runs or verdicts may lack one: where an index does not fit its table. What
     else may lack is missed when it is read."""
-    if engine.dialect.name == "sqlite":
+    if is_sqlite(engine):
         with engine.connect() as connection:
             for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
                 said = connection.exec_driver_sql(f"PRAGMA integrity_check({table.name})").scalar()
                 if said != "ok":
                     raise damaged(engine, f"a list ({said})")
+
+
+def integrity(connection: Connection) -> list[str]:
+    """What SQLite finds wrong in its own file, the first of it. PostgreSQL has tools of its own for that."""
+    if not is_sqlite(connection.engine):
+        return []
+    return [line for line in connection.exec_driver_sql("PRAGMA integrity_check(1)").scalars() if line != "ok"]
+
+
+def row_number(connection: Connection) -> Label[Any]:
+    """By which all rows of a table can be read in either direction, whatever is damaged."""
+    return literal_column("rowid" if is_sqlite(connection.engine) else "ctid").label("row_number")
 
 
 def rows_of(engine: Engine, query: Select[Any]) -> Sequence[Any]:
@@ -112,9 +147,10 @@ def scalar_of(engine: Engine, query: Select[Any]) -> Any:
 def damaged(bind: Engine | Connection, what: str) -> DamageError:
     """The error where something in a store is not what was written."""
     name = name_of(bind.engine)
+    store = Path(name).parent if is_sqlite(bind.engine) else name
     return DamageError(
-        f"{what} in {name} is not what was written: `bestofq doctor --store {Path(name).parent}` says what is lost "
-        "and what can be recovered"
+        f"{what} in {name} is not what was written: `bestofq doctor --store {store}` says what is lost and what can be "
+        "recovered"
     )
 
 
@@ -131,8 +167,18 @@ def verified(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows whose primary key is not there yet; leave the others as they are."""
     if rows:
-        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-        connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
+        connection.execute(_dialect(connection).insert(table).on_conflict_do_nothing(), list(rows))
+
+
+def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Insert a row, or put it in the place of the one with its primary key."""
+    query = _dialect(connection).insert(table)
+    others = {column.name: query.excluded[column.name] for column in table.c if not column.primary_key}
+    connection.execute(query.on_conflict_do_update(index_elements=list(table.primary_key), set_=others), row)
+
+
+def _dialect(connection: Connection) -> Any:
+    return sqlite if is_sqlite(connection.engine) else postgresql
 
 
 def _is_store(connection: Connection) -> bool:
@@ -150,7 +196,9 @@ def _is_store(connection: Connection) -> bool:
 
 def name_of(engine: Engine) -> str:
     """The database's file as a path, or its address without the password."""
-    name = engine.url.database or engine.url.render_as_string(hide_password=True)
+    name = engine.url.render_as_string(hide_password=True)
+    if is_sqlite(engine):
+        name = engine.url.database or name
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 

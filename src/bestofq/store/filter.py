@@ -38,7 +38,7 @@ class EpisodeFilter:
         elif self.outcome is not None:
             found.append(came_to(self.outcome))
         if self.find is not None:
-            found.append(EPISODES.c.task.contains(self.find, autoescape=True))
+            found.append(EPISODES.c.task.icontains(self.find, autoescape=True))
         return found
 
 

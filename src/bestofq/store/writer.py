@@ -10,10 +10,12 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import BestOfQError, DataError, SetupError
-from bestofq.store.claim import check
+from bestofq.store.claim import Claim
+from bestofq.store.database import name_of
 
 T = TypeVar("T")
 _BATCH = 256
+_DEADLOCK, _DEADLOCKS = "40P01", 5  # PostgreSQL's word for it; so many tries
 
 
 class _Job(NamedTuple):
@@ -24,14 +26,19 @@ class _Job(NamedTuple):
 
 
 class Writer:
-    """Runs jobs in the order they were handed in, as many in one transaction as are waiting. `held`: the claim of this
-    process (`claim.writing`); None: it only reads."""
+    """Runs jobs in the order they were handed in, as many in one transaction as are waiting. `claim`: that of
+    this process; None: it only reads."""
 
-    def __init__(self, engine: Engine, held: str | None) -> None:
+    def __init__(self, engine: Engine, claim: Claim | None) -> None:
         self._engine = engine
-        self._held = held
+        self._claim = claim
         self._waiting: deque[_Job] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bestofq-store-writer")
+
+    @property
+    def token(self) -> str:
+        """The claim's; empty where it only reads."""
+        return "" if self._claim is None else self._claim.token
 
     async def commit(self, run: Callable[[Connection], T]) -> T:
         """What the job returns, once it is committed. Raises as `submit`, and the error that rolled it back."""
@@ -39,8 +46,8 @@ class Writer:
 
     def submit(self, run: Callable[[Connection], T]) -> Future[T]:
         """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed."""
-        if self._held is None:
-            raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
+        if self._claim is None:
+            raise DataError(f"{name_of(self._engine)} was opened read-only: open it for writing")
         done: Future[T] = Future()
         self._waiting.append(_Job(run, done))
         try:
@@ -60,9 +67,7 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> None:
         try:
-            with self._engine.begin() as connection:
-                check(connection, self._held or "")
-                results = [job.run(connection) for job in batch]
+            results = self._transaction(batch)
         except Exception as error:
             if len(batch) == 1:
                 batch[0].done.set_exception(_sentence(error))
@@ -72,6 +77,19 @@ class Writer:
         else:
             for job, result in zip(batch, results, strict=True):
                 job.done.set_result(result)
+
+    def _transaction(self, batch: list[_Job]) -> list[Any]:
+        """What the jobs return. Two writers that wait for each other, of which the database lets one fail: again."""
+        assert self._claim is not None
+        for left in reversed(range(_DEADLOCKS)):
+            try:
+                with self._engine.begin() as connection:
+                    self._claim.check(connection)
+                    return [job.run(connection) for job in batch]
+            except OperationalError as error:
+                if left == 0 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                    raise
+        raise AssertionError
 
 
 def _sentence(error: Exception) -> Exception:
