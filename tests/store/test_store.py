@@ -148,9 +148,14 @@ async def test_the_order_does_not_depend_on_which_ended_first(where: Location) -
 async def test_a_slot_cannot_be_finished_twice(where: Location) -> None:
     with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
-        await put(store, "t1")
-        with pytest.raises(DataError, match="already finished"):
-            await put(store, "t1")
+        first = await put(store, "t1")
+        with pytest.raises(SupersededError, match=first):
+            await store.begin_episode("r", "prompting", task("t1"), 0, PROVENANCE)
+        second = await store.begin_episode("r", "prompting", task("t2"), 0, PROVENANCE)
+        meanwhile = store.episode(first).model_copy(update={"id": "other", "task": task("t2")})
+        await store.add_episode(meanwhile, 0)
+        with pytest.raises(SupersededError, match=second):
+            await store.finish_episode(second, WON, None)
 
 
 async def test_a_run_keeps_its_configuration(where: Location) -> None:

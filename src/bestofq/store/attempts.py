@@ -20,22 +20,21 @@ _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 
 def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
-    """Insert a running episode, of this owner. An earlier attempt at its slot is marked `interrupted`; SupersededError
-    where another living writer is at it."""
+    """Insert a running episode, of this owner. An earlier attempt at its slot that was left running is marked
+    `interrupted`. SupersededError where another living writer is at it, or has finished it."""
     slot = {name: row[name] for name in _SLOT}
-    taken = SupersededError(
-        f"task {row['task']} (run {row['run']}, agent {row['agent']}, repeat {row['repeat']}) is being played by "
-        "another process: let it end"
-    )
-    query = select(EPISODES).filter_by(status="running", **slot).with_for_update()
+    task = f"task {row['task']} (run {row['run']}, agent {row['agent']}, repeat {row['repeat']})"
+    query = select(EPISODES).filter_by(**slot).where(EPISODES.c.status.in_(("running", "finished"))).with_for_update()
     for before in verified(connection, EPISODES, connection.execute(query).all()):
+        if before.status == "finished":
+            raise SupersededError(f"{task} is finished already, by episode {before.id}")
         if before.owner in bury(connection) - {owner}:
-            raise taken
+            raise SupersededError(f"{task} is being played by another process: let it end")
         interrupt(connection, before._asdict())
     try:
         connection.execute(insert(EPISODES), sealed(EPISODES, {**row, "status": "running", "owner": owner}))
     except IntegrityError as error:
-        raise taken from error
+        raise SupersededError(f"{task} has just been begun by another process: let it end") from error
 
 
 def append(connection: Connection, row: Mapping[str, Any], owner: str) -> None:

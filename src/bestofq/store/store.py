@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, SupersededError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.secrets import hidden, hide_json
 from bestofq.store import attempts, claim, database, rows
@@ -142,7 +142,7 @@ class Store:
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
         """The id of a new episode of a run that was begun, the next attempt at its slot: one that this process, or a
         dead one, has left running is interrupted. DataError when there is no such run, SupersededError when another
-        process is at it."""
+        process is at it, or it is finished."""
         episode, body = secrets.token_hex(8), pack(task)
         row = {
             "id": episode,
@@ -199,7 +199,7 @@ class Store:
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
         """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error. SupersededError when
-        it is not running, or another process plays it now; DataError when its slot has a finished one already."""
+        it is not running, another process plays it now, or its slot is finished already."""
 
         def finish(connection: Connection) -> None:
             before = _row(connection, EPISODES, id=episode, status="running", owner=self._writer.token)
@@ -211,7 +211,7 @@ class Store:
                 steps = attempts.steps_of(connection, episode)
                 attempts.replace(connection, EPISODES, before | end | {"steps": steps})
             except IntegrityError as error:
-                raise DataError(f"episode {episode} repeats a task that this run has already finished") from error
+                raise SupersededError(f"episode {episode} repeats a task that is finished already") from error
 
         await self._keep_pictures(final)
         await self._writer.commit(finish)
