@@ -33,7 +33,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from bestofq.core.errors import DamageError, DataError
+from bestofq.core.errors import DamageError, DataError, SetupError
 from bestofq.core.loading import extra
 from bestofq.store import schema
 from bestofq.store.codec import checksum
@@ -70,6 +70,7 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     """An engine whose transactions begin and end where SQLAlchemy says so. SetupError without PostgreSQL's driver."""
     if url.get_backend_name() == "postgresql":
         extra("psycopg")
+        url = url.set(drivername="postgresql+psycopg")
     engine = create_engine(url)
     if is_sqlite(engine):
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
@@ -90,7 +91,9 @@ def prepare(engine: Engine) -> None:
                 schema.METADATA.create_all(connection)
                 connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
     except DatabaseError as error:
-        raise DataError(f"{name_of(engine)} cannot be written ({error.orig}): give another folder") from error
+        if is_sqlite(engine):
+            raise DataError(f"{name_of(engine)} cannot be written ({error.orig}): give another folder") from error
+        raise _unreachable(engine, error) from error
 
 
 def check(engine: Engine) -> None:
@@ -99,14 +102,23 @@ def check(engine: Engine) -> None:
         with engine.connect() as connection:
             if not _is_store(connection):
                 raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
-    except OperationalError as error:
+    except DatabaseError as error:
+        if not is_sqlite(engine):
+            raise _unreachable(engine, error) from error
+        if not isinstance(error, OperationalError):
+            raise DataError(
+                f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
+            ) from error
         raise DataError(
             f"{name_of(engine)} cannot be read ({error.orig}): copy its folder, and read the copy"
         ) from error
-    except DatabaseError as error:
-        raise DataError(
-            f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
-        ) from error
+
+
+def _unreachable(engine: Engine, error: DatabaseError) -> SetupError:
+    said = str(error.orig).strip().partition("\n")[0]
+    return SetupError(
+        f"{name_of(engine)} cannot be used ({said}): start the server, and see to its host, user and database"
+    )
 
 
 def check_lists(engine: Engine) -> None:

@@ -59,5 +59,21 @@ class Location:
         local = self.files is not None and "://" not in self.files
         return Path(self.files or "") if local else Path("runs") / Path(urlsplit(self.name).path).name
 
+    @property
+    def exists(self) -> bool:
+        """Of a folder, whether it holds a database; of another database nothing is known before it is asked."""
+        return not self.is_folder or self.database.exists()
+
+    @property
+    def title(self) -> str:
+        """Short, for people: the last two names of a folder's path, or the address without user and password."""
+        if self.is_folder:
+            return "/".join(self.folder.resolve().parts[-2:])
+        address = urlsplit(self.name)
+        return f"{address.hostname or ''}{address.path}"
+
+    def __truediv__(self, name: str) -> Path:
+        return self.folder / name
+
     def __str__(self) -> str:
         return self.name if self.files is None else f"{self.name} --files {self.files}"
