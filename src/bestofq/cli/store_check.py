@@ -42,6 +42,7 @@ def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:
         "trees": f"{fix}; the same `bestofq search` then searches these tasks again",
         "verdicts": f"{fix}; `bestofq judge` gives those of other judges again",
         "vectors": f"{fix}; they are computed again when they are needed",
+        "shards": f"{fix}; the vectors in them are computed again when they are needed",
     }
     for name, way in again.items():
         yield Finding(

@@ -86,6 +86,8 @@ class Objects:
             except errors.AlreadyExistsError:
                 if self._api.head(self._bucket, name)["size"] != len(data):
                     self._api.put(self._bucket, name, data)
+            except FileNotFoundError:
+                raise SetupError(f"{self.where} is in no bucket that there is: make it, or give another") from None
 
     def get(self, name: str) -> bytes:
         with self._sentence():

@@ -20,6 +20,7 @@ from bestofq.store.files import open_files
 from bestofq.store.location import Location
 from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, WRITERS, sealed
 from bestofq.store.screenshots import Screenshots
+from bestofq.store.vectors import is_intact, shard_path
 
 _TABLES = [table for table in METADATA.sorted_tables if table not in (FACTS, WRITERS)]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -35,6 +36,7 @@ class Condition:
     lost: Mapping[str, int]  # by table: other rows
     episodes: tuple[str, ...]  # lost ones: their ids, with task and run where these can be read
     pictures: Mapping[PurePosixPath, str]  # damaged or missing ones, and an episode that shows each
+    shards: Sequence[str]  # of vectors: paths of damaged or missing ones
 
     @property
     def intact(self) -> bool:
@@ -63,6 +65,8 @@ def examine(where: Location | Path | str) -> Condition:
     kept = dict(found)
     for name, of in (("episodes", "id"), ("steps", "episode"), ("verdicts", "episode")):
         kept[name] = [row for row in found[name] if row[of] in whole]
+    damaged = {file for file in {row["file"] for row in found["shards"]} if not is_intact(files, file)}
+    kept["shards"] = [row for row in found["shards"] if row["file"] not in damaged]
     names = {row["id"]: f"{row['id']} (task {row['task']} of run {row['run']})" for row in read["episodes"]}
     seen = names.keys() | {row["episode"] for row in found["steps"]}
     return Condition(
@@ -71,12 +75,13 @@ def examine(where: Location | Path | str) -> Condition:
         lost={name: len(read[name]) - len(kept[name]) for name in read},
         episodes=tuple(sorted(names.get(episode, episode) for episode in seen - whole)),
         pictures=_pictures(Screenshots(files, place), kept),
+        shards=[*map(shard_path, sorted(damaged))],
     )
 
 
 def repair(where: Location | Path | str, condition: Condition) -> Path:
-    """Put a store of what was kept in the place of the damaged one; where that is then. Damaged pictures get `.damaged`
-    after their names. DataError where a process writes the store, and on PostgreSQL."""
+    """Put a store of what was kept in the place of the damaged one; where that is then. Damaged pictures and shards get
+    `.damaged` after their names. DataError where a process writes the store, and on PostgreSQL."""
     place = Location.of(where)
     if not place.is_folder:
         raise DataError(f"{place} is repaired by its own means: put back a backup of the database and of the files")
@@ -102,9 +107,9 @@ def repair(where: Location | Path | str, condition: Condition) -> Path:
             beside.replace(aside.with_name(aside.name + suffix))
     new.replace(file)
     sync_folder(folder)
-    for picture in condition.pictures:
-        if files.has(str(picture)):
-            files.set_aside(str(picture))
+    for name in (*map(str, condition.pictures), *condition.shards):
+        if files.has(name):
+            files.set_aside(name)
     return aside
 
 

@@ -97,7 +97,7 @@ class Store:
         self.close()
 
     def vectors(self, spec: EmbedSpec) -> VectorCache:
-        return VectorCache(self._engine, self._writer, spec)
+        return VectorCache(self._engine, self._writer, self._files, spec)
 
     @property
     def trees(self) -> Trees:
