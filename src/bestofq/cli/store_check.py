@@ -6,7 +6,7 @@ from rich.console import Console
 
 from bestofq.cli.doctor import Finding, show_findings
 from bestofq.store.location import Location
-from bestofq.store.repair import Condition, examine, repair
+from bestofq.store.repair import Condition, examine, migrate, repair
 
 _NAMED = 5
 
@@ -24,6 +24,12 @@ def check_store(console: Console, folder: Location, *, mend: bool) -> int:
     aside = repair(folder, condition)
     console.print(f"Repaired: {folder} holds what is as it was written; the damaged store is {aside}.", markup=False)
     return 0
+
+
+def migrate_store(console: Console, place: Location) -> None:
+    """Bring a store of an earlier schema up to date. DataError where that cannot be."""
+    before, after = migrate(place)
+    console.print(f"{place}: schema {before} → {after}" if before != after else f"{place} is up to date", markup=False)
 
 
 def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:

@@ -96,6 +96,24 @@ def prepare(engine: Engine) -> None:
         raise _unreachable(engine, error) from error
 
 
+def migrate(engine: Engine) -> tuple[str, str]:
+    """Bring a store of an earlier schema up to date, all of it or nothing; the versions before and after. DataError
+    where there is no store, or no way from its version."""
+    from bestofq.store.migrations import upgrade  # Alembic, which nothing else needs
+
+    try:
+        with engine.begin() as connection:
+            if not inspect(connection).has_table(schema.FACTS.name):
+                raise DataError(f"{name_of(engine)} holds no bestofq store: there is nothing to bring up to date")
+            found = _version(connection)
+            if found not in map(str, range(1, schema.VERSION + 1)):
+                raise DataError(f"{name_of(engine)} has store schema {found}: install the bestofq that wrote it")
+            upgrade(connection, found)
+            return found, _version(connection)
+    except DatabaseError as error:
+        raise DataError(f"{name_of(engine)} cannot be brought up to date ({error.orig}): end what uses it") from error
+
+
 def check(engine: Engine) -> None:
     """Refuse (DataError) what is no store, a store of another schema version, and what this user may not read."""
     try:
@@ -159,10 +177,9 @@ def scalar_of(engine: Engine, query: Select[Any]) -> Any:
 def damaged(bind: Engine | Connection, what: str) -> DamageError:
     """The error where something in a store is not what was written."""
     name = name_of(bind.engine)
-    store = Path(name).parent if is_sqlite(bind.engine) else name
     return DamageError(
-        f"{what} in {name} is not what was written: `bestofq doctor --store {store}` says what is lost and what can be "
-        "recovered"
+        f"{what} in {name} is not what was written: `bestofq doctor --store {store_of(bind.engine)}` says what is lost "
+        "and what can be recovered"
     )
 
 
@@ -197,13 +214,19 @@ def _is_store(connection: Connection) -> bool:
     """DataError where it is one of another schema version."""
     if not inspect(connection).has_table(schema.FACTS.name):
         return False
-    found = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
+    found = _version(connection)
     if found != str(schema.VERSION):
+        way = "give another folder, or install the bestofq that wrote it"
+        if found in map(str, range(1, schema.VERSION)):
+            way = f"`bestofq doctor --store {store_of(connection.engine)} --migrate` brings it up to date"
         raise DataError(
-            f"{name_of(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: "
-            "give another folder, or install the bestofq that wrote it"
+            f"{name_of(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: {way}"
         )
     return True
+
+
+def _version(connection: Connection) -> str:
+    return str(connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema")))
 
 
 def name_of(engine: Engine) -> str:
@@ -212,6 +235,11 @@ def name_of(engine: Engine) -> str:
     if is_sqlite(engine):
         name = engine.url.database or name
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
+
+
+def store_of(engine: Engine) -> str:
+    """What follows `--store`: of SQLite the folder."""
+    return str(Path(name_of(engine)).parent) if is_sqlite(engine) else name_of(engine)
 
 
 def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:

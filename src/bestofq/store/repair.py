@@ -79,6 +79,18 @@ def examine(where: Location | Path | str) -> Condition:
     )
 
 
+def migrate(where: Location | Path | str) -> tuple[str, str]:
+    """`database.migrate` for a store."""
+    place = Location.of(where)
+    if place.is_folder and not place.database.is_file():
+        raise DataError(f"{place} holds no bestofq store: give the folder of one")
+    engine = database.connect(database.sqlite_url(place.database) if place.is_folder else make_url(place.name))
+    try:
+        return database.migrate(engine)
+    finally:
+        engine.dispose()
+
+
 def repair(where: Location | Path | str, condition: Condition) -> Path:
     """Put a store of what was kept in the place of the damaged one; where that is then. Damaged pictures and shards get
     `.damaged` after their names. DataError where a process writes the store, and on PostgreSQL."""
