@@ -7,7 +7,7 @@ row: a writer whose episode was taken over, because it seemed dead, can commit n
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.errors import SupersededError
@@ -16,6 +16,13 @@ from bestofq.store.database import verified
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import EPISODES, STEPS, sealed
 
+_OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == "running", EPISODES.c.owner == bindparam("by"))
+_ROW = select(*(bindparam(column.name, type_=column.type) for column in STEPS.c)).where(*_OURS)
+_APPENDED = (  # the parameters, where there is such an episode, whose row is held
+    insert(STEPS)
+    .from_select(list(STEPS.c), _ROW.with_for_update(read=True, of=EPISODES))
+    .execution_options(preserve_rowcount=True)
+)
 _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 
@@ -39,11 +46,7 @@ def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
 
 def append(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
     """Insert a step of an episode that this owner is playing. SupersededError."""
-    values = [literal(row[column.name], column.type) for column in STEPS.c]
-    ours = (EPISODES.c.id == row["episode"], EPISODES.c.status == "running", EPISODES.c.owner == owner)
-    query = select(*values).where(*ours).with_for_update(read=True, of=EPISODES)
-    adding = insert(STEPS).from_select(list(STEPS.c), query).execution_options(preserve_rowcount=True)
-    if connection.execute(adding).rowcount != 1:
+    if connection.execute(_APPENDED, {**row, "by": owner}).rowcount != 1:
         raise superseded(row["episode"])
 
 

@@ -9,7 +9,7 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,6 +18,7 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
+    Executable,
     Label,
     Row,
     Select,
@@ -99,7 +100,7 @@ def prepare(engine: Engine) -> None:
 def migrate(engine: Engine) -> tuple[str, str]:
     """Bring a store of an earlier schema up to date, all of it or nothing; the versions before and after. DataError
     where there is no store, or no way from its version."""
-    from bestofq.store.migrations import upgrade  # Alembic, which nothing else needs
+    from bestofq.store.migrating import upgrade  # Alembic, which nothing else needs
 
     try:
         with engine.begin() as connection:
@@ -196,18 +197,20 @@ def verified(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows whose primary key is not there yet; leave the others as they are."""
     if rows:
-        connection.execute(_dialect(connection).insert(table).on_conflict_do_nothing(), list(rows))
+        connection.execute(_insert_new(connection.dialect.name, table), rows[0] if len(rows) == 1 else list(rows))
+
+
+@cache
+def _insert_new(dialect: str, table: Table) -> Executable:
+    statement: Executable = (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()
+    return statement
 
 
 def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
     """Insert a row, or put it in the place of the one with its primary key."""
-    query = _dialect(connection).insert(table)
+    query = (sqlite if is_sqlite(connection.engine) else postgresql).insert(table)
     others = {column.name: query.excluded[column.name] for column in table.c if not column.primary_key}
     connection.execute(query.on_conflict_do_update(index_elements=list(table.primary_key), set_=others), row)
-
-
-def _dialect(connection: Connection) -> Any:
-    return sqlite if is_sqlite(connection.engine) else postgresql
 
 
 def _is_store(connection: Connection) -> bool:

@@ -24,7 +24,8 @@ class Location:
         """Its password is hidden from now on. ConfigError on files beside a folder, or an address of no kind."""
         name, known = (where.name, where.files) if isinstance(where, Location) else (str(where), None)
         found = cls(name, known if files is None else str(files))
-        keep_secrets_of(found.name)
+        if not found.is_folder and ":" in found.name.partition("://")[2].rpartition("@")[0]:
+            keep_secrets_of(found.name)  # a user without a password is none
         if found.files is not None and found.is_folder:
             raise ConfigError(f"--files {files} has no effect: the folder {where} holds its files itself, leave it out")
         if not found.is_folder and not found.name.startswith(("postgresql", "sqlite")):

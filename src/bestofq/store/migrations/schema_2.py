@@ -3,7 +3,7 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, Text
 
-from bestofq.store.migrations import seal
+from bestofq.store.migrating import seal
 
 revision, down_revision = "2", "1"
 

@@ -3,7 +3,8 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, Float, Text, text
 
-from bestofq.store.migrations import schema_2, seal
+from bestofq.store.migrating import seal
+from bestofq.store.migrations import schema_2
 
 revision, down_revision = "3", "2"
 
