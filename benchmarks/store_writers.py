@@ -19,16 +19,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, insert, select, text
 
 from bestofq.core.decision import Episode, Provenance, Verdict
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
+from bestofq.store.schema import EPISODES, STEPS, sealed
 from bestofq.store.store import Store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -38,66 +39,93 @@ from store_nouns import page, step, task
 
 SETTINGS = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "commit_delay", "shared_buffers")
 SOURCE = Provenance(version="benchmark")
-AGENTS, TASKS, REPEATS, EPISODE = 5, 1000, 5, 30
+AGENTS, TASKS, RUNS, REPEATS, EPISODE = 5, 1000, 5, 5, 30
 WON, LOST = Verdict(reward=1.0, outcome="success"), Verdict(reward=0.0, outcome="failure", reason="out of steps")
 
 
 def write(where: Location, number: int, seconds: float, begin: Any, counted: Any) -> None:
-    """Commit steps from the moment that all are ready, and say how many were acknowledged."""
+    """Commit steps from the moment that all are ready, and say how many were acknowledged, and the seconds of CPU."""
 
-    async def work() -> int:
+    async def work() -> tuple[int, float]:
         with Store.open(where) as store:
             await store.begin_run("r", {}, SOURCE)
             begin.wait()
-            until, done = time.monotonic() + seconds, 0
+            until, done, spent = time.monotonic() + seconds, 0, time.process_time()
             while time.monotonic() < until:
                 episode = await store.begin_episode("r", f"a{os.getpid()}", task(f"t{done}"), 0, SOURCE)
                 for index in range(EPISODE):
                     await store.append_step(episode, step(index, 1_000_000 * number + done))
                     done += 1
                 await store.finish_episode(episode, LOST, None)
-            return done
+            return done, time.process_time() - spent
 
     counted.put(asyncio.run(work()))
 
 
-def committed(where: Location, writers: int, seconds: float) -> float:
-    """Steps a second of all of them."""
+def committed(where: Location, writers: int, seconds: float) -> dict[str, int]:
+    """Steps a second of all of them, and what one took of their processors' time (the server's comes on top)."""
     context = multiprocessing.get_context("spawn")
     begin, counted = context.Barrier(writers), context.Queue()
     each = [context.Process(target=write, args=(where, n, seconds, begin, counted)) for n in range(writers)]
     for one in each:
         one.start()
-    done = sum(counted.get(timeout=seconds + 60) for _ in each)
+    found = [counted.get(timeout=seconds + 60) for _ in each]
+    done, spent = sum(steps for steps, _ in found), sum(cpu for _, cpu in found)
     for one in each:
         one.join()
-    return done / seconds
+    return {
+        "steps a second": round(done / seconds),
+        "microseconds of the writers' CPU a step": round(1e6 * spent / done),
+    }
 
 
 async def fill(where: Location, episodes: int) -> None:
-    """Whole episodes: tasks by agents, each several times."""
-
-    def one(number: int) -> Episode:
-        agent, of_task = number % AGENTS, number // AGENTS
-        some = tuple(step(index, of_task % TASKS * 4 + index, last=index == 3) for index in range(4))
-        at = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)).isoformat()
-        return Episode(
-            id=f"{number:016x}",
-            run=f"run-{of_task // TASKS // 5}",
-            agent=f"agent-{agent}",
-            task=task(f"site{of_task % 10}--{of_task % TASKS}"),
-            steps=some,
-            final=page(of_task % TASKS),
-            verdict=WON if number % 3 else LOST,
-            provenance=SOURCE.model_copy(update={"started_at": at}),
-        )
-
+    """An episode of each task by the store's own means, then copies of its rows for all agents, repeats and runs."""
     with Store.open(where) as store:
-        for run in range(1 + episodes // AGENTS // TASKS // 5):
+        for run in range(1 + episodes // TASKS // AGENTS // RUNS):
             await store.begin_run(f"run-{run}", {}, SOURCE)
-        for start in range(0, episodes, 500):
-            some = range(start, min(episodes, start + 500))
-            await asyncio.gather(*(store.add_episode(one(n), n // AGENTS // TASKS % 5) for n in some))
+        for start in range(0, TASKS, 250):
+            await asyncio.gather(*(store.add_episode(episode(n), 0) for n in range(start, start + 250)))
+        with store._engine.begin() as connection:
+            first = [row._asdict() for row in connection.execute(select(EPISODES).order_by(EPISODES.c.id))]
+            steps: dict[str, list[dict[str, Any]]] = {}
+            for row in connection.execute(select(STEPS)):
+                steps.setdefault(row.episode, []).append(row._asdict())
+            for start in range(TASKS, episodes, TASKS):
+                copies = [copy(first[n % TASKS], n) for n in range(start, min(episodes, start + TASKS))]
+                connection.execute(insert(EPISODES), copies)
+                some = [
+                    sealed(STEPS, one | {"episode": of["id"]})
+                    for n, of in enumerate(copies)
+                    for one in steps[first[n]["id"]]
+                ]
+                connection.execute(insert(STEPS), some)
+
+
+def episode(number: int) -> Episode:
+    return Episode(
+        id=f"{number:016x}",
+        run="run-0",
+        agent="agent-0",
+        task=task(f"site{number % 10}--{number}"),
+        steps=tuple(step(index, 4 * number + index, last=index == 3) for index in range(4)),
+        final=page(4 * number),
+        verdict=WON if number % 3 else LOST,
+        provenance=SOURCE.model_copy(update={"started_at": at(number)}),
+    )
+
+
+def copy(row: Mapping[str, Any], number: int) -> dict[str, Any]:
+    turn = number // TASKS
+    agent, repeat, run = turn % AGENTS, turn // AGENTS % RUNS, turn // AGENTS // RUNS
+    verdict = WON if (number + turn) % 3 else LOST
+    own = {"id": f"{number:016x}", "run": f"run-{run}", "agent": f"agent-{agent}", "repeat": repeat}
+    said = {"verdict": verdict.model_dump_json(exclude_defaults=True), "outcome": verdict.outcome}
+    return sealed(EPISODES, {**row, **own, **said, "started_at": at(number), "ended_at": at(number + 40)})
+
+
+def at(second: int) -> str:
+    return (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)).isoformat()
 
 
 def queries(store: Store, episodes: int) -> dict[str, Callable[[], object]]:
@@ -117,6 +145,7 @@ def queries(store: Store, episodes: int) -> dict[str, Callable[[], object]]:
         "the place of an episode": lambda: lists.beside(middle, all_),
         "25 tasks": lambda: lists.tasks(EpisodeFilter(run="run-0")),
         "tasks on which agents differ": lambda: lists.count_tasks(EpisodeFilter(run="run-0"), differing=True),
+        "all summaries, as a report reads them": store.summaries,
         "one episode": lambda: lists.episode(middle.id),
     }
 
@@ -160,9 +189,7 @@ def measure(given: argparse.Namespace) -> dict[str, object]:
         found: dict[str, object] = dict(zip(SETTINGS, ask(address, *(f"SHOW {one}" for one in SETTINGS)), strict=True))
         shared = Location(schema(address, "writers"), folder)
         with Store.open(shared):  # makes the tables
-            found["steps a second"] = {
-                f"{n} writers": round(committed(shared, n, given.seconds)) for n in given.writers
-            }
+            found |= {f"writers: {n}": committed(shared, n, given.seconds) for n in given.writers}
         found["load before"] = round(load, 2)
         if given.episodes:
             many = Location(schema(address, "lists"), folder)

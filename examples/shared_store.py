@@ -1,7 +1,7 @@
 """Several machines play one run: the same program on each, and every task is played by one of them.
 
 Run it with `.venv/bin/python examples/shared_store.py DATABASE FILES`, on as many machines as you like. DATABASE is
-`postgresql+psycopg://user@host/name`, and FILES a folder that they share, or `s3://bucket/prefix`. Without them it plays
+`postgresql+psycopg://user@host/name`, FILES a folder that they share, or `s3://bucket/prefix`. Without them it plays
 alone, into a database in a new folder; that takes about five seconds.
 """
 

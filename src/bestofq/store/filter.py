@@ -43,8 +43,7 @@ class EpisodeFilter:
 
 
 def came_to(outcome: str) -> ColumnElement[bool]:
-    """A verdict's JSON always says its outcome, and no text within it can: there quotes are escaped."""
-    return EPISODES.c.verdict.contains(f'"outcome":"{outcome}"', autoescape=True)
+    return EPISODES.c.outcome == outcome
 
 
 def _of_domain(domain: str) -> ColumnElement[bool]:

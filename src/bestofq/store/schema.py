@@ -90,6 +90,7 @@ EPISODES = Table(
     Column("ended_at", NAME),
     Column("final_key", ForeignKey("pages.key")),
     Column("verdict", Text),  # JSON of Verdict
+    Column("outcome", NAME),  # the verdict's
     Column("steps", Integer),  # how many; NULL while it runs
     Column("owner", NAME),  # WRITERS.token of who plays it, or did last; NULL: added whole
     _checksum(),

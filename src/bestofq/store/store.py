@@ -164,12 +164,11 @@ class Store:
 
         DataError when the store has an episode of that id, or the run a finished one of its key.
         """
-        task, verdict = pack(episode.task), _json(episode.verdict)
+        task = pack(episode.task)
         row = {
             "id": episode.id,
             "repeat": repeat,
-            "status": _status(episode.verdict),
-            "verdict": verdict,
+            **_ended(episode.verdict),
             "steps": len(episode.steps),
             **_episode_row(episode.run, episode.agent, episode.task, task, episode.provenance),
         }
@@ -206,7 +205,7 @@ class Store:
             if before is None:
                 raise attempts.superseded(episode)
             final_key = None if final is None else self._keep_page(connection, final)
-            end = {"status": _status(verdict), "verdict": _json(verdict), "final_key": final_key, "ended_at": _now()}
+            end = {**_ended(verdict), "final_key": final_key, "ended_at": _now()}
             try:
                 steps = attempts.steps_of(connection, episode)
                 attempts.replace(connection, EPISODES, before | end | {"steps": steps})
@@ -231,7 +230,7 @@ class Store:
             said = {"verdict": _json(verdict), "judged_at": _now()}
             database.upsert(connection, VERDICTS, sealed(VERDICTS, key | said))
             if adopt:
-                attempts.replace(connection, EPISODES, before | {"verdict": _json(verdict)})
+                attempts.replace(connection, EPISODES, before | _ended(verdict) | {"status": "finished"})
 
         await self._writer.commit(add)
 
@@ -378,8 +377,10 @@ def _episode_row(run: str, agent: str, task: Task, body: bytes, provenance: Prov
     }
 
 
-def _status(verdict: Verdict) -> Status:
-    return "cut" if verdict.outcome == "infra_error" else "finished"
+def _ended(verdict: Verdict) -> dict[str, str]:
+    """What an episode's row says of it from its verdict on."""
+    status: Status = "cut" if verdict.outcome == "infra_error" else "finished"
+    return {"status": status, "verdict": _json(verdict), "outcome": verdict.outcome}
 
 
 def _json(verdict: Verdict) -> str:

@@ -12,7 +12,9 @@ _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 
 def upgrade() -> None:
-    op.add_column("episodes", Column("owner", Text))
+    for name in ("outcome", "owner"):
+        op.add_column("episodes", Column(name, Text))
+    op.execute("UPDATE episodes SET outcome = json_extract(verdict, '$.outcome')")
     same = " AND ".join(f"later.{name} = episodes.{name}" for name in _SLOT)
     op.execute(
         "UPDATE episodes SET status = 'interrupted', steps = (SELECT count(*) FROM steps WHERE episode = episodes.id) "
@@ -23,7 +25,7 @@ def upgrade() -> None:
     op.create_index(
         "episodes_running", "episodes", [*_SLOT], unique=True, sqlite_where=running, postgresql_where=running
     )
-    seal(op.get_bind(), "episodes", (*schema_2.EPISODES, "owner"))
+    seal(op.get_bind(), "episodes", (*schema_2.EPISODES[:-1], "outcome", "steps", "owner"))
     op.create_table(
         "writers",
         Column("token", Text, primary_key=True),
