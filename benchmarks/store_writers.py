@@ -43,18 +43,20 @@ AGENTS, TASKS, RUNS, REPEATS, EPISODE = 5, 1000, 5, 5, 30
 WON, LOST = Verdict(reward=1.0, outcome="success"), Verdict(reward=0.0, outcome="failure", reason="out of steps")
 
 
-def write(where: Location, number: int, seconds: float, begin: Any, counted: Any) -> None:
+def write(where: Location, seconds: float, begin: Any, counted: Any) -> None:
     """Commit steps from the moment that all are ready, and say how many were acknowledged, and the seconds of CPU."""
 
     async def work() -> tuple[int, float]:
         with Store.open(where) as store:
             await store.begin_run("r", {}, SOURCE)
+            made = step(0)
             begin.wait()
             until, done, spent = time.monotonic() + seconds, 0, time.process_time()
             while time.monotonic() < until:
                 episode = await store.begin_episode("r", f"a{os.getpid()}", task(f"t{done}"), 0, SOURCE)
                 for index in range(EPISODE):
-                    await store.append_step(episode, step(index, 1_000_000 * number + done))
+                    seen = made.observation.model_copy(update={"url": f"http://shop/{os.getpid()}/{done}"})
+                    await store.append_step(episode, made.model_copy(update={"index": index, "observation": seen}))
                     done += 1
                 await store.finish_episode(episode, LOST, None)
             return done, time.process_time() - spent
@@ -66,7 +68,7 @@ def committed(where: Location, writers: int, seconds: float) -> dict[str, int]:
     """Steps a second of all of them, and what one took of their processors' time (the server's comes on top)."""
     context = multiprocessing.get_context("spawn")
     begin, counted = context.Barrier(writers), context.Queue()
-    each = [context.Process(target=write, args=(where, n, seconds, begin, counted)) for n in range(writers)]
+    each = [context.Process(target=write, args=(where, seconds, begin, counted)) for _ in range(writers)]
     for one in each:
         one.start()
     found = [counted.get(timeout=seconds + 60) for _ in each]

@@ -8,21 +8,22 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.errors import SupersededError
 from bestofq.store.claim import bury
-from bestofq.store.database import verified
+from bestofq.store.database import insert_new, is_sqlite, verified
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.schema import EPISODES, STEPS, sealed
+from bestofq.store.schema import EPISODES, PAGES, STEPS, sealed
 
 _OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == "running", EPISODES.c.owner == bindparam("by"))
 _ROW = select(*(bindparam(column.name, type_=column.type) for column in STEPS.c)).where(*_OURS)
-_APPENDED = (  # the parameters, where there is such an episode, whose row is held
-    insert(STEPS)
-    .from_select(list(STEPS.c), _ROW.with_for_update(read=True, of=EPISODES))
-    .execution_options(preserve_rowcount=True)
-)
+_HELD = _ROW.with_for_update(read=True, of=EPISODES)
+_APPENDED = insert(STEPS).from_select(list(STEPS.c), _HELD).execution_options(preserve_rowcount=True)
+"""The parameters, where there is such an episode, whose row is held."""
+_PAGE = postgresql.insert(PAGES).values(key=bindparam("page_key"), body=bindparam("page_body"))
+_APPENDED_WITH_PAGE = _APPENDED.add_cte(_PAGE.on_conflict_do_nothing().cte("page"))
 _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 
@@ -44,9 +45,15 @@ def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
         raise SupersededError(f"{task} has just been begun by another process: let it end") from error
 
 
-def append(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
-    """Insert a step of an episode that this owner is playing. SupersededError."""
-    if connection.execute(_APPENDED, {**row, "by": owner}).rowcount != 1:
+def append(connection: Connection, row: Mapping[str, Any], page: bytes, owner: str) -> None:
+    """Insert a step of an episode that this owner is playing, with its packed page; in PostgreSQL by one statement.
+    SupersededError."""
+    if is_sqlite(connection.engine):
+        insert_new(connection, PAGES, [{"key": row["page_key"], "body": page}])
+        done = connection.execute(_APPENDED, {**row, "by": owner})
+    else:
+        done = connection.execute(_APPENDED_WITH_PAGE, {**row, "by": owner, "page_body": page})
+    if done.rowcount != 1:
         raise superseded(row["episode"])
 
 

@@ -180,7 +180,9 @@ class Store:
                 connection.execute(insert(EPISODES), sealed(EPISODES, row | final))
             except IntegrityError as error:
                 raise DataError(f"episode {episode.id} is in the store already, or its run was not begun") from error
-            if steps := [self._step_row(connection, episode.id, step) for step in episode.steps]:
+            if steps := [
+                _step_row(episode.id, step, self._keep_page(connection, step.observation)) for step in episode.steps
+            ]:
                 connection.execute(insert(STEPS), steps)
 
         await self._keep_pictures(*(step.observation for step in episode.steps), episode.final)
@@ -190,11 +192,14 @@ class Store:
         """Commit a step with its observation, its picture, and ALL candidates and scores of its decision.
         SupersededError where the episode is not running, or another process plays it now."""
 
+        page = pack(step.observation)
+        row = _step_row(episode, step, content_key(page))
+
         def append(connection: Connection) -> None:
-            attempts.append(connection, self._step_row(connection, episode, step), self._writer.token)
+            attempts.append(connection, row, page, self._writer.token)
 
         await self._keep_pictures(step.observation)
-        await self._writer.commit(append)
+        await self._writer.commit(append, one_statement=True)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
         """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error. SupersededError when
@@ -320,18 +325,6 @@ class Store:
         with self._engine.connect() as connection:
             return rows.episodes(connection, ids, self._pages)
 
-    def _step_row(self, connection: Connection, episode: str, step: Step) -> dict[str, object]:
-        row = {
-            "episode": episode,
-            "number": step.index,
-            "page_key": self._keep_page(connection, step.observation),
-            "decision": pack(step.decision),
-            "reward": step.reward,
-            "terminated": step.terminated,
-            "truncated": step.truncated,
-        }
-        return sealed(STEPS, row)
-
     async def _keep_pictures(self, *pages: Observation | None) -> None:
         """On disk before the rows that name them; those of many episodes at once."""
         for page in pages:
@@ -343,6 +336,19 @@ class Store:
         key = content_key(body)
         database.insert_new(connection, PAGES, [{"key": key, "body": body}])
         return key
+
+
+def _step_row(episode: str, step: Step, page_key: bytes) -> dict[str, object]:
+    row = {
+        "episode": episode,
+        "number": step.index,
+        "page_key": page_key,
+        "decision": pack(step.decision),
+        "reward": step.reward,
+        "terminated": step.terminated,
+        "truncated": step.truncated,
+    }
+    return sealed(STEPS, row)
 
 
 def _row(connection: Connection, table: Table, **which: str) -> dict[str, Any] | None:

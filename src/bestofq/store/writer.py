@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import BestOfQError, DataError, SetupError
 from bestofq.store.claim import Claim
-from bestofq.store.database import name_of
+from bestofq.store.database import is_sqlite, name_of
 
 T = TypeVar("T")
 _BATCH = 256
@@ -23,6 +23,7 @@ class _Job(NamedTuple):
 
     run: Callable[[Connection], Any]
     done: Future[Any]
+    one_statement: bool
 
 
 class Writer:
@@ -32,6 +33,7 @@ class Writer:
     def __init__(self, engine: Engine, claim: Claim | None) -> None:
         self._engine = engine
         self._claim = claim
+        self._alone = engine if is_sqlite(engine) else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._waiting: deque[_Job] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bestofq-store-writer")
 
@@ -40,16 +42,17 @@ class Writer:
         """The claim's; empty where it only reads."""
         return "" if self._claim is None else self._claim.token
 
-    async def commit(self, run: Callable[[Connection], T]) -> T:
+    async def commit(self, run: Callable[[Connection], T], *, one_statement: bool = False) -> T:
         """What the job returns, once it is committed. Raises as `submit`, and the error that rolled it back."""
-        return await asyncio.wrap_future(self.submit(run))
+        return await asyncio.wrap_future(self.submit(run, one_statement=one_statement))
 
-    def submit(self, run: Callable[[Connection], T]) -> Future[T]:
-        """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed."""
+    def submit(self, run: Callable[[Connection], T], *, one_statement: bool = False) -> Future[T]:
+        """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed.
+        `one_statement`: on PostgreSQL the job is one, and needs no BEGIN and COMMIT around it."""
         if self._claim is None:
             raise DataError(f"{name_of(self._engine)} was opened read-only: open it for writing")
         done: Future[T] = Future()
-        self._waiting.append(_Job(run, done))
+        self._waiting.append(_Job(run, done, one_statement))
         try:
             self._thread.submit(self._work)
         except RuntimeError:
@@ -83,7 +86,8 @@ class Writer:
         assert self._claim is not None
         for left in reversed(range(_DEADLOCKS)):
             try:
-                with self._engine.begin() as connection:
+                alone = len(batch) == 1 and batch[0].one_statement
+                with (self._alone if alone else self._engine).begin() as connection:
                     self._claim.check(connection)
                     return [job.run(connection) for job in batch]
             except OperationalError as error:
