@@ -61,7 +61,7 @@ def store_at(place: Location) -> Iterator[Store]:
             try:
                 yield store
             except BaseException:
-                kept = bool(store.summaries(status=None) or store.trees.summaries())
+                kept = not made or bool(store.summaries(status=None) or store.trees.summaries())
                 raise
     finally:
         if made and not kept:
