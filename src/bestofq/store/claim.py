@@ -80,12 +80,15 @@ def writing(engine: Engine) -> Iterator[Claim]:
                 "end it, then run the command again"
             )
     stop = Event()
+    beating = Thread(target=_beat, args=(own, stop), name="bestofq-store-heartbeat", daemon=True)
     if not is_sqlite(engine):
-        Thread(target=_beat, args=(own, stop), name="bestofq-store-heartbeat", daemon=True).start()
+        beating.start()
     try:
         yield own
     finally:
         stop.set()
+        if beating.is_alive():
+            beating.join(BEAT)
         with suppress(DatabaseError), engine.begin() as connection:  # it ends with this process anyway
             connection.execute(delete(WRITERS).where(WRITERS.c.token == own.token))
 
