@@ -16,8 +16,7 @@ EPISODES = 60
 
 def test_each_slot_is_finished_once_and_no_acknowledged_step_is_lost(database: str, tmp_path: Path) -> None:
     where, logs = Location(database, str(tmp_path / "files")), [tmp_path / f"log{n}" for n in range(3)]
-    with Store.open(where):  # makes the tables
-        children = [Forked(tmp_path / "said", collect, where, log, EPISODES) for log in logs]
+    children = [Forked(tmp_path / "said", collect, where, log, EPISODES) for log in logs]
     while sum(one[0] == "step" for one in lines(logs[0])) < 20:
         assert children[0].runs, children[0].said
         time.sleep(0.005)

@@ -25,6 +25,7 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
+    func,
     insert,
     inspect,
     literal_column,
@@ -40,6 +41,7 @@ from bestofq.store import schema
 from bestofq.store.codec import checksum
 
 _BUSY_MS = 10_000
+_MAKING = 0xBE57_0F  # a number of our own
 _NO_DAMAGE = (
     "BUSY",
     "LOCKED",
@@ -88,6 +90,8 @@ def prepare(engine: Engine) -> None:
     """Make the tables of a new database. DataError on another schema version, no database, or no right to write."""
     try:
         with engine.begin() as connection:
+            if not is_sqlite(engine):  # several may begin at once
+                connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
             if not _is_store(connection):
                 schema.METADATA.create_all(connection)
                 connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
