@@ -158,7 +158,7 @@ def server() -> Iterator[str]:
         if os.environ.get("CI"):
             pytest.fail("CI lacks PostgreSQL: apt-get install postgresql")
         pytest.skip("there is no PostgreSQL here: apt-get install postgresql")
-    with postgresql("fsync=off", "full_page_writes=off") as address:
+    with postgresql("fsync=off", "full_page_writes=off", "deadlock_timeout=100ms") as address:
         yield address
 
 

@@ -3,17 +3,20 @@
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from forked import Forked
-from sqlalchemy import create_engine, update
+from sqlalchemy import Connection, create_engine, update
 from store_nouns import PROVENANCE, WON, step, task
 
 from bestofq.core.errors import DataError, SupersededError
 from bestofq.store import attempts, claim
+from bestofq.store.database import insert_new
 from bestofq.store.location import Location
-from bestofq.store.schema import EPISODES, WRITERS
+from bestofq.store.schema import EPISODES, PAGES, WRITERS
 from bestofq.store.store import Store
 
 
@@ -138,3 +141,25 @@ async def test_what_a_killed_process_of_this_machine_played_is_free_at_once(shar
         [taken] = await store.take_over("r", "a")
         assert (taken.id, taken.steps) == (episode, 3)
         await store.finish_episode(episode, WON, None)
+
+
+def test_writers_that_wait_for_each_other_both_commit(shared: Location) -> None:
+    pages = [{"key": bytes([n]) * 16, "body": b"page"} for n in (1, 2)]
+    both = Barrier(2)
+
+    def keep(first: dict[str, bytes], second: dict[str, bytes]) -> Callable[[Connection], int]:
+        tries: list[int] = []
+
+        def job(connection: Connection) -> int:
+            tries.append(1)
+            insert_new(connection, PAGES, [first])
+            if len(tries) == 1:
+                both.wait(10)
+            insert_new(connection, PAGES, [second])
+            return len(tries)
+
+        return job
+
+    with Store.open(shared) as one, Store.open(shared) as other:
+        jobs = [one._writer.submit(keep(*pages)), other._writer.submit(keep(*reversed(pages)))]
+        assert sorted(job.result() for job in jobs) == [1, 2]
