@@ -14,6 +14,7 @@ from bestofq.cli.options import ABLATIONS, RUNS, Budget, Config, Data, DryRun, G
 from bestofq.cli.planning import plan_episodes
 from bestofq.cli.settings import limit_of, models_of, one_of, warned
 from bestofq.reports.rows import Selection
+from bestofq.store.location import Location
 from experiments.agent_q.results import run_agent_q
 from experiments.best_of_q import planned, run_best_of_q
 from experiments.dev_ranking import DevRanker
@@ -70,7 +71,7 @@ def best_of_q(
     models = models_of(Given(config=config, set_=set_, data=data, budget=budget))
     limit = limit_of(None, models.settings.suite) if tasks is None else tasks
     if dry_run:
-        plan_episodes(models, out, planned(models.settings, tasks=limit, runs=runs, dev_tasks=dev_tasks))
+        plan_episodes(models, Location.of(out), planned(models.settings, tasks=limit, runs=runs, dev_tasks=dev_tasks))
         return
     warned(models)
     folder = results or (config.parent if config else out / "results")

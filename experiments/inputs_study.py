@@ -26,6 +26,7 @@ from bestofq.reports.recall import rated_shares, recall
 from bestofq.reports.stats import Quantity
 from bestofq.reports.table import Row, Table, columns
 from bestofq.rollouts.transitions import records, tabulate
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 from experiments.attention import AttentionScorer, Lesson, learn, lesson, load, save
 from experiments.dev_ranking import rescored
@@ -37,7 +38,7 @@ ARMS = ("matched", "matched, with the prior", "attention", "attention, with the 
 
 
 def run_inputs_study(
-    models: Models, console: Console, *, store: Path, dev: Path, out: Path, results: Path, episodes: int
+    models: Models, console: Console, *, store: Location, dev: Path, out: Path, results: Path, episodes: int
 ) -> None:
     """Each arm and seed once; what attends is kept in `out`. Writes `result.json` and `table.md` in `results`."""
     with Store.open(dev, read_only=True) as opened:

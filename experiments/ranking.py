@@ -31,6 +31,7 @@ from bestofq.reports.recall import rated_counts, recall, recall_table
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.table import Row, Table, columns
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
@@ -172,7 +173,9 @@ def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool
     return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
 
 
-def print_ranking(models: Models, console: Console, *, store: Path, selection: Selection, html: Path | None) -> None:
+def print_ranking(
+    models: Models, console: Console, *, store: Location, selection: Selection, html: Path | None
+) -> None:
     """Each agent's table by kind of page, then recall and regret of all; in `html` every table and figure.
 
     InputError where no oracle knows what is right in any step.

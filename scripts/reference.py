@@ -13,6 +13,7 @@ import bestofq
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import PANELS, app
 from bestofq.core.identity import as_set
+from bestofq.store.location import Location
 
 MADE_BY = "make reference"
 _HEAD = f"""<!-- Made by `{MADE_BY}` from src/bestofq: change that, not this page. -->
@@ -53,7 +54,7 @@ def _option(one: Any, annotation: Any) -> Row:
     """What typer makes of a parameter, with the limits of its annotation."""
     kind, given = get_args(annotation)
     names = [*one.opts, *one.secondary_opts] if one.opts[0][0] == "-" else [given.metavar or one.name.upper()]
-    value = one.default.as_posix() if isinstance(one.default, Path) else one.default
+    value = str(one.default) if isinstance(one.default, Path | Location) else one.default
     default = "–" if one.required else "" if value in (None, False) else as_set(value)
     limits = [f"{sign} {limit:g}" for sign, limit in (("≥", given.min), ("≤", given.max)) if limit is not None]
     limits += [", ".join(get_args(kind))] if get_origin(kind) is Literal else []

@@ -5,11 +5,14 @@ import os
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from importlib import import_module
+from itertools import count
 
 import pytest
 import pytest_asyncio
 from forked import forking
 from playwright import async_api
+from postgres import postgresql, programs
+from sqlalchemy import create_engine, text
 
 from bestofq.browser.browser import Browser
 from bestofq.browser.chromium import find_chromium, switches
@@ -73,6 +76,8 @@ SLOW = (  # the files that take five seconds and more, the longest first
     "test_distributed.py",
     "test_imported_teach.py",
 )
+
+_SCHEMAS = count()
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # there is a worker a core and more: their threads would wait in turn
 
@@ -144,3 +149,25 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
     shape = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     save_llama(folder, PreTrainedTokenizerFast.from_pretrained(POCKET), max_position_embeddings=2048, **shape)
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a PostgreSQL server."""
+    if programs() is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI lacks PostgreSQL: apt-get install postgresql")
+        pytest.skip("there is no PostgreSQL here: apt-get install postgresql")
+    with postgresql("fsync=off", "full_page_writes=off", "deadlock_timeout=100ms") as address:
+        yield address
+
+
+@pytest.fixture
+def database(server: str) -> str:
+    """The address of a new store: a schema of its own."""
+    name = f"store{next(_SCHEMAS)}"
+    engine = create_engine(server)
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {name}"))
+    engine.dispose()
+    return f"{server}?options=-csearch_path%3D{name}"

@@ -9,6 +9,7 @@ from line_world import LineEnv, line_agent, line_task
 from bestofq.core.decision import Provenance, Step
 from bestofq.core.observation import Task
 from bestofq.rollouts.runner import RunOptions, run_many
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 
@@ -31,13 +32,13 @@ class LoggingStore(Store):
         os.write(self.log, f"finish {episode} {verdict.outcome}\n".encode())
 
 
-async def _collect(folder: Path, log: Path, episodes: int) -> None:
+async def _collect(where: Path | Location, log: Path, episodes: int) -> None:
     LoggingStore.log = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 
     async def make_env() -> LineEnv:
         return LineEnv(seconds=0.004)
 
-    with LoggingStore.open(folder) as store:
+    with LoggingStore.open(where) as store:
         await store.begin_run("killed", {"episodes": episodes}, Provenance(version="test"))
         os.write(LoggingStore.log, b"ready\n")
         tasks = [line_task(f"t{number}", length=3) for number in range(episodes)]
@@ -52,5 +53,5 @@ async def _collect(folder: Path, log: Path, episodes: int) -> None:
         )
 
 
-def collect(folder: Path, log: Path, episodes: int) -> None:
-    asyncio.run(_collect(folder, log, episodes))
+def collect(where: Path | Location, log: Path, episodes: int) -> None:
+    asyncio.run(_collect(where, log, episodes))

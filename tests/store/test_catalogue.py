@@ -1,7 +1,6 @@
 """Lists of what a store holds, a part at a time."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,15 +10,16 @@ from bestofq.core.decision import Verdict
 from bestofq.reports.domains import domain_of
 from bestofq.store.catalogue import Catalogue, Place
 from bestofq.store.filter import EpisodeFilter
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 LOST = Verdict(reward=0.0, outcome="failure", reason='it says "outcome":"success" there')
 
 
 @pytest_asyncio.fixture
-async def catalogue(tmp_path: Path) -> AsyncIterator[Catalogue]:
+async def catalogue(where: Location) -> AsyncIterator[Catalogue]:
     """Run `a`: two agents on three tasks; run `b`: one episode cut, one running."""
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         for run in ("a", "b"):
             await store.begin_run(run, {}, PROVENANCE)
 
@@ -89,9 +89,9 @@ def test_episodes_are_narrowed(catalogue: Catalogue, wanted: EpisodeFilter, coun
     assert len(catalogue.episodes(wanted)) == count
 
 
-async def test_a_domain_is_what_reports_call_one(tmp_path: Path) -> None:
+async def test_a_domain_is_what_reports_call_one(where: Location) -> None:
     ids = ("a--1", "a--b--1", "a---1", "a/1", "a/b/1", "a/b--1", "--1", "a")
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         for name in ids:
             await store.begin_episode("r", "one", task(name), 0, PROVENANCE)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from forked import Forked
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, delete, insert
 from store_nouns import PROVENANCE, step, task
 
 from bestofq.core.errors import DataError
 from bestofq.store import database
-from bestofq.store.schema import FACTS
+from bestofq.store.schema import WRITERS
 from bestofq.store.store import Store
 
 
@@ -71,8 +71,8 @@ async def test_a_writer_of_which_another_machine_took_over_commits_nothing_more(
         id_ = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
         engine = engine_of(tmp_path)
         with engine.begin() as connection:
-            taken = update(FACTS).where(FACTS.c.name == "writer").values(value="another - 1 1 token")
-            assert connection.execute(taken).rowcount == 1
+            connection.execute(delete(WRITERS))
+            connection.execute(insert(WRITERS).values(token="other", process="another - 1 1", beat=0.0))
         with pytest.raises(DataError, match="taken over"):
             await store.append_step(id_, step(0))
     with Store.open(tmp_path) as store:  # nothing is known of the other machine: it is taken over in turn
@@ -80,12 +80,12 @@ async def test_a_writer_of_which_another_machine_took_over_commits_nothing_more(
     engine.dispose()
 
 
-@pytest.mark.parametrize("value", ["", "no claim", "a b c d e f g", "a b ² d e"])
+@pytest.mark.parametrize("value", ["", "no claim", "a b c d e f g", "a b ² d"])
 def test_a_damaged_claim_keeps_nobody_out(tmp_path: Path, value: str) -> None:
     Store.open(tmp_path).close()
     engine = engine_of(tmp_path)
     with engine.begin() as connection:
-        database.insert_new(connection, FACTS, [{"name": "writer", "value": value}])
+        connection.execute(insert(WRITERS).values(token="other", process=value, beat=0.0))
     engine.dispose()
     with Store.open(tmp_path, read_only=True) as store:
         assert not store.is_written

@@ -103,7 +103,7 @@ def test_a_store_that_cannot_be_written_can_be_read(open_folder: Path) -> None:
 
 async def test_a_url_takes_a_folder_for_its_pictures(tmp_path: Path) -> None:
     url = f"sqlite+pysqlite:///{tmp_path}/other.sqlite"
-    with pytest.raises(DataError, match="give `files`"):
+    with pytest.raises(DataError, match="give --files"):
         Store.open(url)
     with Store.open(url, files=tmp_path / "files") as store:
         await store.begin_run("r", {}, PROVENANCE)

@@ -1,13 +1,13 @@
 import asyncio
 from math import inf, isnan, nan
-from pathlib import Path
 
 import pytest
 from store_nouns import CUT, PROVENANCE, WON, decision, page, picture, step, task
 
 from bestofq.core.decision import Episode, Verdict
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, SupersededError
 from bestofq.core.usage import Usage
+from bestofq.store.location import Location
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
@@ -20,11 +20,11 @@ async def put(store: Store, name: str, repeat: int = 0, *, steps: int = 3, run: 
     return episode
 
 
-async def test_an_episode_is_read_back_as_it_was(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_an_episode_is_read_back_as_it_was(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("r", {"epsilon": 0.5}, PROVENANCE)
         id_ = await put(store, "t1")
-    with Store.open(tmp_path, read_only=True) as store:
+    with Store.open(where, read_only=True) as store:
         (episode,) = store.episodes()
         assert episode == store.episode(id_)
         assert store.runs()[0].config == {"epsilon": 0.5}
@@ -41,13 +41,13 @@ async def test_an_episode_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert episode.steps[0].decision == decision()
 
 
-async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_once(tmp_path: Path) -> None:
+async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_once(where: Location) -> None:
     facts = {"run": "r", "agent": "other", "task": task("t1"), "provenance": PROVENANCE}
     won = Episode(
         id="abc", steps=(step(0, screenshot=picture()), step(1, last=True)), final=page(2), verdict=WON, **facts
     )
     cut = Episode(id="cut", steps=(), verdict=CUT, **facts)
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         with pytest.raises(DataError, match="abc"):  # no such run
             await store.add_episode(won, 0)
         await store.begin_run("r", {}, PROVENANCE)
@@ -56,7 +56,7 @@ async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_onc
         for again, repeat in ((won, 4), (won.model_copy(update={"id": "def"}), 3)):
             with pytest.raises(DataError, match=again.id):
                 await store.add_episode(again, repeat)
-    with Store.open(tmp_path, read_only=True) as store:
+    with Store.open(where, read_only=True) as store:
         (found,) = store.episodes()
         assert found.model_dump() == won.model_dump()
         assert store.finished("r", "other") == {EpisodeKey("shop", "t1", 3)}
@@ -66,11 +66,11 @@ async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_onc
         assert store.screenshots.load(shot).data == picture().data
 
 
-async def test_numbers_that_json_does_not_have_are_read_back(tmp_path: Path) -> None:
+async def test_numbers_that_json_does_not_have_are_read_back(where: Location) -> None:
     """A scorer of a user's own may say -∞ of an action never to take, and a value may be NaN."""
     odd = {"scores": (-inf, inf, 0.5), "state_value": nan, "chosen": 2}
     decided = [step(0).model_copy(update={"decision": decision().model_copy(update=odd)})]
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
         await store.append_step(episode, decided[0])
@@ -81,8 +81,8 @@ async def test_numbers_that_json_does_not_have_are_read_back(tmp_path: Path) -> 
     assert isnan(found.steps[0].decision.state_value)
 
 
-async def test_pages_are_kept_once_and_pictures_by_their_content(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_pages_are_kept_once_and_pictures_by_their_content(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
         for index in range(3):
@@ -94,12 +94,12 @@ async def test_pages_are_kept_once_and_pictures_by_their_content(tmp_path: Path)
         assert seen is not None
         assert seen.data == b""
         assert store.screenshots.load(seen) == picture()
-        assert [path.name for path in (tmp_path / "screenshots").rglob("*.*")] == [f"{seen.sha256}.jpg"]
+        assert [path.name for path in (where.folder / "screenshots").rglob("*.*")] == [f"{seen.sha256}.jpg"]
 
 
-async def test_a_picture_that_is_not_what_its_hash_says_is_refused(tmp_path: Path) -> None:
+async def test_a_picture_that_is_not_what_its_hash_says_is_refused(where: Location) -> None:
     wrong = picture().model_copy(update={"data": b"another"})
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
         with pytest.raises(DataError, match="holds 7 bytes of"):
@@ -109,8 +109,8 @@ async def test_a_picture_that_is_not_what_its_hash_says_is_refused(tmp_path: Pat
             store.screenshots.load(picture(b"never seen"))
 
 
-async def test_what_is_finished_cut_and_interrupted(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_what_is_finished_cut_and_interrupted(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         await put(store, "t1", 0)
         await put(store, "t1", 1)
@@ -118,7 +118,7 @@ async def test_what_is_finished_cut_and_interrupted(tmp_path: Path) -> None:
         await store.finish_episode(cut, CUT, None)
         left = await store.begin_episode("r", "prompting", task("t3"), 0, PROVENANCE)
         await store.append_step(left, step(0))
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         assert store.finished("r", "prompting") == {EpisodeKey("shop", "t1", 0), EpisodeKey("shop", "t1", 1)}
         assert store.finished("r", "another") == set()
         assert await store.interrupt("r", "another") == 0
@@ -128,12 +128,12 @@ async def test_what_is_finished_cut_and_interrupted(tmp_path: Path) -> None:
         assert store.episode(left).steps == (step(0),)
         assert store.episode(left).verdict.outcome == "infra_error"
         assert [episode.id for episode in store.episodes(status="cut")] == [cut]
-        with pytest.raises(DataError, match="is not running"):
+        with pytest.raises(SupersededError, match=cut):
             await store.finish_episode(cut, WON, None)
 
 
-async def test_the_order_does_not_depend_on_which_ended_first(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_the_order_does_not_depend_on_which_ended_first(where: Location) -> None:
+    with Store.open(where) as store:
         for run in ("b", "a"):
             await store.begin_run(run, {}, PROVENANCE)
             for name, repeat in (("t2", 0), ("t1", 1), ("t1", 0)):
@@ -145,16 +145,21 @@ async def test_the_order_does_not_depend_on_which_ended_first(tmp_path: Path) ->
         assert store.summaries(split="test") == []
 
 
-async def test_a_slot_cannot_be_finished_twice(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_a_slot_cannot_be_finished_twice(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
-        await put(store, "t1")
-        with pytest.raises(DataError, match="already finished"):
-            await put(store, "t1")
+        first = await put(store, "t1")
+        with pytest.raises(SupersededError, match=first):
+            await store.begin_episode("r", "prompting", task("t1"), 0, PROVENANCE)
+        second = await store.begin_episode("r", "prompting", task("t2"), 0, PROVENANCE)
+        meanwhile = store.episode(first).model_copy(update={"id": "other", "task": task("t2")})
+        await store.add_episode(meanwhile, 0)
+        with pytest.raises(SupersededError, match=second):
+            await store.finish_episode(second, WON, None)
 
 
-async def test_a_run_keeps_its_configuration(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_a_run_keeps_its_configuration(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("r", {"a": 1, "b": 2}, PROVENANCE)
         await store.begin_run("r", {"b": 2, "a": 1}, PROVENANCE)
         with pytest.raises(DataError, match="run 'r' was begun with b=2, and this has 3: continue with --set b=2, or"):
@@ -165,8 +170,8 @@ async def test_a_run_keeps_its_configuration(tmp_path: Path) -> None:
             await store.begin_episode("q", "a", task(), 0, PROVENANCE)
 
 
-async def test_what_searches_in_a_run_depend_on_is_kept_from_the_first_of_each_on(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_what_searches_in_a_run_depend_on_is_kept_from_the_first_of_each_on(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("r", {"a": 1}, PROVENANCE)  # no search yet
         before = store.runs()[0].config_hash
         await store.begin_run("r", {"a": 1}, PROVENANCE, searches={"mcts": {"depth": 3}})
@@ -181,8 +186,8 @@ async def test_what_searches_in_a_run_depend_on_is_kept_from_the_first_of_each_o
         assert store.runs()[0].config == kept
 
 
-async def test_one_bad_step_does_not_spoil_the_steps_beside_it(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_one_bad_step_does_not_spoil_the_steps_beside_it(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         ids = [await store.begin_episode("r", "a", task(f"t{n}"), 0, PROVENANCE) for n in range(20)]
         jobs = [store.append_step(id_, step(0)) for id_ in (*ids, "nobody")]
@@ -195,9 +200,9 @@ async def test_one_bad_step_does_not_spoil_the_steps_beside_it(tmp_path: Path) -
 SAID = Verdict(reward=0.0, outcome="blocked", judge="j", usage=(Usage(role="judge", calls=1, usd=0.01),))
 
 
-async def test_judges_verdicts_stand_beside_or_take_the_place_of_none(tmp_path: Path) -> None:
+async def test_judges_verdicts_stand_beside_or_take_the_place_of_none(where: Location) -> None:
     open_ = Verdict(reward=0.0, outcome="unjudged")
-    with Store.open(tmp_path) as store:
+    with Store.open(where) as store:
         await store.begin_run("r", {}, PROVENANCE)
         won = await put(store, "t1")
         nobodys = await store.begin_episode("r", "prompting", task("t2"), 0, PROVENANCE)
@@ -210,7 +215,7 @@ async def test_judges_verdicts_stand_beside_or_take_the_place_of_none(tmp_path: 
         await store.add_verdict(nobodys, SAID, adopt=True)
         later = SAID.model_copy(update={"outcome": "success", "reward": 1.0})
         await store.add_verdict(nobodys, later, adopt=True)
-    with Store.open(tmp_path, read_only=True) as store:
+    with Store.open(where, read_only=True) as store:
         assert store.episode(won).verdict == WON
         assert store.episode(nobodys).verdict == later
         assert store.verdicts(run="r") == {"j": {won: SAID, nobodys: later}}

@@ -1,7 +1,5 @@
 """Search trees in the store."""
 
-from pathlib import Path
-
 import pytest
 
 from bestofq.core.actions import Click
@@ -9,6 +7,7 @@ from bestofq.core.decision import Candidate, Provenance
 from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Task
 from bestofq.search.tree import MutableTree
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 
@@ -20,15 +19,15 @@ def grown(task: str) -> MutableTree:
     return tree
 
 
-async def test_a_tree_is_kept_as_it_grows_and_read_back_as_it_was(tmp_path: Path) -> None:
-    with Store.open(tmp_path) as store:
+async def test_a_tree_is_kept_as_it_grows_and_read_back_as_it_was(where: Location) -> None:
+    with Store.open(where) as store:
         await store.begin_run("search", {}, Provenance(version="1"))
         tree = grown("b")
         await store.trees.save("search", tree.to_tree())
         tree.backup([0, 1], 0.0)
         await store.trees.save("search", tree.to_tree())
         await store.trees.save("search", grown("a").to_tree())
-    with Store.open(tmp_path, read_only=True) as store:
+    with Store.open(where, read_only=True) as store:
         assert store.trees.load("search", "s", "b") == tree.to_tree()
         assert [t.task.id for t in store.trees.all("search")] == ["a", "b"]
         assert store.trees.load("search", "s", "c") is None

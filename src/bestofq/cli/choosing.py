@@ -13,6 +13,7 @@ from bestofq.recipes.choosing import Trials
 from bestofq.recipes.collect import collected
 from bestofq.reports.stats import Quantity, tallied
 from bestofq.reports.table import Row, Table, columns
+from bestofq.store.location import Location
 
 
 def alternatives(given: Given, tries: Sequence[str]) -> dict[str, Models]:
@@ -22,7 +23,7 @@ def alternatives(given: Given, tries: Sequence[str]) -> dict[str, Models]:
 
 
 def chosen(
-    given: Given, tries: Sequence[str], folder: Path, runs: Sequence[str], episodes: int | None, out: Path
+    given: Given, tries: Sequence[str], folder: Location, runs: Sequence[str], episodes: int | None, out: Path
 ) -> Models:
     """Those of the settings that rank best; of equals the first, as given before others. ConfigError under torchrun."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -34,8 +34,8 @@ from bestofq.reports.searches import search_row, search_table
 from bestofq.reports.success import Results, agent_results, success_table
 from bestofq.search.pairs import node_pairs
 from bestofq.store.filter import EpisodeFilter
+from bestofq.store.location import Location
 from bestofq.store.store import Store
-from bestofq.viewer.app import shown_name
 from bestofq.viewer.export import export
 from bestofq.viewer.server import serve
 
@@ -116,7 +116,7 @@ def _watched(out: Path, console: Console) -> Iterator[None]:
         console.print(f"Watch it live: [bold]{address}[/bold]")
 
     with Store.open(out, read_only=True) as seen:
-        show = partial(serve, seen, name=shown_name(out), host="127.0.0.1", port=0, ready=ready)
+        show = partial(serve, seen, name=Location.of(out).title, host="127.0.0.1", port=0, ready=ready)
         Thread(target=show, daemon=True).start()
         yield
 

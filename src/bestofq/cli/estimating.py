@@ -13,13 +13,14 @@ from bestofq.recipes.collect import collected
 from bestofq.recipes.estimate import cross_fitted, not_learned_from
 from bestofq.recipes.ranked_logs import HeldOut, logs_of, ranked
 from bestofq.reports.estimate import Estimate, choice_table, estimate, points, rank_table, short, verdict_line
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 TRIALS = "trials"
 """In a Q-function's folder or a store: Q-functions of a part of the tasks."""
 
 
-def estimate_and_show(models: Models, folder: Path, runs: Sequence[str], q: Path | None, folds: int) -> None:
+def estimate_and_show(models: Models, folder: Location, runs: Sequence[str], q: Path | None, folds: int) -> None:
     """The verdict, then the tables; kept in the folder of `q`. DataError where nothing can be held out."""
     with existing(folder) as store:
         found, discount = _held_out(models, store, runs, q, folder / TRIALS, folds)
@@ -58,7 +59,9 @@ def _held_out(
     return ranked(logs, values), card.config.discount
 
 
-def estimate_after_training(models: Models, folder: Path, runs: Sequence[str], episodes: int | None, out: Path) -> None:
+def estimate_after_training(
+    models: Models, folder: Location, runs: Sequence[str], episodes: int | None, out: Path
+) -> None:
     """One line, of a fifth of the tasks that a Q-function of the others ranks; kept in `out`. Where nothing can be held
     out, the line says why."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -13,12 +13,16 @@ from rich.console import Console
 from typer import Argument, BadParameter, Option
 
 from bestofq.core.errors import InputError
+from bestofq.store.location import Location
 
 console = Console()
-RUNS = Path("runs/webshop")
+RUNS, WEB, IMPORTED, SERVED = (Location(f"runs/{name}") for name in ("webshop", "web", "imported", "serve"))
 ABLATIONS = Path("runs/ablations")
 SUITES = ("webshop", "booking", "quirks", "miniwob", "webvoyager")
 LOGS = ("jsonl", "browser-use", "atif", "chat", "inspect", "webvoyager", "open-operator-evals", "go-browse")
+
+
+_STORES = ("stores", "where", "store", "judge_store", "golden_store")
 
 
 def some_tasks(tasks: str | None) -> str | None:
@@ -33,6 +37,12 @@ Text = str | None
 Texts = list[str] | None
 Place = Path | None
 Places = list[Path] | None
+StorePlace = Location | None
+StorePlaces = list[Location] | None
+
+StoreOption = partial(Option, parser=Location.of, metavar="STORE")
+StoreArgument = partial(Argument, parser=Location.of)
+A_STORE = "Folder of the episodes, or the address of a PostgreSQL database."
 
 SuiteName = Annotated[
     Text,
@@ -44,8 +54,11 @@ SuiteName = Annotated[
 ]
 Config = Annotated[Place, Option("--config", help="TOML file with settings (bestofq settings).")]
 Set = Annotated[Texts, Option("--set", help="One setting, a.b=c. Repeatable.")]
-Folder = Annotated[Place, Option("--store", help="Folder of the episodes. Default: runs/SUITE.")]
-Stored = Annotated[Path, Option("--store", help="Folder of the episodes.")]
+Folder = Annotated[StorePlace, StoreOption("--store", help=f"{A_STORE} Default: runs/SUITE.")]
+Stored = Annotated[Location, StoreOption("--store", help=A_STORE)]
+Files = Annotated[
+    Text, Option("--files", help="With a database: a folder or s3://bucket/prefix of its pictures and vectors.")
+]
 Data = Annotated[Place, Option("--data", help="WebShop's folder or WebVoyager's jsonl. Default: the synthetic shop.")]
 Model = Annotated[Text, Option("--model", help="Directory or hub name; with --base-url the endpoint's name for it.")]
 BaseUrl = Annotated[Text, Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1.")]
@@ -81,6 +94,7 @@ class Given:
     config: Config = None
     set_: Set = None
     store: Folder = None
+    files: Files = None
     budget: Budget = None
     dry_run: DryRun = False
 
@@ -97,7 +111,8 @@ class PageRun(Given):
     q: Annotated[Place, Option(help="Folder of a Q-function for this model.")] = None
     n: N = None
     steps: Annotated[int, Option(min=1, help="Steps at most.")] = 30
-    store: Stored = Path("runs/web")
+    store: Stored = WEB
+    files: Files = None
     hosts: Annotated[str, Option(help="Hosts to allow besides the page's own: a.com,*.b.com")] = ""
     any_host: Annotated[bool, Option("--any-host", help="Allow every host.")] = False
     yes: Annotated[bool, Option("--yes", help="Do what seems irreversible without asking.")] = False
@@ -135,9 +150,11 @@ class Reporting:
     """`bestofq report`."""
 
     stores: Annotated[
-        Places, Argument(metavar="STORE...", help="Folders of episodes; several are compared. Default: --store.")
+        StorePlaces,
+        StoreArgument(metavar="STORE...", help="Where the episodes are; several are compared. Default: --store."),
     ] = None
     store: Stored = RUNS
+    files: Files = None
     html: Annotated[Place, Option(help="Folder for the pages. Default: report in the store.")] = None
     csv: Annotated[Place, Option(help="Folder for the tables as CSV, unrounded.")] = None
     json: Annotated[Place, Option(help="Folder for the tables as JSON, unrounded.")] = None
@@ -171,7 +188,9 @@ class Reporting:
     price: Annotated[Texts, PriceOption(help="ROLE=IN,OUT in USD per million tokens, where none is stored.")] = None
     judge: Annotated[Text, PriceOption(help="Correct success for this judge's measured error.")] = None
     judge_run: Annotated[Text, PriceOption(help="Run in which it judged beside the environment.")] = None
-    judge_store: Annotated[Place, PriceOption(help="Folder of that run. Default: the same.")] = None
+    judge_store: Annotated[
+        StorePlace, PriceOption(parser=Location.of, metavar="STORE", help="Of that run. Default: the same.")
+    ] = None
     alpha: Annotated[
         float | None, TreeOption(min=0, max=1, help="Weight of the searched Q against feedback's (Agent Q, Eq. 10).")
     ] = None
@@ -191,6 +210,7 @@ class Judging:
         Text, Option("--base-url", help="An OpenAI-compatible endpoint, with its /v1; local: the model is loaded here.")
     ] = None
     store: Stored = RUNS
+    files: Files = None
     agent: Annotated[Text, Option(help="Only this agent's episodes. With --golden: best-of-q.")] = None
     screenshots: Annotated[int | None, Option(min=0, help="Shown, the last ones; 0: text only.")] = None
     criteria: Annotated[Literal["opentable"] | None, Option(help="opentable: the four criteria of Agent Q, 6.1.")] = (
@@ -214,7 +234,9 @@ class Judging:
     ] = False
     golden_agent: Annotated[Text, GoldenOption(help="Whose successes are golden. Default: anyone's.")] = None
     golden_run: Annotated[Text, GoldenOption(help="Run of golden episodes. Default: all.")] = None
-    golden_store: Annotated[Place, GoldenOption(help="Folder of golden episodes. Default: --store.")] = None
+    golden_store: Annotated[
+        StorePlace, GoldenOption(parser=Location.of, metavar="STORE", help="Of golden episodes. Default: --store.")
+    ] = None
     golden_episode: Annotated[
         Texts, GoldenOption(help="Id of a golden episode. Repeatable. Default: each task's shortest success.")
     ] = None
@@ -253,7 +275,8 @@ class Log:
         ),
     ]
     path: Annotated[Path, Argument(metavar="PATH", help="The log's file, or a folder with its files.")]
-    store: Stored = Path("runs/imported")
+    store: Stored = IMPORTED
+    files: Files = None
     run: Annotated[str, Option(help="Name of the run.")] = "imported"
     split: Split = "train"
 
@@ -266,8 +289,9 @@ class Export:
         Literal["steps", "preferences", "conversations", "atif"],
         Argument(metavar="KIND", help="steps, preferences, conversations or atif."),
     ]
-    where: Annotated[Path, Argument(metavar="STORE", help="Folder of the episodes.")]
+    where: Annotated[Location, StoreArgument(metavar="STORE", help=A_STORE)]
     out: Annotated[Path, Option(help="File that ends in .parquet or .jsonl; of atif a new folder.")]
+    files: Files = None
     run: Annotated[Text, Option(help="Only this run.")] = None
     agent: Annotated[Text, Option(help="Only this agent's episodes.")] = None
     split: Annotated[SplitName | None, Option(help="Only this split.")] = None
@@ -287,10 +311,14 @@ class Checkup:
     """`bestofq doctor`."""
 
     data: Data = None
-    store: Annotated[Place, Option(help="Folder of episodes: compare all of it with what was written.")] = None
+    store: Annotated[StorePlace, StoreOption(help="Compare all of it with what was written.")] = None
+    files: Files = None
     repair: Annotated[bool, Option("--repair", help="With --store: leave out what is damaged; keep the old file.")] = (
         False
     )
+    migrate: Annotated[
+        bool, Option("--migrate", help="With --store: bring one that an earlier bestofq wrote up to date.")
+    ] = False
     base_url: BaseUrl = None
     model: Annotated[Text, EndpointOption("--model", help="The endpoint's name for its model.")] = None
     local: Annotated[Text, EndpointOption(help="The same model's directory or hub name. Default: --model.")] = None
@@ -308,12 +336,13 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         first, *own = signature(command).parameters.values()
         known = signature(first.annotation).parameters
         mine = () if first.annotation is Given else first.annotation.__annotations__
-        given = names or (name for name in signature(Given).parameters if name in known)
+        given = names or tuple(name for name in signature(Given).parameters if name in known)
+        given += ("files",) if "store" in given and "files" not in given else ()
         held = {name: known[name] for name in (*mine, *given)}
 
         @wraps(command)
         def run(**values: Any) -> None:
-            command(first.annotation(**{name: values.pop(name) for name in held}), **values)
+            command(first.annotation(**_with_files({name: values.pop(name) for name in held})), **values)
 
         parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*own, *held.values())]
         run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -321,6 +350,22 @@ def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return run
 
     return wrap
+
+
+def _with_files(values: dict[str, Any]) -> dict[str, Any]:
+    """The options, each database among them with the place of its files. ConfigError where there is none."""
+    if (files := values.get("files")) is None:
+        return values
+    stores = {name: given for name in _STORES if (given := values.get(name))}
+    each = [one for given in stores.values() for one in (given if isinstance(given, list) else [given])]
+    if all(one.is_folder for one in each):
+        Location.of(each[0] if each else RUNS, files)
+
+    def located(one: Location) -> Location:
+        return one if one.is_folder else Location.of(one, files)
+
+    some = {name: [*map(located, one)] if isinstance(one, list) else located(one) for name, one in stores.items()}
+    return values | some
 
 
 def refuse_given(options: object, why: str, *names: str) -> None:

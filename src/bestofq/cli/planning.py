@@ -18,12 +18,13 @@ from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
 from bestofq.recipes.collect import Play, collected
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 SOME = 50  # stored episodes that tell what the others will use
 
 
-def plan_episodes(models: Models, store: Path, plays: Sequence[tuple[str, Play]]) -> None:
+def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Play]]) -> None:
     """A row for each agent of each run: its episodes, how many are stored, and what the others may use and take; then
     whether all is there that they need, as far as it can be told. SetupError where something is missing."""
     settings = models.settings
@@ -70,7 +71,7 @@ def plan_episodes(models: Models, store: Path, plays: Sequence[tuple[str, Play]]
         raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
 
 
-def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split, tasks: int) -> None:
+def plan_searches(models: Models, store: Location, runs: Sequence[str], split: Split, tasks: int) -> None:
     """A row for each run of searches: its trees, their rollouts, how many trees are stored, and what the others may use
     and take; then whether all is there that they need. SetupError where something is missing."""
     settings, config = models.settings, models.settings.agent_q.search
@@ -100,7 +101,7 @@ def plan_searches(models: Models, store: Path, runs: Sequence[str], split: Split
         raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
 
 
-def plan_training(models: Models, store: Path, runs: Sequence[str], episodes: int | None, out: Path) -> None:
+def plan_training(models: Models, store: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:
     """How many episodes teach, and for how many steps. DataError where there is no store, or too few in it."""
     with Store.open(store, read_only=True) as opened:
         found = [one for one in collected(opened, runs, episodes) if one.decided and one.steps]
@@ -113,7 +114,7 @@ def plan_training(models: Models, store: Path, runs: Sequence[str], episodes: in
     )
 
 
-def _show(models: Models, store: Path, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _show(models: Models, store: Location, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(title="--dry-run: nothing is played", title_justify="left", padding=(0, 0, 0, 1))
     for heading in headings:
         word = heading in ("run", "agent", "split")
@@ -131,8 +132,8 @@ def _tasks(models: Models, split: Split, limit: int) -> Sequence[Task]:
     return asyncio.run(chosen_tasks(make_suite(suite), suite.only, split, limit))
 
 
-def _stored(store: Path) -> AbstractContextManager[Store | None]:
-    return Store.open(store, read_only=True) if (store / "store.sqlite").exists() else nullcontext()
+def _stored(store: Location) -> AbstractContextManager[Store | None]:
+    return Store.open(store, read_only=True) if store.exists else nullcontext()
 
 
 def _cost(settings: BestOfQSettings, uses: Sequence[tuple[int, forecast.Use]]) -> tuple[str, str, str, str]:

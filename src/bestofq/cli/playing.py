@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.context import RunContext, open_suite
@@ -19,10 +18,11 @@ from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
+from bestofq.store.location import Location
 
 
 def play_and_show(
-    models: Models, folder: Path, play: Callable[[RunContext], Awaitable[object]], played: Selection
+    models: Models, folder: Location, play: Callable[[RunContext], Awaitable[object]], played: Selection
 ) -> None:
     """Play the settings' suite and keep the episodes; then what those cost that were played."""
     named = warned(models)

@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from bestofq.build.models import Models
@@ -19,13 +18,14 @@ from bestofq.core.protocols import EnvFactory, Suite
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.run_config import ENDPOINTS
+from bestofq.store.location import Location
 
 ANSWERS = 15.0  # seconds an endpoint has to say what models it has
 WORKING = 3e9  # bytes beside an embedder's weights: a batch of pictures
 
 
 async def preflight(
-    models: Models, suite: Suite, tasks: Sequence[Task], store: Path, *, stored: float, learns: bool, embeds: bool
+    models: Models, suite: Suite, tasks: Sequence[Task], store: Location, *, stored: float, learns: bool, embeds: bool
 ) -> list[Finding]:
     """`stored`: bytes to be kept. `learns`: whether the run is learned from. `embeds`: whether one is loaded."""
     chosen = models.settings
@@ -45,7 +45,7 @@ async def preflight(
     return found
 
 
-async def tunable(models: Models, store: Path) -> list[Finding]:
+async def tunable(models: Models, store: Location) -> list[Finding]:
     """Whether a policy can be tuned on what the endpoint draws: its tokens, asked for by a few calls, room on GPUs for
     the weights, and on the disk for the tuned ones. Nothing where `chat.token_ids` is not set."""
     chosen = models.settings
@@ -117,8 +117,8 @@ async def _sites(suite: Suite, tasks: Sequence[Task], at_once: int) -> list[Find
     return [Finding(what="sites", found=f"{open_} of {len(rows)} start pages open; {held}"), *filter(None, rows)]
 
 
-def _disk(store: Path, needed: float) -> Finding:
-    place = next(folder for folder in (store.absolute(), *store.absolute().parents) if folder.exists())
+def _disk(store: Location, needed: float) -> Finding:
+    place = next(one for one in (store.folder.absolute(), *store.folder.absolute().parents) if one.exists())
     free = shutil.disk_usage(place).free
     fix = f"free {(needed - free) / 1e9:,.1f} GB there, or give another folder" if free < needed else ""
     return Finding(

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -22,6 +21,7 @@ from bestofq.reports.judged import JudgeError
 from bestofq.reports.report import gather
 from bestofq.reports.rows import BASELINE, Selection, read_rows
 from bestofq.reports.table import Table, write_tables
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
 from bestofq.viewer.pages import figure_file
@@ -98,7 +98,7 @@ def _write(wanted: Reporting, tables: Sequence[Table]) -> None:
             console.print(f"written: {len(write_tables(tables, to, [ending]))} tables in {to}")
 
 
-def _judge_error(wanted: Reporting, folder: Path) -> JudgeError | None:
+def _judge_error(wanted: Reporting, folder: Location) -> JudgeError | None:
     """The error of the judge who is named, as measured in a run of its store."""
     if wanted.judge is None:
         return None

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from pathlib import Path
 
 import typer
 
@@ -22,6 +21,7 @@ from bestofq.models.shipped import SHIPPED
 from bestofq.recipes.run_config import policy_config
 from bestofq.recipes.run_goal import UserJudge, page_task, visit
 from bestofq.rollouts.episode import EpisodeOptions
+from bestofq.store.location import Location
 
 
 def run_on_page(wanted: PageRun) -> bool:
@@ -97,7 +97,7 @@ def _is_pocket(models: Models) -> bool:
     return models.settings.chat is None and models.settings.model.path in SHIPPED
 
 
-def _answered(view: StepView, episode: Episode, store: Path) -> bool:
+def _answered(view: StepView, episode: Episode, store: Location) -> bool:
     """The end in words; whether the agent answered."""
     last = episode.steps[-1].decision.candidate.action if episode.steps else None
     answer = last if isinstance(last, Answer) and episode.steps[-1].terminated else None

@@ -19,11 +19,12 @@ from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.collect import begin
 from bestofq.recipes.tree_search import search_tasks
 from bestofq.reports.searches import SearchRow, search_row, search_rows, search_table
+from bestofq.store.location import Location
 
 SEARCHED = 100  # tasks, unless --tasks says how many
 
 
-def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Path:
+def run_agent_q(models: Models, store: Location, out: Path, console: Console) -> Path:
     """The rounds, and a table of their searches; the folder of the last policy. No folder is made where it refuses."""
     chosen = models.settings.agent_q
     runs = [recipe.round_run(number) for number in range(1, chosen.rounds + 1)]
@@ -44,7 +45,7 @@ def run_agent_q(models: Models, store: Path, out: Path, console: Console) -> Pat
     return folder
 
 
-def search_and_show(models: Models, store: Path, run: str, split: Split, tasks: int, values: Values | None) -> None:
+def search_and_show(models: Models, store: Location, run: str, split: Split, tasks: int, values: Values | None) -> None:
     """Grow a tree for each of the first tasks of a split; then what the searches found, and what they cost."""
 
     async def work() -> list[SearchTree]:

@@ -17,6 +17,7 @@ from bestofq.models.api_errors import address_of
 from bestofq.recipes.provenance import this_command
 from bestofq.serve.app import ServeConfig, proxy_app
 from bestofq.serve.sessions import Sessions
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.server import listen
 
@@ -29,7 +30,7 @@ def serve_before(
     *,
     arms: bool,
     run: str,
-    folder: Path,
+    where: Location,
     port: int,
     console: Console,
 ) -> None:
@@ -49,7 +50,7 @@ def serve_before(
         scorer = Ranker.load(q, embedder=embedder).scorer
     agents = ("prompting", "best-of-q") if arms else ("best-of-q",) if config.mode == "rank" else ("prompting",)
     made = Provenance(version=__version__, command=this_command())
-    with listen("127.0.0.1", port) as listener, Store.open(folder) as store:
+    with listen("127.0.0.1", port) as listener, Store.open(where) as store:
         checkpoint = scorer.checkpoint if scorer else None
         settings: dict[str, JsonValue] = {
             "chat": {"model": f"the model behind {upstream}"},  # so that training asks what embeds its texts

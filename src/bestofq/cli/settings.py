@@ -19,6 +19,7 @@ from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 EVERY = 1_000_000  # tasks
@@ -44,31 +45,32 @@ def budget_of(budget: float | None) -> Budget:
     return Budget() if budget is None else Budget(budget)
 
 
-def store_of(given: Given, models: Models) -> Path:
-    """The folder of the episodes: as given, else one for each suite."""
-    return given.store or Path("runs") / models.settings.suite.name.rpartition(":")[2]
+def store_of(given: Given, models: Models) -> Location:
+    """Where the episodes are: as given, else a folder for each suite."""
+    return given.store or Location(f"runs/{models.settings.suite.name.rpartition(':')[2]}")
 
 
 @contextmanager
-def store_at(folder: Path) -> Iterator[Store]:
-    """To write into, made when missing, and removed again where the command fails before it has kept anything."""
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+def store_at(place: Location) -> Iterator[Store]:
+    """To write into, made when missing; a folder is removed again where the command fails before it has kept
+    anything."""
+    made = [one for one in (place.folder, *place.folder.parents) if not one.exists()] if place.is_folder else []
     kept = True
     try:
-        with Store.open(folder) as store:
+        with Store.open(place) as store:
             try:
                 yield store
             except BaseException:
-                kept = bool(store.summaries(status=None) or store.trees.summaries())
+                kept = not made or bool(store.summaries(status=None) or store.trees.summaries())
                 raise
     finally:
         if made and not kept:
-            shutil.rmtree(folder)
+            shutil.rmtree(place.folder)
             for one in made[1:]:
                 one.rmdir()
 
 
-def existing(store: Path) -> Store:
+def existing(store: Location) -> Store:
     """The store there, to write into. DataError where there is none: no folder is made of a mistyped name."""
     Store.open(store, read_only=True).close()
     return Store.open(store)

@@ -1,17 +1,17 @@
 """`bestofq doctor --store`: what of a store is not what was written, and what becomes of it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from rich.console import Console
 
 from bestofq.cli.doctor import Finding, show_findings
-from bestofq.store.repair import Condition, examine, repair
+from bestofq.store.location import Location
+from bestofq.store.repair import Condition, examine, migrate, repair
 
 _NAMED = 5
 
 
-def check_store(console: Console, folder: Path, *, mend: bool) -> int:
+def check_store(console: Console, folder: Location, *, mend: bool) -> int:
     """Print what was found; 0 where all is what was written, or was repaired. DataError where there is no store."""
     with console.status(f"comparing {folder} with what was written"):
         condition = examine(folder)
@@ -26,7 +26,13 @@ def check_store(console: Console, folder: Path, *, mend: bool) -> int:
     return 0
 
 
-def _findings(folder: Path, condition: Condition) -> Iterator[Finding]:
+def migrate_store(console: Console, place: Location) -> None:
+    """Bring a store of an earlier schema up to date. DataError where that cannot be."""
+    before, after = migrate(place)
+    console.print(f"{place}: schema {before} → {after}" if before != after else f"{place} is up to date", markup=False)
+
+
+def _findings(folder: Location, condition: Condition) -> Iterator[Finding]:
     fix = f"bestofq doctor --store {folder} --repair"
     lost, kept = condition.lost, condition.kept
     yield Finding(what="database", found=condition.file or "its file is well", fix=fix if condition.file else "")
@@ -42,6 +48,7 @@ def _findings(folder: Path, condition: Condition) -> Iterator[Finding]:
         "trees": f"{fix}; the same `bestofq search` then searches these tasks again",
         "verdicts": f"{fix}; `bestofq judge` gives those of other judges again",
         "vectors": f"{fix}; they are computed again when they are needed",
+        "shards": f"{fix}; the vectors in them are computed again when they are needed",
     }
     for name, way in again.items():
         yield Finding(

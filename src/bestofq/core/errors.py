@@ -4,7 +4,8 @@ BestOfQError                   one clear sentence: what, which value, which limi
 ├── InputError                 the user's argument, file or configuration is wrong          (exit 2)
 │   ├── ConfigError            a setting has an unknown name or an impossible value
 │   └── DataError              a data file is missing, malformed or of another kind
-│       └── DamageError        what a store holds is not what was written to it
+│       ├── DamageError        what a store holds is not what was written to it
+│       └── SupersededError    another process plays this episode
 ├── SetupError                 something this machine lacks: Chromium, a package, a model   (exit 3)
 ├── BudgetError                the endpoints' replies cost what --budget allows
 ├── CheckpointError            a checkpoint that is damaged or does not fit: dimension, EmbedSpec, NaN
@@ -47,6 +48,10 @@ class DataError(InputError):
 
 class DamageError(DataError):
     """What a store holds is not what was written; the message names the store, what is damaged, and the remedy."""
+
+
+class SupersededError(DataError):
+    """Another process plays this episode now; what this one had committed is kept."""
 
 
 class SetupError(BestOfQError):

@@ -47,7 +47,9 @@ EXTRAS = {
     "pyarrow": "export",
     "gguf": "local",
     "llguidance": "local",
+    "obstore": "cluster",
     "openenv": "openenv",
+    "psycopg": "cluster",
 }
 
 

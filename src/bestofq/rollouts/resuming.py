@@ -54,8 +54,8 @@ async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> Ste
 async def left_running(
     store: Store, run: str, agent: str, wanted: Callable[[EpisodeKey], bool], may_repeat: MayRepeat | None
 ) -> dict[EpisodeKey, Episode]:
-    """What a process that died left running, is `wanted` and can go on; the rest of it is marked `interrupted`."""
-    running = store.summaries(run=run, agent=agent, suite=None, status="running")
+    """What a process that died left running, is `wanted` and can go on, now ours; the rest is marked `interrupted`."""
+    running = await store.take_over(run, agent)
     found: dict[EpisodeKey, Episode] = {}
     for summary in running:
         if may_repeat and wanted(summary.key) and can_go_on(episode := store.episode(summary.id), may_repeat):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from bestofq.agents.agent import Agent
 from bestofq.core.concurrency import run_all
-from bestofq.core.errors import InfraError, InputError
+from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
@@ -44,7 +44,8 @@ async def run_many(
 ) -> list[EpisodeSummary]:
     """Run each task `repeats` times, `concurrency` episodes at once, in a run that was begun.
 
-    What this agent has finished in this run is not done again. What was running when a process died goes on from its
+    What this agent has finished in this run is not done again, nor what another living process is playing (in a store
+    that several may write). What was running when a process died goes on from its
     last step where its actions may be carried out again (`options.may_repeat`) and lead to the same pages; else it
     stays readable as `interrupted`, and is done again from its start. An episode cut by the infrastructure goes on
     likewise, `options.retries` more times, in a new environment, with the decision that it was cut in; where it cannot,
@@ -65,7 +66,8 @@ async def run_many(
     def finished() -> list[EpisodeSummary]:
         return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
 
-    todo = deque((task, key.repeat, options.retries) for key, task in wanted.items() if key not in done)
+    elsewhere = {one.key for one in store.summaries(run=run, agent=agent.name, status="running")} - left.keys()
+    todo = deque((task, key.repeat, options.retries) for key, task in wanted.items() if key not in done | elsewhere)
     progress.begin(finished(), len(wanted))
     cuts = 0  # in a row
 
@@ -78,9 +80,13 @@ async def run_many(
                 env = env or await make_env()
                 key, chosen = EpisodeKey(task.suite, task.id, repeat), replace(each, go_on_when_cut=attempts_left > 0)
                 begun = left.pop(key, None)
-                episode = await run_episode(
-                    env, agent, task, store=store, run=run, repeat=repeat, options=chosen, begun=begun
-                )
+                try:
+                    episode = await run_episode(
+                        env, agent, task, store=store, run=run, repeat=repeat, options=chosen, begun=begun
+                    )
+                except SupersededError as error:
+                    log.warning("left to another process: %s", error)
+                    continue
                 if cut := episode.verdict.outcome == "infra_error":
                     broken, env = env, None
                     await _close_broken(broken)

@@ -111,7 +111,7 @@ class Catalogue:
             select(TREES.c.run, func.max(TREES.c.saved_at)).group_by(TREES.c.run),
         ).subquery()
         query = select(RUNS.c.name).outerjoin(each, each.c.run == RUNS.c.name).group_by(RUNS.c.name)
-        return list(self._column(query.order_by(func.max(each.c.at).desc(), RUNS.c.name)))
+        return list(self._column(query.order_by(func.max(each.c.at).desc().nulls_last(), RUNS.c.name)))
 
     def choices(self, *, run: str | None = None) -> Choices:
         """The names that the episodes (of a run) have."""
@@ -154,20 +154,21 @@ class Catalogue:
     ) -> list[tuple[Task, list[EpisodeSummary]]]:
         """A part of the tasks of these episodes, by suite and id, with the episodes by run, agent and repeat.
         `differing`: without those on which all decided episodes succeeded, or none."""
-        part = _by_task(wanted, differing).order_by(*_TASK).offset(offset).limit(limit).subquery()
-        query = select(part, TASKS.c.body).outerjoin(TASKS, TASKS.c.key == part.c.task_key)
+        part = _by_task(wanted, differing).order_by(*_TASK).offset(offset).limit(limit)
         order = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.repeat, EPISODES.c.started_at)
         with self._engine.connect() as connection:
-            some = connection.execute(query.order_by(part.c.suite, part.c.task)).all()
-            here = tuple_(*_TASK).in_([(row.suite, row.task) for row in some])
-            ids = connection.scalars(select(EPISODES.c.id).where(here, *wanted.clauses).order_by(*order))
+            some = [(suite, task) for suite, task in connection.execute(part)]
+            here = (tuple_(*_TASK).in_(some), *wanted.clauses)
+            said = select(*_TASK, EPISODES.c.task_key, TASKS.c.body).outerjoin(
+                TASKS, TASKS.c.key == EPISODES.c.task_key
+            )
+            each = connection.execute(said.where(*here).distinct().order_by(EPISODES.c.task_key.desc()))
+            tasks = {row[:2]: rows.read_task(connection, row.task_key, row.body) for row in each}
+            ids = connection.scalars(select(EPISODES.c.id).where(*here).order_by(*order))
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
             for summary in rows.summaries_of(connection, list(ids)):
                 episodes.setdefault(summary.key[:2], []).append(summary)
-        return [
-            (rows.read_task(self._engine, row.task_key, row.body), episodes.get((row.suite, row.task), []))
-            for row in some
-        ]
+        return [(tasks[key], episodes[key]) for key in some]
 
     def episode(self, episode: str) -> tuple[EpisodeSummary, Episode] | None:
         """One episode, in both its forms, with its steps so far; None where there is none of this id."""
@@ -187,7 +188,7 @@ def _number(clause: ColumnElement[bool]) -> ColumnElement[int]:
 
 
 def _by_task(wanted: EpisodeFilter, differing: bool) -> Select[Any]:
-    query = select(*_TASK, func.min(EPISODES.c.task_key).label("task_key")).where(*wanted.clauses).group_by(*_TASK)
+    query = select(*_TASK).where(*wanted.clauses).group_by(*_TASK)
     if differing:
         successes, decided = _number(came_to("success")), _number(or_(*map(came_to, DECIDED)))
         query = query.having(and_(successes > 0, successes < decided))

@@ -1,89 +1,150 @@
-"""Which process writes a store: a row of the database, which each transaction of the writer reads again."""
+"""Which processes write a store: a row each. In SQLite one at a time; in PostgreSQL any number.
+
+A writer of this machine is dead once its process is. Of another machine only its signs of life tell: it renews its row
+every `BEAT` seconds, and is dead after `LEASE` seconds without, by the database's clock. That needs nothing of the
+connection: a pooler, a restarted server and a lost host are all the same to it. It may be wrong about a writer that was
+merely slow: so only the right to take over relies on it, and what the slow one commits then is refused by the database
+(`attempts.py`).
+"""
 
 import os
 import platform
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from threading import Event, Thread
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, delete, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import DatabaseError
 
 from bestofq.core.errors import DataError
-from bestofq.store.database import insert_new, name_of
-from bestofq.store.schema import FACTS
+from bestofq.store.database import is_sqlite, name_of
+from bestofq.store.schema import WRITERS
 
-_WRITER = "writer"
-_HELD = select(FACTS.c.value).where(FACTS.c.name == _WRITER)
+BEAT, LEASE = 10.0, 60.0
 
 
-class _Claim(NamedTuple):
-    """As the row holds it, words with spaces between."""
+class _Process(NamedTuple):
+    """As a row holds it, words with spaces between."""
 
     host: str  # boot and process namespace of the machine
-    file: str  # that the row was written to: in a copy it says nothing
+    file: str  # that the row was written to: in a copy it says nothing; `-`: no file
     pid: str
     begun: str  # by the process, in clock ticks since boot
-    token: str
 
     @property
     def lives(self) -> bool:
-        """Whether its process runs: one of this machine, and not another that was given its number."""
-        return self.host == _host() and self.begun == _begun(int(self.pid))
+        """Whether it runs, on this machine, and is not another that was given its number."""
+        return self.pid.isdecimal() and self.begun == _begun(int(self.pid))
+
+
+@dataclass
+class Claim:
+    """That of this process. `token`: the name of its row, never used again."""
+
+    engine: Engine
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    lost: Event = field(default_factory=Event)
+
+    def check(self, connection: Connection) -> None:
+        """DataError where another process has taken over."""
+        if is_sqlite(self.engine):
+            held = connection.scalar(select(WRITERS.c.token).where(WRITERS.c.token == self.token)) is not None
+        else:
+            held = not self.lost.is_set()
+        if not held:
+            raise DataError(
+                f"{name_of(self.engine)} was taken over by another process: what was committed before is kept; run the "
+                "command again once that has ended"
+            )
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[str]:
-    """Make this process the one that writes until the context ends; what the row says then, for `check`.
+def writing(engine: Engine) -> Iterator[Claim]:
+    """Make this process one that writes until the context ends.
 
-    DataError where a process of this machine writes. The claim of one that has died, or of another machine, is taken
-    over: if that lives after all, its next transaction fails.
+    DataError where another process of this machine writes to SQLite. There the claim of one that has died, or of
+    another machine, is taken over: if that lives after all, its next transaction fails.
     """
-    own = " ".join(_Claim(_host(), _file(engine), str(os.getpid()), _begun(os.getpid()), secrets.token_hex(4)))
+    own = Claim(engine)
+    process = " ".join(_Process(_host(), _file(engine), str(os.getpid()), _begun(os.getpid())))
     with engine.begin() as connection:
-        insert_new(connection, FACTS, [{"name": _WRITER, "value": own}])  # waits for the database's own lock
-        held = _held(connection)
-        if held is not None and held.token not in own:
-            if held.lives and held.file == _file(engine):
-                raise DataError(
-                    f"{Path(name_of(engine)).parent} is being written by process {held.pid}: wait for it or end it, "
-                    "then run the command again"
-                )
-            connection.execute(update(FACTS).where(FACTS.c.name == _WRITER).values(value=own))
+        connection.execute(insert(WRITERS).values(token=own.token, process=process, beat=_now(connection)))  # locks
+        if is_sqlite(engine) and (others := bury(connection) - {own.token}):
+            words = connection.scalar(select(WRITERS.c.process).where(WRITERS.c.token.in_(others)))
+            raise DataError(
+                f"{Path(name_of(engine)).parent} is being written by process {str(words).split()[2]}: wait for it or "
+                "end it, then run the command again"
+            )
+    stop = Event()
+    beating = Thread(target=_beat, args=(own, stop), name="bestofq-store-heartbeat", daemon=True)
+    if not is_sqlite(engine):
+        beating.start()
     try:
         yield own
     finally:
+        stop.set()
+        if beating.is_alive():
+            beating.join(BEAT)
         with suppress(DatabaseError), engine.begin() as connection:  # it ends with this process anyway
-            connection.execute(delete(FACTS).where(FACTS.c.name == _WRITER, FACTS.c.value == own))
+            connection.execute(delete(WRITERS).where(WRITERS.c.token == own.token))
 
 
-def check(connection: Connection, own: str) -> None:
-    """DataError where another process has taken the store over."""
-    if connection.scalar(_HELD) != own:
-        raise DataError(
-            f"{name_of(connection.engine)} was taken over by another process: what was committed before is kept; run "
-            "the command again once that has ended"
-        )
+def bury(connection: Connection) -> set[str]:
+    """Remove the rows of dead writers; the tokens of those that live."""
+    now, living = _now(connection), set()
+    for row in connection.execute(select(WRITERS)).all():
+        same = (WRITERS.c.token == row.token, WRITERS.c.beat == row.beat)  # one that was renewed meanwhile stays
+        if _lives(connection.engine, row, now) or connection.execute(delete(WRITERS).where(*same)).rowcount == 0:
+            living.add(row.token)
+    return living
 
 
 def is_written(engine: Engine) -> bool:
-    """Whether a process of this machine writes it."""
+    """Whether a process writes it: of SQLite one of this machine."""
     with engine.connect() as connection:
-        held = _held(connection)
-        return held is not None and held.lives and held.file == _file(engine)
+        now = _now(connection)
+        return any(_lives(engine, row, now) for row in connection.execute(select(WRITERS)).all())
 
 
-def _held(connection: Connection) -> _Claim | None:
-    words = str(connection.scalar(_HELD) or "").split(" ")
-    return _Claim(*words) if len(words) == len(_Claim._fields) and words[2].isdigit() else None
+def _lives(engine: Engine, row: Any, now: float) -> bool:
+    if (process := _process(row.process)) is None:
+        return False
+    if process.host == _host():
+        return process.lives and process.file == _file(engine)
+    return not is_sqlite(engine) and bool(now - row.beat < LEASE)
+
+
+def _process(words: str) -> _Process | None:
+    found = words.split(" ")
+    return _Process(*found) if len(found) == len(_Process._fields) else None
+
+
+def _beat(own: Claim, stop: Event) -> None:
+    """Renew the claim until it ends or is lost. A database that does not answer is asked again."""
+    ours = update(WRITERS).where(WRITERS.c.token == own.token)
+    while not stop.wait(BEAT):
+        with suppress(DatabaseError), own.engine.begin() as connection:
+            if connection.execute(ours.values(beat=_now(connection))).rowcount == 0 and not stop.is_set():
+                own.lost.set()
+                return
+
+
+def _now(connection: Connection) -> float:
+    """Seconds of the database's clock; SQLite needs none."""
+    if is_sqlite(connection.engine):
+        return 0.0
+    return float(connection.scalar(select(func.extract("epoch", func.clock_timestamp()))) or 0.0)
 
 
 def _file(engine: Engine) -> str:
-    with suppress(OSError):
-        found = Path(name_of(engine)).stat()
-        return f"{found.st_dev}:{found.st_ino}"
+    if is_sqlite(engine):
+        with suppress(OSError):
+            found = Path(name_of(engine)).stat()
+            return f"{found.st_dev}:{found.st_ino}"
     return "-"
 
 

@@ -1,4 +1,6 @@
-"""The one place that knows which database it is: where it lies, its pragmas, insert-if-new.
+"""The one place that knows which database it is: where it lies, its pragmas, insert-if-new, upsert.
+
+PostgreSQL at its defaults (fsync, synchronous_commit): what was committed survives a power cut.
 
 SQLite in WAL mode with synchronous=NORMAL: `kill -9` loses nothing that was committed; a power cut may lose the last
 commits since the last checkpoint (some seconds of steps), and never corrupts what came before.
@@ -7,21 +9,39 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from sqlalchemy import URL, Connection, Engine, Row, Select, Table, create_engine, event, insert, inspect, select
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Executable,
+    Label,
+    Row,
+    Select,
+    Table,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from bestofq.core.errors import DamageError, DataError
+from bestofq.core.errors import DamageError, DataError, SetupError
+from bestofq.core.loading import extra
 from bestofq.store import schema
 from bestofq.store.codec import checksum
 
 _BUSY_MS = 10_000
+_MAKING = 0xBE57_0F  # a number of our own
 _NO_DAMAGE = (
     "BUSY",
     "LOCKED",
@@ -50,24 +70,53 @@ def reading_url(file: Path) -> URL:
 
 
 def connect(url: URL, *, read_only: bool = False) -> Engine:
-    """An engine whose transactions begin and end where SQLAlchemy says so, on any of its databases."""
+    """An engine whose transactions begin and end where SQLAlchemy says so. SetupError without PostgreSQL's driver."""
+    if url.get_backend_name() == "postgresql":
+        extra("psycopg")
+        url = url.set(drivername="postgresql+psycopg")
     engine = create_engine(url)
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite(engine):
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
         event.listen(engine, "begin", _on_begin)
         event.listen(engine, "handle_error", _on_error)
     return engine
 
 
+def is_sqlite(engine: Engine) -> bool:
+    return engine.dialect.name == "sqlite"
+
+
 def prepare(engine: Engine) -> None:
     """Make the tables of a new database. DataError on another schema version, no database, or no right to write."""
     try:
         with engine.begin() as connection:
+            if not is_sqlite(engine):  # several may begin at once
+                connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
             if not _is_store(connection):
                 schema.METADATA.create_all(connection)
                 connection.execute(insert(schema.FACTS).values(name="schema", value=str(schema.VERSION)))
     except DatabaseError as error:
-        raise DataError(f"{name_of(engine)} cannot be written ({error.orig}): give another folder") from error
+        if is_sqlite(engine):
+            raise DataError(f"{name_of(engine)} cannot be written ({error.orig}): give another folder") from error
+        raise _unreachable(engine, error) from error
+
+
+def migrate(engine: Engine) -> tuple[str, str]:
+    """Bring a store of an earlier schema up to date, all of it or nothing; the versions before and after. DataError
+    where there is no store, or no way from its version."""
+    from bestofq.store.migrating import upgrade  # Alembic, which nothing else needs
+
+    try:
+        with engine.begin() as connection:
+            if not inspect(connection).has_table(schema.FACTS.name):
+                raise DataError(f"{name_of(engine)} holds no bestofq store: there is nothing to bring up to date")
+            found = _version(connection)
+            if found not in map(str, range(1, schema.VERSION + 1)):
+                raise DataError(f"{name_of(engine)} has store schema {found}: install the bestofq that wrote it")
+            upgrade(connection, found)
+            return found, _version(connection)
+    except DatabaseError as error:
+        raise DataError(f"{name_of(engine)} cannot be brought up to date ({error.orig}): end what uses it") from error
 
 
 def check(engine: Engine) -> None:
@@ -76,25 +125,46 @@ def check(engine: Engine) -> None:
         with engine.connect() as connection:
             if not _is_store(connection):
                 raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
-    except OperationalError as error:
+    except DatabaseError as error:
+        if not is_sqlite(engine):
+            raise _unreachable(engine, error) from error
+        if not isinstance(error, OperationalError):
+            raise DataError(
+                f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
+            ) from error
         raise DataError(
             f"{name_of(engine)} cannot be read ({error.orig}): copy its folder, and read the copy"
         ) from error
-    except DatabaseError as error:
-        raise DataError(
-            f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
-        ) from error
+
+
+def _unreachable(engine: Engine, error: DatabaseError) -> SetupError:
+    said = str(error.orig).strip().partition("\n")[0]
+    return SetupError(
+        f"{name_of(engine)} cannot be used ({said}): start the server, and see to its host, user and database"
+    )
 
 
 def check_lists(engine: Engine) -> None:
     """DamageError where a list of episodes, runs or verdicts may lack one: where an index does not fit its table. What
     else may lack is missed when it is read."""
-    if engine.dialect.name == "sqlite":
+    if is_sqlite(engine):
         with engine.connect() as connection:
             for table in (schema.EPISODES, schema.RUNS, schema.VERDICTS):
                 said = connection.exec_driver_sql(f"PRAGMA integrity_check({table.name})").scalar()
                 if said != "ok":
                     raise damaged(engine, f"a list ({said})")
+
+
+def integrity(connection: Connection) -> list[str]:
+    """What SQLite finds wrong in its own file, the first of it. PostgreSQL has tools of its own for that."""
+    if not is_sqlite(connection.engine):
+        return []
+    return [line for line in connection.exec_driver_sql("PRAGMA integrity_check(1)").scalars() if line != "ok"]
+
+
+def row_number(connection: Connection) -> Label[Any]:
+    """By which all rows of a table can be read in either direction, whatever is damaged."""
+    return literal_column("rowid" if is_sqlite(connection.engine) else "ctid").label("row_number")
 
 
 def rows_of(engine: Engine, query: Select[Any]) -> Sequence[Any]:
@@ -113,7 +183,7 @@ def damaged(bind: Engine | Connection, what: str) -> DamageError:
     """The error where something in a store is not what was written."""
     name = name_of(bind.engine)
     return DamageError(
-        f"{what} in {name} is not what was written: `bestofq doctor --store {Path(name).parent}` says what is lost "
+        f"{what} in {name} is not what was written: `bestofq doctor --store {store_of(bind.engine)}` says what is lost "
         "and what can be recovered"
     )
 
@@ -131,27 +201,52 @@ def verified(bind: Engine | Connection, table: Table, rows: Iterable[Row[Any]]) 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows whose primary key is not there yet; leave the others as they are."""
     if rows:
-        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-        connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
+        connection.execute(_insert_new(connection.dialect.name, table), rows[0] if len(rows) == 1 else list(rows))
+
+
+@cache
+def _insert_new(dialect: str, table: Table) -> Executable:
+    statement: Executable = (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()
+    return statement
+
+
+def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Insert a row, or put it in the place of the one with its primary key."""
+    query = (sqlite if is_sqlite(connection.engine) else postgresql).insert(table)
+    others = {column.name: query.excluded[column.name] for column in table.c if not column.primary_key}
+    connection.execute(query.on_conflict_do_update(index_elements=list(table.primary_key), set_=others), row)
 
 
 def _is_store(connection: Connection) -> bool:
     """DataError where it is one of another schema version."""
     if not inspect(connection).has_table(schema.FACTS.name):
         return False
-    found = connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema"))
+    found = _version(connection)
     if found != str(schema.VERSION):
+        way = "give another folder, or install the bestofq that wrote it"
+        if found in map(str, range(1, schema.VERSION)):
+            way = f"`bestofq doctor --store {store_of(connection.engine)} --migrate` brings it up to date"
         raise DataError(
-            f"{name_of(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: "
-            "give another folder, or install the bestofq that wrote it"
+            f"{name_of(connection.engine)} has store schema {found}, this bestofq reads schema {schema.VERSION}: {way}"
         )
     return True
 
 
+def _version(connection: Connection) -> str:
+    return str(connection.scalar(select(schema.FACTS.c.value).where(schema.FACTS.c.name == "schema")))
+
+
 def name_of(engine: Engine) -> str:
     """The database's file as a path, or its address without the password."""
-    name = engine.url.database or engine.url.render_as_string(hide_password=True)
+    name = engine.url.render_as_string(hide_password=True)
+    if is_sqlite(engine):
+        name = engine.url.database or name
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
+
+
+def store_of(engine: Engine) -> str:
+    """What follows `--store`: of SQLite the folder."""
+    return str(Path(name_of(engine)).parent) if is_sqlite(engine) else name_of(engine)
 
 
 def _on_connect(journal: Sequence[str], dbapi: Any, _record: object) -> None:

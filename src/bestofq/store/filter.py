@@ -39,14 +39,13 @@ class EpisodeFilter:
         elif self.outcome is not None:
             found.append(came_to(self.outcome))
         if self.find is not None:
-            named = EPISODES.c.task.contains(self.find, autoescape=True)
+            named = EPISODES.c.task.icontains(self.find, autoescape=True)
             found.append(or_(named, EPISODES.c.task_key.in_(self.task_keys or ())))
         return found
 
 
 def came_to(outcome: str) -> ColumnElement[bool]:
-    """A verdict's JSON always says its outcome, and no text within it can: there quotes are escaped."""
-    return EPISODES.c.verdict.contains(f'"outcome":"{outcome}"', autoescape=True)
+    return EPISODES.c.outcome == outcome
 
 
 def _of_domain(domain: str) -> ColumnElement[bool]:

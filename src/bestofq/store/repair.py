@@ -4,10 +4,11 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Label, Table, insert, literal_column, select
+from sqlalchemy import Connection, Label, Table, insert, select
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DatabaseError
 
 from bestofq.core.errors import DamageError, DataError
@@ -15,44 +16,48 @@ from bestofq.core.files import sync_folder
 from bestofq.core.observation import Observation
 from bestofq.store import claim, database
 from bestofq.store.codec import checksum, content_key, unpack
-from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, sealed
+from bestofq.store.files import open_files
+from bestofq.store.location import Location
+from bestofq.store.schema import FACTS, METADATA, PAGES, TASKS, WRITERS, sealed
 from bestofq.store.screenshots import Screenshots
+from bestofq.store.vectors import is_intact, shard_path
 
-_FILE = "store.sqlite"
-_TABLES = [table for table in METADATA.sorted_tables if table is not FACTS]
+_TABLES = [table for table in METADATA.sorted_tables if table not in (FACTS, WRITERS)]
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows by the names of their tables."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """What was found in a store's folder."""
+    """What was found in a store."""
 
-    file: str  # what SQLite says of the database's file; empty where that is well
+    file: str  # what the database says of its own file; empty where that is well
     kept: Tables  # what is as it was written, and so are the rows that it names
     lost: Mapping[str, int]  # by table: other rows
     episodes: tuple[str, ...]  # lost ones: their ids, with task and run where these can be read
-    pictures: Mapping[Path, str]  # damaged or missing ones, and an episode that shows each
+    pictures: Mapping[PurePosixPath, str]  # damaged or missing ones, and an episode that shows each
+    shards: Sequence[str]  # of vectors: paths of damaged or missing ones
 
     @property
     def intact(self) -> bool:
         return not self.file and not any(self.lost.values()) and not self.pictures
 
 
-def examine(folder: Path) -> Condition:
+def examine(where: Location | Path | str) -> Condition:
     """Compare all of a store with what was written. DataError where there is none, or its file is no database."""
-    if not (folder / _FILE).is_file():
-        raise DataError(f"{folder} holds no bestofq store: give the folder of one")
-    engine = database.connect(database.reading_url(folder / _FILE), read_only=True)
+    place = Location.of(where)
+    if place.is_folder and not place.database.is_file():
+        raise DataError(f"{place} holds no bestofq store: give the folder of one")
+    files = open_files(place.where_files_are)
+    url = database.reading_url(place.database) if place.is_folder else make_url(place.name)
+    engine = database.connect(url, read_only=True)
     try:
         database.check(engine)
         with engine.connect() as connection:
             said: list[str] = []  # by SQLite, where it could not read
             read = {table.name: list(_rows(connection, table, said)) for table in _TABLES}
             with suppress(DatabaseError, DamageError):
-                said += [
-                    line for line in connection.exec_driver_sql("PRAGMA integrity_check(1)").scalars() if line != "ok"
-                ]
+                said += database.integrity(connection)
     finally:
         engine.dispose()
     found = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
@@ -60,6 +65,8 @@ def examine(folder: Path) -> Condition:
     kept = dict(found)
     for name, of in (("episodes", "id"), ("steps", "episode"), ("verdicts", "episode")):
         kept[name] = [row for row in found[name] if row[of] in whole]
+    damaged = {file for file in {row["file"] for row in found["shards"]} if not is_intact(files, file)}
+    kept["shards"] = [row for row in found["shards"] if row["file"] not in damaged]
     names = {row["id"]: f"{row['id']} (task {row['task']} of run {row['run']})" for row in read["episodes"]}
     seen = names.keys() | {row["episode"] for row in found["steps"]}
     return Condition(
@@ -67,15 +74,32 @@ def examine(folder: Path) -> Condition:
         kept=kept,
         lost={name: len(read[name]) - len(kept[name]) for name in read},
         episodes=tuple(sorted(names.get(episode, episode) for episode in seen - whole)),
-        pictures=_pictures(Screenshots(folder / "screenshots"), kept),
+        pictures=_pictures(Screenshots(files, place), kept),
+        shards=[*map(shard_path, sorted(damaged))],
     )
 
 
-def repair(folder: Path, condition: Condition) -> Path:
-    """Put a store of what was kept in the place of the damaged one; where that is then. Damaged pictures get `.damaged`
-    after their names. DataError where a process writes the store."""
-    file, new = folder / _FILE, folder / f".{_FILE}.part"
-    aside = next(path for n in range(1, 10_000) if not (path := folder / f"{_FILE}.damaged-{n}").exists())
+def migrate(where: Location | Path | str) -> tuple[str, str]:
+    """`database.migrate` for a store."""
+    place = Location.of(where)
+    if place.is_folder and not place.database.is_file():
+        raise DataError(f"{place} holds no bestofq store: give the folder of one")
+    engine = database.connect(database.sqlite_url(place.database) if place.is_folder else make_url(place.name))
+    try:
+        return database.migrate(engine)
+    finally:
+        engine.dispose()
+
+
+def repair(where: Location | Path | str, condition: Condition) -> Path:
+    """Put a store of what was kept in the place of the damaged one; where that is then. Damaged pictures and shards get
+    `.damaged` after their names. DataError where a process writes the store, and on PostgreSQL."""
+    place = Location.of(where)
+    if not place.is_folder:
+        raise DataError(f"{place} is repaired by its own means: put back a backup of the database and of the files")
+    file, folder, files = place.database, place.folder, open_files(place.where_files_are)
+    new = file.with_name(f".{file.name}.part")
+    aside = next(path for n in range(1, 10_000) if not (path := folder / f"{file.name}.damaged-{n}").exists())
     _refuse_written(file)
     new.unlink(missing_ok=True)
     engine = database.connect(database.sqlite_url(new))
@@ -95,9 +119,9 @@ def repair(folder: Path, condition: Condition) -> Path:
             beside.replace(aside.with_name(aside.name + suffix))
     new.replace(file)
     sync_folder(folder)
-    for path in condition.pictures:
-        if path.exists():
-            path.replace(path.with_name(f"{path.name}.damaged"))
+    for name in (*map(str, condition.pictures), *condition.shards):
+        if files.has(name):
+            files.set_aside(name)
     return aside
 
 
@@ -116,7 +140,7 @@ def _refuse_written(file: Path) -> None:
 def _rows(connection: Connection, table: Table, said: list[str]) -> Iterator[dict[str, Any]]:
     """All rows that can be read: from the first on, and where that stops at a damaged page, from the last back. `said`
     gets the reason why it stopped."""
-    number: Label[int] = literal_column("rowid", Integer).label("row_number")
+    number: Label[int] = database.row_number(connection)
     found: set[int] = set()
     for order in (number.asc(), number.desc()):
         try:
@@ -162,10 +186,10 @@ def _lost_runs(kept: Tables) -> Iterator[dict[str, Any]]:
         yield sealed(METADATA.tables["runs"], row)
 
 
-def _pictures(screenshots: Screenshots, kept: Tables) -> dict[Path, str]:
+def _pictures(screenshots: Screenshots, kept: Tables) -> dict[PurePosixPath, str]:
     shows = {step["page_key"]: step["episode"] for step in kept["steps"]}
     shows |= {row["final_key"]: row["id"] for row in kept["episodes"] if row["final_key"] is not None}
-    found: dict[Path, str] = {}
+    found: dict[PurePosixPath, str] = {}
     for row in kept["pages"]:
         shot = unpack(Observation, row["body"]).screenshot if row["key"] in shows else None
         if shot is not None:

@@ -1,6 +1,10 @@
-"""The tables. A step is one row; the pages and tasks that many rows share are stored once, by their content.
+"""The tables, the same in SQLite and PostgreSQL. A step is one row; the pages and tasks that many rows share are stored
+once, by their content.
 
-`episodes_once` makes the database itself refuse a second finished episode of one (run, agent, suite, task, repeat).
+An episode is an attempt at a slot (run, agent, suite, task, repeat), and has an owner: the writer that plays it. The
+database itself refuses a second finished attempt at a slot (`episodes_once`) and a second running one
+(`episodes_running`).
+
 What is read is compared with what was written: tasks and pages by their keys, all other rows by a checksum over their
 columns, the last of each. A finished episode tells how many steps it has.
 """
@@ -8,18 +12,33 @@ columns, the last of each. A finished episode tells how many steps it has.
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.dialects import postgresql
 
 from bestofq.store.codec import checksum
 
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
-VERSION = 2
+VERSION = 3
 METADATA = MetaData()
+NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+"""A text that is sorted by: by its bytes, in each database."""
 
 
 def _checksum() -> Column[int]:
-    return Column("checksum", Integer, nullable=False)
+    return Column("checksum", BigInteger, nullable=False)
 
 
 def sealed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,14 +48,22 @@ def sealed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     return whole | {last.name: checksum(tuple(whole.values()))}
 
 
-FACTS = Table("facts", METADATA, Column("name", String(40), primary_key=True), Column("value", Text, nullable=False))
+FACTS = Table("facts", METADATA, Column("name", NAME, primary_key=True), Column("value", Text, nullable=False))
+
+WRITERS = Table(  # the processes that write now (`claim.py`)
+    "writers",
+    METADATA,
+    Column("token", NAME, primary_key=True),
+    Column("process", Text, nullable=False),
+    Column("beat", Float, nullable=False),  # its last sign of life, in seconds of the database's clock
+)
 
 RUNS = Table(
     "runs",
     METADATA,
-    Column("name", String(200), primary_key=True),
+    Column("name", NAME, primary_key=True),
     Column("config", Text, nullable=False),  # JSON, keys sorted
-    Column("config_hash", String(16), nullable=False),
+    Column("config_hash", NAME, nullable=False),
     Column("provenance", Text, nullable=False),  # JSON of Provenance
     _checksum(),
 )
@@ -49,26 +76,29 @@ TASKS, PAGES = (  # packed Tasks and Observations, by the content hash of `body`
 EPISODES = Table(
     "episodes",
     METADATA,
-    Column("id", String(32), primary_key=True),
+    Column("id", NAME, primary_key=True),
     Column("run", ForeignKey("runs.name"), nullable=False),
-    Column("agent", String(200), nullable=False),
-    Column("suite", String(200), nullable=False),
-    Column("split", String(10), nullable=False),
-    Column("task", String(200), nullable=False),  # Task.id
+    Column("agent", NAME, nullable=False),
+    Column("suite", NAME, nullable=False),
+    Column("split", NAME, nullable=False),
+    Column("task", NAME, nullable=False),  # Task.id
     Column("repeat", Integer, nullable=False),
-    Column("status", String(12), nullable=False),  # Status
+    Column("status", NAME, nullable=False),  # Status
     Column("task_key", ForeignKey("tasks.key"), nullable=False),
     Column("provenance", Text, nullable=False),  # JSON of Provenance
-    Column("started_at", String(32), nullable=False),  # ISO 8601, UTC
-    Column("ended_at", String(32)),
+    Column("started_at", NAME, nullable=False),  # ISO 8601, UTC
+    Column("ended_at", NAME),
     Column("final_key", ForeignKey("pages.key")),
     Column("verdict", Text),  # JSON of Verdict
+    Column("outcome", NAME),  # the verdict's
     Column("steps", Integer),  # how many; NULL while it runs
+    Column("owner", NAME),  # WRITERS.token of who plays it, or did last; NULL: added whole
     _checksum(),
 )
-_FINISHED = EPISODES.c.status == "finished"
+_FINISHED, _RUNNING = EPISODES.c.status == "finished", EPISODES.c.status == "running"
 _SLOT = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.suite, EPISODES.c.task, EPISODES.c.repeat)
 Index("episodes_once", *_SLOT, unique=True, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
+Index("episodes_running", *_SLOT, unique=True, sqlite_where=_RUNNING, postgresql_where=_RUNNING)
 Index("episodes_by_run", EPISODES.c.run, EPISODES.c.agent, EPISODES.c.status)
 Index("episodes_by_task", EPISODES.c.suite, EPISODES.c.task)
 Index("episodes_by_start", EPISODES.c.started_at, EPISODES.c.id)
@@ -90,9 +120,9 @@ VERDICTS = Table(  # of judges, beside the verdict in force: `EPISODES.c.verdict
     "verdicts",
     METADATA,
     Column("episode", ForeignKey("episodes.id"), primary_key=True),
-    Column("judge", String(200), primary_key=True),  # Verdict.judge
+    Column("judge", NAME, primary_key=True),  # Verdict.judge
     Column("verdict", Text, nullable=False),  # JSON of Verdict
-    Column("judged_at", String(32), nullable=False),  # ISO 8601, UTC
+    Column("judged_at", NAME, nullable=False),  # ISO 8601, UTC
     _checksum(),
 )
 
@@ -100,11 +130,11 @@ TREES = Table(  # of searches
     "trees",
     METADATA,
     Column("run", ForeignKey("runs.name"), primary_key=True),
-    Column("suite", String(200), primary_key=True),
-    Column("task", String(200), primary_key=True),  # Task.id
+    Column("suite", NAME, primary_key=True),
+    Column("task", NAME, primary_key=True),  # Task.id
     Column("repeat", Integer, primary_key=True),
     Column("rollouts", Integer, nullable=False),  # so far
-    Column("saved_at", String(32), nullable=False),  # ISO 8601, UTC
+    Column("saved_at", NAME, nullable=False),  # ISO 8601, UTC
     Column("body", LargeBinary, nullable=False),  # packed SearchTree
     _checksum(),
 )
@@ -112,8 +142,19 @@ TREES = Table(  # of searches
 VECTORS = Table(
     "vectors",
     METADATA,
-    Column("spec", String(16), primary_key=True),  # EmbedSpec.hash
-    Column("key", String(32), primary_key=True),  # EmbedItem.key
+    Column("spec", NAME, primary_key=True),  # EmbedSpec.hash
+    Column("key", NAME, primary_key=True),  # EmbedItem.key
     Column("body", LargeBinary, nullable=False),  # float32, little-endian
+    _checksum(),
+)
+
+SHARDS = Table(  # vectors that have left the table above for files (`vectors.py`)
+    "shards",
+    METADATA,
+    Column("spec", NAME, primary_key=True),  # EmbedSpec.hash
+    Column("key", NAME, primary_key=True),  # EmbedItem.key
+    Column("file", NAME, nullable=False),  # SHA-256 of the shard's file
+    Column("place", BigInteger, nullable=False),  # of its first byte in the file
+    Column("body_checksum", BigInteger, nullable=False),
     _checksum(),
 )

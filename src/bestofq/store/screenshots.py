@@ -2,58 +2,64 @@
 
 import hashlib
 import re
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from bestofq.core.errors import DamageError, DataError
-from bestofq.core.files import whole_file
 from bestofq.core.observation import Screenshot
+from bestofq.store.files import Files
 
+_FOLDER = PurePosixPath("screenshots")
 _ENDINGS = {"image/jpeg": "jpg", "image/webp": "webp", "image/png": "png"}
 _MEDIA_TYPES = {ending: media_type for media_type, ending in _ENDINGS.items()}
 _NAME = re.compile(rf"[0-9a-f]{{64}}\.({'|'.join(_ENDINGS.values())})")
 
 
 class Screenshots:
-    """A folder with `ab/abcd….jpg` for each picture; 256 subfolders by the first byte of the hash."""
+    """Files `screenshots/ab/abcd….jpg`, one for each picture, in 256 folders by the first byte of the hash."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, files: Files, store: object) -> None:
+        self._files = files
+        self._store = store
 
-    def path(self, screenshot: Screenshot) -> Path:
+    def path(self, screenshot: Screenshot) -> PurePosixPath:
+        """Below the folder or prefix of the files."""
         name = screenshot.sha256
-        return self.folder / name[:2] / f"{name}.{_ENDINGS[screenshot.media_type]}"
+        return _FOLDER / name[:2] / f"{name}.{_ENDINGS[screenshot.media_type]}"
+
+    def has(self, screenshot: Screenshot) -> bool:
+        """Whether there is a file for it, whatever it holds."""
+        return self._files.has(str(self.path(screenshot)))
 
     def named(self, name: str) -> tuple[bytes, str] | None:
         """Bytes and media type of the file of a name as `path` gives it; None where there is none. DamageError."""
-        path = self.folder / name[:2] / name
-        if not _NAME.fullmatch(name) or not path.is_file():
+        path = _FOLDER / name[:2] / name
+        if not _NAME.fullmatch(name):
             return None
-        return self._read(path), _MEDIA_TYPES[path.suffix[1:]]
+        try:
+            return self._read(path), _MEDIA_TYPES[path.suffix[1:]]
+        except FileNotFoundError:
+            return None
 
     def save(self, screenshot: Screenshot) -> None:
         """Keep the picture, on disk once this returns, unless as many bytes are there already. DataError when its bytes
         are not what its hash says."""
-        path = self.path(screenshot)
-        if path.exists() and path.stat().st_size == len(screenshot.data):
-            return
         if (found := hashlib.sha256(screenshot.data).hexdigest()) != screenshot.sha256:
             raise DataError(f"screenshot {screenshot.sha256[:12]} holds {len(screenshot.data)} bytes of {found[:12]}")
-        with whole_file(path) as file:
-            file.write(screenshot.data)
+        self._files.put(str(self.path(screenshot)), screenshot.data)
 
     def load(self, screenshot: Screenshot) -> Screenshot:
-        """The same screenshot with its bytes. DataError when the folder does not hold it, DamageError."""
+        """The same screenshot with its bytes. DataError when the files do not hold it, DamageError."""
         try:
             data = self._read(self.path(screenshot))
         except FileNotFoundError:
-            raise DataError(f"{self.folder} holds no screenshot {screenshot.sha256[:12]}") from None
+            raise DataError(f"{self._files} holds no screenshot {screenshot.sha256[:12]}") from None
         return screenshot.model_copy(update={"data": data})
 
-    def _read(self, path: Path) -> bytes:
-        data = path.read_bytes()
+    def _read(self, path: PurePosixPath) -> bytes:
+        data = self._files.get(str(path))
         if hashlib.sha256(data).hexdigest() != path.stem:
             raise DamageError(
-                f"the picture {path} is not what was written: `bestofq doctor --store {self.folder.parent}` says what "
-                "is lost and what can be recovered"
+                f"the picture {path} in {self._files} is not what was written: `bestofq doctor --store {self._store}` "
+                "says what is lost and what can be recovered"
             )
         return data

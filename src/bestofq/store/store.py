@@ -11,21 +11,24 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, Engine, Table, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Table, insert, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
-from bestofq.core.errors import DataError
+from bestofq.core.errors import DataError, SupersededError
 from bestofq.core.observation import Observation, Task
 from bestofq.core.secrets import hidden, hide_json
-from bestofq.store import claim, database, rows
+from bestofq.store import attempts, claim, database, rows
 from bestofq.store.catalogue import Catalogue
+from bestofq.store.claim import Claim
 from bestofq.store.codec import content_key, pack, unpack
 from bestofq.store.configuration import Owned, going_on
 from bestofq.store.database import rows_of, verified
+from bestofq.store.files import Files, open_files
 from bestofq.store.filter import EpisodeFilter
+from bestofq.store.location import Location
 from bestofq.store.records import EpisodeKey, EpisodeSummary, RunRecord
 from bestofq.store.schema import EPISODES, PAGES, RUNS, STEPS, TASKS, VERDICTS, Status, sealed
 from bestofq.store.screenshots import Screenshots
@@ -47,38 +50,40 @@ class Which(TypedDict, total=False):
 
 
 class Store:
-    """Stored episodes: a folder (or a database URL and a folder of pictures). One process writes; any number read.
-    Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls."""
+    """Stored episodes. Any number of processes read; one writes to a folder, any number to PostgreSQL.
 
-    def __init__(self, engine: Engine, files: Path, opened: ExitStack, held: str | None) -> None:
-        self.screenshots = Screenshots(files / "screenshots")
+    Writing methods are coroutines that return once their rows are committed. Reading methods are plain calls.
+    """
+
+    def __init__(self, engine: Engine, files: Files, name: object, opened: ExitStack, claim: Claim | None) -> None:
+        self.screenshots = Screenshots(files, name)
         self._engine = engine
+        self._files = files
         self._opened = opened
-        self._writer = Writer(engine, held)
+        self._writer = Writer(engine, claim)
         self._pages = rows.Pages()
 
     @classmethod
-    def open(cls, where: Path | str, *, files: Path | None = None, read_only: bool = False) -> Self:
-        """Open the folder `where`, made when missing, or a database URL with `files` for the pictures. DataError when
-        another process writes it, on another schema version, or read-only without a store."""
+    def open(cls, where: Location | Path | str, *, files: Path | str | None = None, read_only: bool = False) -> Self:
+        """Open the folder `where`, made when missing, or a database's URL with `files`, a folder or `s3://bucket/prefix`
+        for the pictures. DataError when another process writes the folder, on another schema version, or read-only
+        without a store."""
+        place = Location.of(where, files)
         with ExitStack() as opened:
-            if "://" in str(where):
-                if files is None:
-                    raise DataError(f"{where} holds no pictures: give `files`, a folder for them")
-                folder, url = files, make_url(str(where))
+            kept = open_files(place.where_files_are)
+            if place.is_folder:
+                if read_only and not place.database.exists():
+                    raise DataError(f"{place} holds no bestofq store: collect episodes into it first")
+                place.folder.mkdir(parents=True, exist_ok=True)
+                url = (database.reading_url if read_only else database.sqlite_url)(place.database)
             else:
-                folder = Path(where)
-                file = folder / "store.sqlite"
-                if read_only and not file.exists():
-                    raise DataError(f"{folder} holds no bestofq store: collect episodes into it first")
-                folder.mkdir(parents=True, exist_ok=True)
-                url = database.reading_url(file) if read_only else database.sqlite_url(file)
+                url = make_url(place.name)
             engine = database.connect(url, read_only=read_only)
             opened.callback(engine.dispose)
             (database.check if read_only else database.prepare)(engine)
             database.check_lists(engine)
             held = None if read_only else opened.enter_context(claim.writing(engine))
-            return cls(engine, folder, opened.pop_all(), held)
+            return cls(engine, kept, place, opened.pop_all(), held)
 
     def close(self) -> None:
         """Commit what waits, and let another process write."""
@@ -92,7 +97,7 @@ class Store:
         self.close()
 
     def vectors(self, spec: EmbedSpec) -> VectorCache:
-        return VectorCache(self._engine, self._writer, spec)
+        return VectorCache(self._engine, self._writer, self._files, spec)
 
     @property
     def trees(self) -> Trees:
@@ -100,7 +105,7 @@ class Store:
 
     @property
     def is_written(self) -> bool:
-        """Whether a process of this machine writes it."""
+        """Whether a process writes it (to a folder: one of this machine)."""
         return claim.is_written(self._engine)
 
     @property
@@ -130,17 +135,18 @@ class Store:
             before = _row(connection, RUNS, name=name) or row
             after = _hashed(going_on(name, json.loads(before["config"]), kept, *own))
             if after["config"] != before["config"]:
-                _replace(connection, RUNS, before | after)
+                attempts.replace(connection, RUNS, before | after)
 
         await self._writer.commit(begin)
 
     async def begin_episode(self, run: str, agent: str, task: Task, repeat: int, provenance: Provenance) -> str:
-        """The id of a new episode of a run that was begun. DataError when there is no such run."""
+        """The id of a new episode of a run that was begun, the next attempt at its slot: one that this process, or a
+        dead one, has left running is interrupted. DataError when there is no such run, SupersededError when another
+        process is at it, or it is finished."""
         episode, body = secrets.token_hex(8), pack(task)
         row = {
             "id": episode,
             "repeat": repeat,
-            "status": "running",
             **_episode_row(run, agent, task, body, provenance),
         }
 
@@ -148,7 +154,7 @@ class Store:
             if connection.scalar(select(RUNS.c.name).where(RUNS.c.name == run)) is None:
                 raise DataError(f"there is no run {run!r}: begin it first")
             database.insert_new(connection, TASKS, [{"key": row["task_key"], "body": body}])
-            connection.execute(insert(EPISODES), sealed(EPISODES, row))
+            attempts.begin(connection, row, self._writer.token)
 
         await self._writer.commit(begin)
         return episode
@@ -158,12 +164,11 @@ class Store:
 
         DataError when the store has an episode of that id, or the run a finished one of its key.
         """
-        task, verdict = pack(episode.task), _json(episode.verdict)
+        task = pack(episode.task)
         row = {
             "id": episode.id,
             "repeat": repeat,
-            "status": _status(episode.verdict),
-            "verdict": verdict,
+            **_ended(episode.verdict),
             "steps": len(episode.steps),
             **_episode_row(episode.run, episode.agent, episode.task, task, episode.provenance),
         }
@@ -175,35 +180,42 @@ class Store:
                 connection.execute(insert(EPISODES), sealed(EPISODES, row | final))
             except IntegrityError as error:
                 raise DataError(f"episode {episode.id} is in the store already, or its run was not begun") from error
-            if steps := [self._step_row(connection, episode.id, step) for step in episode.steps]:
+            if steps := [
+                _step_row(episode.id, step, self._keep_page(connection, step.observation)) for step in episode.steps
+            ]:
                 connection.execute(insert(STEPS), steps)
 
         await self._keep_pictures(*(step.observation for step in episode.steps), episode.final)
         await self._writer.commit(add)
 
     async def append_step(self, episode: str, step: Step) -> None:
-        """Commit a step with its observation, its picture, and ALL candidates and scores of its decision."""
+        """Commit a step with its observation, its picture, and ALL candidates and scores of its decision.
+        SupersededError where the episode is not running, or another process plays it now."""
+
+        page = pack(step.observation)
+        row = _step_row(episode, step, content_key(page))
 
         def append(connection: Connection) -> None:
-            connection.execute(insert(STEPS), self._step_row(connection, episode, step))
+            attempts.append(connection, row, page, self._writer.token)
 
         await self._keep_pictures(step.observation)
-        await self._writer.commit(append)
+        await self._writer.commit(append, one_statement=True)
 
     async def finish_episode(self, episode: str, verdict: Verdict, final: Observation | None) -> None:
-        """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error. DataError when the
-        episode is not running, or there is a finished episode of its key already."""
+        """Commit the verdict: the episode is `finished`, or `cut` when the outcome is infra_error. SupersededError when
+        it is not running, another process plays it now, or its slot is finished already."""
 
         def finish(connection: Connection) -> None:
-            before = _row(connection, EPISODES, id=episode, status="running")
+            before = _row(connection, EPISODES, id=episode, status="running", owner=self._writer.token)
             if before is None:
-                raise DataError(f"episode {episode} is not running: it cannot be finished")
+                raise attempts.superseded(episode)
             final_key = None if final is None else self._keep_page(connection, final)
-            end = {"status": _status(verdict), "verdict": _json(verdict), "final_key": final_key, "ended_at": _now()}
+            end = {**_ended(verdict), "final_key": final_key, "ended_at": _now()}
             try:
-                _replace(connection, EPISODES, before | end | {"steps": _steps(connection, episode)})
+                steps = attempts.steps_of(connection, episode)
+                attempts.replace(connection, EPISODES, before | end | {"steps": steps})
             except IntegrityError as error:
-                raise DataError(f"episode {episode} repeats a task that this run has already finished") from error
+                raise SupersededError(f"episode {episode} repeats a task that is finished already") from error
 
         await self._keep_pictures(final)
         await self._writer.commit(finish)
@@ -220,25 +232,35 @@ class Store:
             if adopt and not in_force.judge and in_force.outcome != "unjudged":
                 raise DataError(f"episode {episode} has the verdict of its environment: no judge's takes its place")
             key = {"episode": episode, "judge": verdict.judge}
-            connection.execute(delete(VERDICTS).filter_by(**key))
             said = {"verdict": _json(verdict), "judged_at": _now()}
-            connection.execute(insert(VERDICTS), sealed(VERDICTS, key | said))
+            database.upsert(connection, VERDICTS, sealed(VERDICTS, key | said))
             if adopt:
-                _replace(connection, EPISODES, before | {"verdict": _json(verdict)})
+                attempts.replace(connection, EPISODES, before | _ended(verdict) | {"status": "finished"})
 
         await self._writer.commit(add)
 
+    async def take_over(self, run: str, agent: str) -> list[EpisodeSummary]:
+        """What no living process plays, and what this one has left running: from now on this one plays it."""
+
+        def take(connection: Connection) -> list[str]:
+            found = attempts.abandoned(connection, run, agent, self._writer.token)
+            for row in found:
+                attempts.replace(connection, EPISODES, row | {"owner": self._writer.token})
+            return [row["id"] for row in found]
+
+        ids = await self._writer.commit(take)
+        with self._engine.connect() as connection:
+            return rows.summaries_of(connection, ids)
+
     async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
-        """Mark as `interrupted` what a process that died left running, or `only` these ids of it; how many they were.
-        Their steps stay."""
+        """Mark as `interrupted` what no living process plays, and what this one has left running, or `only` these ids
+        of it; how many they were. Their steps stay."""
 
         def mark(connection: Connection) -> int:
-            ours = EpisodeFilter(run=run, agent=agent, status="running").clauses
-            query = select(EPISODES).where(*ours, *([] if only is None else [EPISODES.c.id.in_(only)]))
-            left = [row._asdict() for row in verified(connection, EPISODES, connection.execute(query).all())]
-            for row in left:
-                _replace(connection, EPISODES, row | {"status": "interrupted", "steps": _steps(connection, row["id"])})
-            return len(left)
+            found = attempts.abandoned(connection, run, agent, self._writer.token, only)
+            for row in found:
+                attempts.interrupt(connection, row)
+            return len(found)
 
         return await self._writer.commit(mark)
 
@@ -297,23 +319,11 @@ class Store:
         """One episode by its id, whatever its status. DataError when there is none."""
         for found in self._episodes([episode]):
             return found
-        raise DataError(f"there is no episode {episode!r} in {self._engine.url.database}")
+        raise DataError(f"there is no episode {episode!r} in {database.name_of(self._engine)}")
 
     def _episodes(self, ids: Sequence[str]) -> list[Episode]:
         with self._engine.connect() as connection:
             return rows.episodes(connection, ids, self._pages)
-
-    def _step_row(self, connection: Connection, episode: str, step: Step) -> dict[str, object]:
-        row = {
-            "episode": episode,
-            "number": step.index,
-            "page_key": self._keep_page(connection, step.observation),
-            "decision": pack(step.decision),
-            "reward": step.reward,
-            "terminated": step.terminated,
-            "truncated": step.truncated,
-        }
-        return sealed(STEPS, row)
 
     async def _keep_pictures(self, *pages: Observation | None) -> None:
         """On disk before the rows that name them; those of many episodes at once."""
@@ -328,21 +338,25 @@ class Store:
         return key
 
 
+def _step_row(episode: str, step: Step, page_key: bytes) -> dict[str, object]:
+    row = {
+        "episode": episode,
+        "number": step.index,
+        "page_key": page_key,
+        "decision": pack(step.decision),
+        "reward": step.reward,
+        "terminated": step.terminated,
+        "truncated": step.truncated,
+    }
+    return sealed(STEPS, row)
+
+
 def _row(connection: Connection, table: Table, **which: str) -> dict[str, Any] | None:
-    """The row by its columns; None without any. DamageError."""
-    for row in verified(connection, table, connection.execute(select(table).filter_by(**which)).all()):
+    """The row by its columns, locked until the transaction ends; None without any. DamageError."""
+    query = select(table).filter_by(**which).with_for_update()
+    for row in verified(connection, table, connection.execute(query).all()):
         return dict(row._mapping)
     return None
-
-
-def _replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Put a row in the place of the one with its primary key."""
-    same = [column == row[column.name] for column in table.primary_key]
-    connection.execute(update(table).where(*same), sealed(table, row))
-
-
-def _steps(connection: Connection, episode: str) -> int:
-    return connection.scalar(select(func.count()).where(STEPS.c.episode == episode)) or 0
 
 
 def _filter(which: Which) -> EpisodeFilter:
@@ -369,8 +383,10 @@ def _episode_row(run: str, agent: str, task: Task, body: bytes, provenance: Prov
     }
 
 
-def _status(verdict: Verdict) -> Status:
-    return "cut" if verdict.outcome == "infra_error" else "finished"
+def _ended(verdict: Verdict) -> dict[str, str]:
+    """What an episode's row says of it from its verdict on."""
+    status: Status = "cut" if verdict.outcome == "infra_error" else "finished"
+    return {"status": status, "verdict": _json(verdict), "outcome": verdict.outcome}
 
 
 def _json(verdict: Verdict) -> str:

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, tuple_
+from sqlalchemy import Engine, func, select, tuple_
 
 from bestofq.core.tree import SearchTree
 from bestofq.store.codec import pack, text_of, unpack
-from bestofq.store.database import rows_of, verified
+from bestofq.store.database import rows_of, upsert, verified
 from bestofq.store.records import EpisodeKey, TreeSummary
 from bestofq.store.schema import TREES, sealed
 from bestofq.store.writer import Writer
@@ -29,12 +29,7 @@ class Trees:
         key = {"run": run, "suite": tree.task.suite, "task": tree.task.id, "repeat": repeat}
         saved = {"rollouts": tree.visits[0], "body": pack(tree), "saved_at": datetime.now(UTC).isoformat()}
         row = sealed(TREES, key | saved)
-
-        def replace(connection: Connection) -> None:
-            connection.execute(delete(TREES).filter_by(**key))
-            connection.execute(insert(TREES), row)
-
-        await self._writer.commit(replace)
+        await self._writer.commit(lambda connection: upsert(connection, TREES, row))
 
     def load(self, run: str, suite: str, task: str, repeat: int = 0) -> SearchTree | None:
         """One tree as it was last saved; None where it was not begun. DamageError."""

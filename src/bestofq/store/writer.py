@@ -10,10 +10,12 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import BestOfQError, DataError, SetupError
-from bestofq.store.claim import check
+from bestofq.store.claim import Claim
+from bestofq.store.database import is_sqlite, name_of
 
 T = TypeVar("T")
 _BATCH = 256
+_DEADLOCK, _DEADLOCKS = "40P01", 5  # PostgreSQL's word for it; so many tries
 
 
 class _Job(NamedTuple):
@@ -21,28 +23,36 @@ class _Job(NamedTuple):
 
     run: Callable[[Connection], Any]
     done: Future[Any]
+    one_statement: bool
 
 
 class Writer:
-    """Runs jobs in the order they were handed in, as many in one transaction as are waiting. `held`: the claim of this
-    process (`claim.writing`); None: it only reads."""
+    """Runs jobs in the order they were handed in, as many in one transaction as are waiting. `claim`: that of
+    this process; None: it only reads."""
 
-    def __init__(self, engine: Engine, held: str | None) -> None:
+    def __init__(self, engine: Engine, claim: Claim | None) -> None:
         self._engine = engine
-        self._held = held
+        self._claim = claim
+        self._alone = engine if is_sqlite(engine) else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._waiting: deque[_Job] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bestofq-store-writer")
 
-    async def commit(self, run: Callable[[Connection], T]) -> T:
-        """What the job returns, once it is committed. Raises as `submit`, and the error that rolled it back."""
-        return await asyncio.wrap_future(self.submit(run))
+    @property
+    def token(self) -> str:
+        """The claim's; empty where it only reads."""
+        return "" if self._claim is None else self._claim.token
 
-    def submit(self, run: Callable[[Connection], T]) -> Future[T]:
-        """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed."""
-        if self._held is None:
-            raise DataError(f"{self._engine.url.database} was opened read-only: open it for writing")
+    async def commit(self, run: Callable[[Connection], T], *, one_statement: bool = False) -> T:
+        """What the job returns, once it is committed. Raises as `submit`, and the error that rolled it back."""
+        return await asyncio.wrap_future(self.submit(run, one_statement=one_statement))
+
+    def submit(self, run: Callable[[Connection], T], *, one_statement: bool = False) -> Future[T]:
+        """Done once the job is committed, or holds its error. DataError: opened read-only; BestOfQError: closed.
+        `one_statement`: on PostgreSQL the job is one, and needs no BEGIN and COMMIT around it."""
+        if self._claim is None:
+            raise DataError(f"{name_of(self._engine)} was opened read-only: open it for writing")
         done: Future[T] = Future()
-        self._waiting.append(_Job(run, done))
+        self._waiting.append(_Job(run, done, one_statement))
         try:
             self._thread.submit(self._work)
         except RuntimeError:
@@ -60,9 +70,7 @@ class Writer:
 
     def _commit(self, batch: list[_Job]) -> None:
         try:
-            with self._engine.begin() as connection:
-                check(connection, self._held or "")
-                results = [job.run(connection) for job in batch]
+            results = self._transaction(batch)
         except Exception as error:
             if len(batch) == 1:
                 batch[0].done.set_exception(_sentence(error))
@@ -72,6 +80,20 @@ class Writer:
         else:
             for job, result in zip(batch, results, strict=True):
                 job.done.set_result(result)
+
+    def _transaction(self, batch: list[_Job]) -> list[Any]:
+        """What the jobs return. Two writers that wait for each other, of which the database lets one fail: again."""
+        assert self._claim is not None
+        for left in reversed(range(_DEADLOCKS)):
+            try:
+                alone = len(batch) == 1 and batch[0].one_statement
+                with (self._alone if alone else self._engine).begin() as connection:
+                    self._claim.check(connection)
+                    return [job.run(connection) for job in batch]
+            except OperationalError as error:
+                if left == 0 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                    raise
+        raise AssertionError
 
 
 def _sentence(error: Exception) -> Exception:

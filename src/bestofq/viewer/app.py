@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -262,8 +261,3 @@ def _failed(request: Request, error: Exception) -> Response:
     ours = isinstance(error, BestOfQError)
     sentence = str(error) if ours else f"The viewer failed ({type(error).__name__}); its terminal says more."
     return page(request, "error.jinja", {"sentence": sentence, "code": 500}, status=500)
-
-
-def shown_name(folder: Path) -> str:
-    """The store's folder as it is shown, the last two names of its path."""
-    return "/".join(folder.resolve().parts[-2:])

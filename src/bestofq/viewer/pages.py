@@ -96,8 +96,8 @@ def figure_file(figure: Figure) -> str:
 
 def picture_address(store: Store, seen: Observation) -> str | None:
     """Where a page's screenshot is served; None where there is none, or its file is gone."""
-    file = seen.screenshot and store.screenshots.path(seen.screenshot)
-    return f"/screenshots/{file.name}" if file and file.is_file() else None
+    shot = seen.screenshot
+    return f"/screenshots/{store.screenshots.path(shot).name}" if shot and store.screenshots.has(shot) else None
 
 
 ENDINGS = ("csv", "json", "tex", "md")

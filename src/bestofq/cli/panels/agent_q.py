@@ -36,7 +36,7 @@ def agent_q(
     if given.dry_run:
         plan_searches(models, folder, [round_run(n) for n in range(1, chosen.rounds + 1)], "train", chosen.tasks)
     else:
-        run_agent_q(models, folder, out or folder, console)
+        run_agent_q(models, folder, out or folder.folder, console)
 
 
 @takes()

@@ -2,14 +2,28 @@
 
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
-from bestofq.cli.options import RUNS, Judging, Place, Reporting, Stored, console, refuse_given, takes
+from bestofq.cli.options import (
+    A_STORE,
+    RUNS,
+    Files,
+    Judging,
+    Reporting,
+    StoreArgument,
+    Stored,
+    StorePlace,
+    console,
+    refuse_given,
+    takes,
+)
+from bestofq.store.location import Location
 
 
 def view(
-    where: Annotated[Place, Argument(metavar="STORE", help="Folder of the episodes. Default: --store.")] = None,
+    where: Annotated[StorePlace, StoreArgument(metavar="STORE", help=f"{A_STORE} Default: --store.")] = None,
     store: Stored = RUNS,
+    files: Files = None,
     host: Annotated[str, Option(help="Where to listen; any but loopback asks for a token.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="0: any free one.")] = 8760,
     open_: Annotated[bool, Option("--open", help="Open it in this machine's browser.")] = False,
@@ -19,20 +33,19 @@ def view(
     from contextlib import suppress
 
     from bestofq.store.store import Store
-    from bestofq.viewer.app import shown_name
     from bestofq.viewer.server import serve
 
-    folder = where or store
+    place = Location.of(where or store, files)
 
     def ready(address: str) -> None:
         console.print(
-            f"{shown_name(folder)} at {address} (stop it with Ctrl-C)", soft_wrap=True, highlight=False, markup=False
+            f"{place.title} at {address} (stop it with Ctrl-C)", soft_wrap=True, highlight=False, markup=False
         )
         if open_:
             webbrowser.open(address)
 
-    with Store.open(folder, read_only=True) as opened, suppress(KeyboardInterrupt):
-        serve(opened, name=shown_name(folder), host=host, port=port, ready=ready)
+    with Store.open(place, read_only=True) as opened, suppress(KeyboardInterrupt):
+        serve(opened, name=place.title, host=host, port=port, ready=ready)
 
 
 @takes()

@@ -79,10 +79,12 @@ def doctor(wanted: Checkup) -> None:
     """Say what is there and what is missing, each with the command that fixes it; or check a store, or an embedding
     endpoint."""
     if wanted.store is not None:
-        from bestofq.cli.store_check import check_store
+        from bestofq.cli.store_check import check_store, migrate_store
 
+        if wanted.migrate:
+            migrate_store(console, wanted.store)
         raise Exit(check_store(console, wanted.store, mend=wanted.repair))
-    refuse_given(wanted, "without --store", "repair")
+    refuse_given(wanted, "without --store", "repair", "migrate")
     if wanted.base_url is None:
         from bestofq.cli.doctor import doctor as examine
 

@@ -1,11 +1,11 @@
 """In front of agents that are not ours."""
 
-from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import Place, Text, console
+from bestofq.cli.options import SERVED, Files, Place, Stored, Text, console
+from bestofq.store.location import Location
 
 
 def serve(
@@ -22,7 +22,8 @@ def serve(
     deadline: Annotated[float, Option(min=1, help="Seconds after which what has come is ranked.")] = 45.0,
     repair: Annotated[bool, Option(help="Ask once more where no reply can be read, with what is wrong.")] = True,
     run: Annotated[str, Option(help="Name of the run.")] = "serve",
-    store: Annotated[Path, Option("--store", help="Folder of the episodes.")] = Path("runs/serve"),
+    store: Stored = SERVED,
+    files: Files = None,
     port: Annotated[int, Option(min=0, max=65535, help="Of the loopback interface; 0: any free one.")] = 8770,
 ) -> None:
     """Stand between any agent and its OpenAI-compatible endpoint: record its episodes, or choose its actions.
@@ -42,4 +43,5 @@ def serve(
         refuse_harmful(rank)
     mode = "rank" if rank else "shadow" if shadow else "record"
     asked = {"mode": mode, "n": n, "temperature": temperature, "deadline": deadline, "repair": repair}
-    serve_before(upstream, rank or shadow, embedder, asked, arms=ab, run=run, folder=store, port=port, console=console)
+    where = Location.of(store, files)
+    serve_before(upstream, rank or shadow, embedder, asked, arms=ab, run=run, where=where, port=port, console=console)

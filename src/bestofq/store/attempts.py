@@ -1,0 +1,91 @@
+"""Attempts at slots: each running one has an owner, and nobody else adds to it, which the database itself sees to.
+
+A step is inserted only where its episode is running and is the writer's own, in one statement that holds the episode's
+row: a writer whose episode was taken over, because it seemed dead, can commit nothing more to it.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import IntegrityError
+
+from bestofq.core.errors import SupersededError
+from bestofq.store.claim import bury
+from bestofq.store.database import insert_new, is_sqlite, verified
+from bestofq.store.filter import EpisodeFilter
+from bestofq.store.schema import EPISODES, PAGES, STEPS, sealed
+
+_OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == "running", EPISODES.c.owner == bindparam("by"))
+_ROW = select(*(bindparam(column.name, type_=column.type) for column in STEPS.c)).where(*_OURS)
+_HELD = _ROW.with_for_update(read=True, of=EPISODES)
+_APPENDED = insert(STEPS).from_select(list(STEPS.c), _HELD).execution_options(preserve_rowcount=True)
+"""The parameters, where there is such an episode, whose row is held."""
+_PAGE = postgresql.insert(PAGES).values(key=bindparam("page_key"), body=bindparam("page_body"))
+_APPENDED_WITH_PAGE = _APPENDED.add_cte(_PAGE.on_conflict_do_nothing().cte("page"))
+_SLOT = ("run", "agent", "suite", "task", "repeat")
+
+
+def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
+    """Insert a running episode, of this owner. An earlier attempt at its slot that was left running is marked
+    `interrupted`. SupersededError where another living writer is at it, or has finished it."""
+    slot = {name: row[name] for name in _SLOT}
+    task = f"task {row['task']} (run {row['run']}, agent {row['agent']}, repeat {row['repeat']})"
+    query = select(EPISODES).filter_by(**slot).where(EPISODES.c.status.in_(("running", "finished"))).with_for_update()
+    for before in verified(connection, EPISODES, connection.execute(query).all()):
+        if before.status == "finished":
+            raise SupersededError(f"{task} is finished already, by episode {before.id}")
+        if before.owner in bury(connection) - {owner}:
+            raise SupersededError(f"{task} is being played by another process: let it end")
+        interrupt(connection, before._asdict())
+    try:
+        connection.execute(insert(EPISODES), sealed(EPISODES, {**row, "status": "running", "owner": owner}))
+    except IntegrityError as error:
+        raise SupersededError(f"{task} has just been begun by another process: let it end") from error
+
+
+def append(connection: Connection, row: Mapping[str, Any], page: bytes, owner: str) -> None:
+    """Insert a step of an episode that this owner is playing, with its packed page; in PostgreSQL by one statement.
+    SupersededError."""
+    if is_sqlite(connection.engine):
+        insert_new(connection, PAGES, [{"key": row["page_key"], "body": page}])
+        done = connection.execute(_APPENDED, {**row, "by": owner})
+    else:
+        done = connection.execute(_APPENDED_WITH_PAGE, {**row, "by": owner, "page_body": page})
+    if done.rowcount != 1:
+        raise superseded(row["episode"])
+
+
+def superseded(episode: object) -> SupersededError:
+    return SupersededError(
+        f"episode {episode} is not being played by this process (any more): what was committed before is kept"
+    )
+
+
+def abandoned(
+    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
+) -> list[dict[str, Any]]:
+    """The rows of what runs without a living writer other than this owner, locked; or `only` these ids of them."""
+    others = bury(connection) - {owner}
+    mine = or_(EPISODES.c.owner.is_(None), EPISODES.c.owner.not_in(others))
+    some: list[ColumnElement[bool]] = [] if only is None else [EPISODES.c.id.in_(only)]
+    query = select(EPISODES).where(*EpisodeFilter(run=run, agent=agent, status="running").clauses, mine, *some)
+    found = connection.execute(query.order_by(EPISODES.c.id).with_for_update()).all()
+    return [row._asdict() for row in verified(connection, EPISODES, found)]
+
+
+def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Mark an episode as `interrupted`. Its steps stay."""
+    replace(connection, EPISODES, {**row, "status": "interrupted", "steps": steps_of(connection, row["id"])})
+
+
+def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Put a row in the place of the one with its primary key."""
+    same = [column == row[column.name] for column in table.primary_key]
+    connection.execute(update(table).where(*same), sealed(table, row))
+
+
+def steps_of(connection: Connection, episode: str) -> int:
+    """How many it has by now."""
+    return connection.scalar(select(func.count()).where(STEPS.c.episode == episode)) or 0

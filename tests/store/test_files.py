@@ -1,0 +1,73 @@
+"""Files by name, in a folder and in an S3 server: written once, read whole or in part, and never another content."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from store_nouns import PROVENANCE, picture, step, task
+
+from bestofq.cli.store_check import check_store
+from bestofq.core.errors import DamageError, DataError, SetupError
+from bestofq.store.files import Files, open_files
+from bestofq.store.location import Location
+from bestofq.store.store import Store
+
+
+@pytest.fixture(params=["folder", "s3"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
+    return open_files(str(tmp_path) if request.param == "folder" else request.getfixturevalue("s3"))
+
+
+def test_a_file_is_read_as_it_was_written(files: Files) -> None:
+    files.put("a/b.bin", b"hello world")
+    assert files.get("a/b.bin") == b"hello world"
+    assert files.ranges("a/b.bin", [6, 0], 5) == [b"world", b"hello"]
+    assert (files.has("a/b.bin"), files.has("a")) == (True, False)
+    for read in (lambda: files.get("a/c.bin"), lambda: files.ranges("a/c.bin", [0], 5)):
+        with pytest.raises(FileNotFoundError):
+            read()
+
+
+def test_one_that_is_there_is_the_same_one_unless_it_was_cut_short(files: Files) -> None:
+    files.put("a", b"whole")
+    files.put("a", b"WHOLE")  # names tell contents: as many bytes are the same ones
+    assert files.get("a") == b"whole"
+    files.put("b", b"who")
+    files.put("b", b"whole")
+    assert files.get("b") == b"whole"
+
+
+def test_a_damaged_one_makes_place(files: Files) -> None:
+    files.put("a", b"damage")
+    files.set_aside("a")
+    assert (files.has("a"), files.get("a.damaged")) == (False, b"damage")
+
+
+async def test_pictures_in_s3_are_compared_with_their_hashes(database: str, s3: str) -> None:
+    where, console = Location(database, s3), Console(record=True, width=300)
+    with Store.open(where) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        episode = await store.begin_episode("r", "a", task(), 0, PROVENANCE)
+        await store.append_step(episode, step(0, screenshot=picture()))
+    with Store.open(where, read_only=True) as store:
+        [one] = store.episode(episode).steps
+        shot = one.observation.screenshot
+        assert shot is not None
+        assert store.screenshots.load(shot) == picture()
+        assert check_store(console, where, mend=False) == 0
+        name = str(store.screenshots.path(shot))
+        files = open_files(s3)
+        files.set_aside(name)
+        with pytest.raises(DataError, match=shot.sha256[:12]):
+            store.screenshots.load(shot)
+        files.put(name, b"another")
+        with pytest.raises(DamageError, match=shot.sha256):
+            store.screenshots.load(shot)
+    assert check_store(console, where, mend=False) == 1
+    assert shot.sha256 in console.export_text()
+
+
+def test_no_bucket_is_a_sentence(s3: str) -> None:
+    with pytest.raises(SetupError, match="s3://absent"):
+        open_files("s3://absent/prefix").put("a", b"")
