@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
+from io import BytesIO
 
 from PIL import Image, ImageChops
 
-from bestofq.core.observation import Box, Observation
+from bestofq.core.errors import DataError
+from bestofq.core.observation import Box, Observation, Screenshot
+from bestofq.store.screenshots import Screenshots
 from bestofq.store.store import Store
 
 MARGIN = 20.0  # CSS pixels around it
@@ -22,7 +24,7 @@ def frame(store: Store, seen: Observation, boxes: Iterable[Box]) -> Box:
     if shot is None:
         return Box(0.0, 0.0, 0.0, 0.0)
     width, height = shot.width / shot.scale, shot.height / shot.scale
-    found = _content(str(store.screenshots.path(shot)))
+    found = _content(store.screenshots, shot)
     if found is None:
         return Box(0.0, 0.0, width, height)
     sides = [(found[0] * width, found[1] * height, found[2] * width, found[3] * height)]
@@ -36,13 +38,13 @@ def frame(store: Store, seen: Observation, boxes: Iterable[Box]) -> Box:
 
 
 @lru_cache(maxsize=4096)  # a picture's name is its hash
-def _content(path: str) -> tuple[float, float, float, float] | None:
+def _content(pictures: Screenshots, shot: Screenshot) -> tuple[float, float, float, float] | None:
     """Left, top, right and bottom as shares; None for a picture of one colour, and for none."""
     try:
-        with Image.open(Path(path)) as image:
+        with Image.open(BytesIO(pictures.load(shot).data)) as image:
             image.draft("L", (image.width // 2, image.height // 2))  # JPEG is decoded at half the size
             grey = image.convert("L")
-    except OSError:
+    except (OSError, DataError):
         return None
     empty = Image.new("L", grey.size, grey.getpixel((grey.width - 1, grey.height - 1)))
     found = ImageChops.difference(grey, empty).point(lambda value: 255 * (value > _NOISE)).getbbox()
