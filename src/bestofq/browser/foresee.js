@@ -4,9 +4,27 @@ Object.assign(globalThis.bestofq, (() => {
   const { settle } = globalThis.bestofq;
   const ELSEWHERE = 5; // ms in which workers, databases and sockets answer: no timer of the page's foretells them
   const FRAME = 17; // ms: with less left it may be the next frame that is foreseen, and no timer before it
+  const LATER = 100; // ms after which the frames that follow a click are over
+  let ours = 0;
+  for (const name of ["setTimeout", "requestAnimationFrame", "requestIdleCallback"]) { // of this world alone
+    const real = globalThis[name];
+    globalThis[name] = (...given) => (ours += 1, real(...given));
+  }
 
-  // As `settle`, or sooner: Chromium calls an idle page back with the time until its next frame or timer is due, so that
-  // stillness until then is known. Where it is never idle, or too briefly, the clock of `settle` decides.
+  // How many timers, frames and idle callbacks the page has asked for: Chromium numbers each kind of a document's in one
+  // row, whoever asks.
+  function asked() {
+    const timer = setTimeout(() => {}), frame = requestAnimationFrame(() => {}), idle = requestIdleCallback(() => {});
+    clearTimeout(timer);
+    cancelAnimationFrame(frame);
+    cancelIdleCallback(idle);
+    return timer + frame + idle - ours;
+  }
+  let early = NaN; // `asked` when nothing was due for as long as a page is waited for: what is newer may be due
+
+  // As `settle`, or sooner, in two ways. Chromium calls an idle page back with the time until its next frame or timer is
+  // due, so that stillness until then is known. And where the page has asked for nothing since such a moment, a whole
+  // frame and what it sets off are waited for, and the quiet time but for a frame's.
   function rest(quiet, limit) {
     let over = false, last = performance.now();
     const changed = (records) => {
@@ -14,20 +32,40 @@ Object.assign(globalThis.bestofq, (() => {
     };
     const observer = new MutationObserver(changed);
     observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+    const stillFor = () => (changed(observer.takeRecords()), performance.now() - last);
+    const calm = { calm: true };
+    const note = (idle) => { if (idle.timeRemaining() >= Math.min(quiet, 2 * FRAME)) early = asked(); };
     const foreseen = new Promise((resolve) => {
       const ask = () => over || requestAnimationFrame(() => requestIdleCallback(look)); // a frame ends what was foreseen
       const look = (idle) => {
         if (over) return;
-        changed(observer.takeRecords());
-        const still = performance.now() - last;
+        const still = stillFor();
         if (still < ELSEWHERE) setTimeout(() => requestIdleCallback(look), ELSEWHERE - still);
         else if (still + idle.timeRemaining() < quiet || idle.timeRemaining() < FRAME) requestIdleCallback(look);
-        else resolve({ calm: true });
+        else {
+          note(idle);
+          resolve(calm);
+        }
       };
       ask();
     });
+    const counted = new Promise((resolve) => {
+      const quietly = () => asked() === early && !document.getAnimations().length;
+      const look = () => {
+        if (over || !quietly()) return;
+        const left = quiet - FRAME - stillFor();
+        if (left > 0) setTimeout(look, left);
+        else resolve(calm);
+      };
+      // in the background: after all that is to be done at once
+      if (quietly()) requestAnimationFrame(() => scheduler.postTask(look, { priority: "background" }));
+    });
     // its own timer is due later than `quiet`, or it would be what is foreseen
-    return Promise.race([settle(quiet + 2, limit), foreseen]).finally(() => { over = true; observer.disconnect(); });
+    return Promise.race([settle(quiet + 2, limit), foreseen, counted]).finally(() => {
+      over = true;
+      observer.disconnect();
+      if (asked() !== early) setTimeout(() => requestIdleCallback(note), LATER);
+    });
   }
 
   return { rest };
