@@ -1,7 +1,7 @@
 // When a page has come to rest, known ahead of the clock.
 "use strict";
 Object.assign(globalThis.bestofq, (() => {
-  const { settle } = globalThis.bestofq;
+  const { begun, settle } = globalThis.bestofq;
   const ELSEWHERE = 5; // ms in which workers, databases and sockets answer: no timer of the page's foretells them
   const FRAME = 17; // ms: with less left it may be the next frame that is foreseen, and no timer before it
   const LATER = 100; // ms after which the frames that follow a click are over
@@ -20,12 +20,13 @@ Object.assign(globalThis.bestofq, (() => {
     cancelIdleCallback(idle);
     return timer + frame + idle - ours;
   }
-  let early = NaN; // `asked` when nothing was due for as long as a page is waited for: what is newer may be due
+  let early = 0; // `asked` when nothing was due for as long as a page is waited for: what is newer may be due
 
-  // As `settle`, or sooner, in two ways. Chromium calls an idle page back with the time until its next frame or timer is
-  // due, so that stillness until then is known. And where the page has asked for nothing since such a moment, a whole
-  // frame and what it sets off are waited for, and the quiet time but for a frame's.
-  function rest(quiet, limit) {
+  // As `settle`, or sooner, in two ways. `loads`: Chromium calls an idle page back with the time until its next frame or
+  // timer is due, so that stillness until then is known; after a click frames go on, and it is not. `alone`, on a page
+  // that only its own script changes: where it has asked for nothing that may be due, a whole frame and what that sets
+  // off are waited for, and the quiet time less a frame's.
+  function rest(quiet, limit, loads, alone) {
     let over = false, last = performance.now();
     const changed = (records) => {
       if (records.some((record) => record.attributeName !== "style")) last = performance.now();
@@ -33,10 +34,8 @@ Object.assign(globalThis.bestofq, (() => {
     const observer = new MutationObserver(changed);
     observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
     const stillFor = () => (changed(observer.takeRecords()), performance.now() - last);
-    const calm = { calm: true };
     const note = (idle) => { if (idle.timeRemaining() >= Math.min(quiet, 2 * FRAME)) early = asked(); };
     const foreseen = new Promise((resolve) => {
-      const ask = () => over || requestAnimationFrame(() => requestIdleCallback(look)); // a frame ends what was foreseen
       const look = (idle) => {
         if (over) return;
         const still = stillFor();
@@ -44,27 +43,29 @@ Object.assign(globalThis.bestofq, (() => {
         else if (still + idle.timeRemaining() < quiet || idle.timeRemaining() < FRAME) requestIdleCallback(look);
         else {
           note(idle);
-          resolve(calm);
+          resolve({ calm: true });
         }
       };
-      ask();
+      if (loads) requestAnimationFrame(() => requestIdleCallback(look)); // a frame ends what was foreseen
     });
     const counted = new Promise((resolve) => {
-      const quietly = () => asked() === early && !document.getAnimations().length;
+      const nothing = () => asked() === early && !document.getAnimations().length;
       const look = () => {
-        if (over || !quietly()) return;
+        if (over || !nothing()) return;
         const left = quiet - FRAME - stillFor();
         if (left > 0) setTimeout(look, left);
-        else resolve(calm);
+        else resolve({ calm: true, alone });
       };
       // in the background: after all that is to be done at once
-      if (quietly()) requestAnimationFrame(() => scheduler.postTask(look, { priority: "background" }));
+      if (alone && nothing()) requestAnimationFrame(() => scheduler.postTask(look, { priority: "background" }));
     });
     // its own timer is due later than `quiet`, or it would be what is foreseen
     return Promise.race([settle(quiet + 2, limit), foreseen, counted]).finally(() => {
       over = true;
       observer.disconnect();
-      if (asked() !== early) setTimeout(() => requestIdleCallback(note), LATER);
+      const before = begun(); // after a click Chromium holds timers back: none would seem due
+      const look = (idle) => begun() === before && note(idle);
+      if (asked() !== early) setTimeout(() => requestIdleCallback(look), LATER);
     });
   }
 

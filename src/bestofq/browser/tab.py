@@ -184,8 +184,14 @@ class Tab:
     async def rest(self, quiet: float, limit: float) -> bool:
         """Waits until the document has been still for `quiet` seconds; False when it was not within `limit` seconds.
         Raises Moved when a navigation begins: until it commits, Chromium may hold back the old document's timers."""
-        wait = "settle" if self._lively else "rest"
-        still = asyncio.ensure_future(self.call(wait, quiet * 1000, limit * 1000))
+        while True:
+            wait = self.call("rest", quiet * 1000, limit * 1000, self._world is None, not self._lively)
+            answer = await self._unless_moved(wait)
+            if not (answer.get("alone") and self._lively):  # else it is not alone any more
+                return bool(answer["calm"])
+
+    async def _unless_moved(self, call: Awaitable[T]) -> T:
+        still = asyncio.ensure_future(call)
         try:
             while not (still.done() or self.navigating):
                 self._changed.clear()
@@ -194,7 +200,7 @@ class Tab:
                 event.cancel()
             if not still.done():
                 raise Moved("A navigation has begun.")
-            return bool(still.result()["calm"])
+            return still.result()
         finally:
             still.cancel()
 
@@ -219,11 +225,10 @@ class Tab:
 
     @property
     def _lively(self) -> bool:
-        """Whether its document may change by what it has not asked a timer or a frame for: replies to requests, workers,
-        sockets, other documents."""
+        """Whether more than its own script may change its document: replies, workers, sockets, other documents."""
         page = self.page
         beside = page.workers or page.context.service_workers or len(page.frames) > 1
-        return self._world is not None and bool(self._fetched or self._open or self._sockets or beside)
+        return bool(self._fetched or self._open or self._sockets or beside)
 
     def _busy(self, frame: str) -> bool:
         return frame in self._loading or _clock() - self._requested.get(frame, -inf) < REQUEST_GRACE
