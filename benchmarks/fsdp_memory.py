@@ -45,7 +45,7 @@ def size_of(tensors: Iterable[Any]) -> int:
 
 
 def resident(which: str) -> int:
-    """Bytes: VmRSS now, or VmHWM, the highest since `forget_highest`."""
+    """Bytes: VmRSS or RssFile now, or VmHWM, the highest since `forget_highest`."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(which))
     return 1024 * int(line.split()[1])
 
@@ -83,7 +83,7 @@ def worker(given: argparse.Namespace) -> None:
     state = PartialState(cpu=True)
     if state.num_processes > 1:  # accelerate shards over GPUs alone, though PyTorch does so on CPUs too
         PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
-    before = resident("VmRSS")
+    before, mapped = resident("VmRSS"), resident("RssFile")
     held: dict[str, int] = {}
 
     def begun(optimizer: Any, *_: Any) -> None:
@@ -94,6 +94,7 @@ def worker(given: argparse.Namespace) -> None:
     def done(optimizer: Any, *_: Any) -> None:
         held["adam"] = size_of(value for some in optimizer.state.values() for value in some.values())
         held["highest"] = resident("VmHWM") - before
+        held["mapped"] = resident("RssFile") - mapped
         if "all" not in held:  # the first step: Adam's state is made, the loading is over
             gc.collect()
             forget_highest()
@@ -142,6 +143,7 @@ def measure(model: Path, lora: bool, processes: int, precision: str) -> dict[str
             "adam": one["adam"],
             "trained, gradients, adam": one["trained"] + one["gradients"] + one["adam"],
             "resident, at most": one["highest"],
+            "of it mapped files": one["mapped"],
         }
         for one in found
     ]
