@@ -1,7 +1,7 @@
 """Milliseconds per reset and per step, beside raw Playwright's and BrowserGym's on the same page.
 
     python benchmarks/browser.py --out browser.json
-    python benchmarks/browser.py --browsergym-python VENV/bin/python       (with browsergym-miniwob 0.14.3 installed)
+    python benchmarks/browser.py --browsergym-python VENV/bin/python       (with browsergym-miniwob 0.14.3 and miniwob)
 
 A step of ours is act, settle, snapshot and screenshot; `step, no picture` leaves the last out. Raw Playwright clicks,
 takes its own snapshot of the page (`aria_snapshot`) and a screenshot, and waits for nothing. All click a check box of

@@ -59,8 +59,8 @@ Object.assign(globalThis.bestofq, (() => {
       // in the background: after all that is to be done at once
       if (alone && nothing()) requestAnimationFrame(() => scheduler.postTask(look, { priority: "background" }));
     });
-    // its own timer is due later than `quiet`, or it would be what is foreseen
-    return Promise.race([settle(quiet + 2, limit), foreseen, counted]).finally(() => {
+    // after a load its own timer is due later than `quiet`, or it would be what is foreseen
+    return Promise.race([settle(quiet + 2 * loads, limit), foreseen, counted]).finally(() => {
       over = true;
       observer.disconnect();
       const before = begun(); // after a click Chromium holds timers back: none would seem due
