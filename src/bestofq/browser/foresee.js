@@ -5,6 +5,7 @@ Object.assign(globalThis.bestofq, (() => {
   const ELSEWHERE = 5; // ms in which workers, databases and sockets answer: no timer of the page's foretells them
   const FRAME = 17; // ms: with less left it may be the next frame that is foreseen, and no timer before it
   const LATER = 100; // ms after which the frames that follow a click are over
+  const OFTEN = 5; // a look takes up to 50 ms
   let ours = 0;
   for (const name of ["setTimeout", "requestAnimationFrame", "requestIdleCallback"]) { // of this world alone
     const real = globalThis[name];
@@ -22,6 +23,20 @@ Object.assign(globalThis.bestofq, (() => {
   }
   let early = 0; // `asked` when nothing was due for as long as a page is waited for: what is newer may be due
 
+  // Notes that nothing is due, when Chromium has said so often enough: of an interval it says so now and then too. Not
+  // from an act on: after a click timers are held back, and none seems due.
+  function notice(enough) {
+    const before = begun();
+    let often = 0, looks = 0;
+    const look = (idle) => {
+      often = idle.timeRemaining() < enough ? 0 : often + 1;
+      if (begun() !== before || looks++ > 3 * OFTEN) return;
+      if (often < OFTEN) requestIdleCallback(look);
+      else early = asked();
+    };
+    requestIdleCallback(look);
+  }
+
   // As `settle`, or sooner, in two ways. `loads`: Chromium calls an idle page back with the time until its next frame or
   // timer is due, so that stillness until then is known; after a click frames go on, and it is not. `alone`, on a page
   // that only its own script changes: where it has asked for nothing that may be due, a whole frame and what that sets
@@ -34,17 +49,13 @@ Object.assign(globalThis.bestofq, (() => {
     const observer = new MutationObserver(changed);
     observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
     const stillFor = () => (changed(observer.takeRecords()), performance.now() - last);
-    const note = (idle) => { if (idle.timeRemaining() >= Math.min(quiet, 2 * FRAME)) early = asked(); };
     const foreseen = new Promise((resolve) => {
       const look = (idle) => {
         if (over) return;
         const still = stillFor();
         if (still < ELSEWHERE) setTimeout(() => requestIdleCallback(look), ELSEWHERE - still);
         else if (still + idle.timeRemaining() < quiet || idle.timeRemaining() < FRAME) requestIdleCallback(look);
-        else {
-          note(idle);
-          resolve({ calm: true });
-        }
+        else resolve({ calm: true });
       };
       if (loads) requestAnimationFrame(() => requestIdleCallback(look)); // a frame ends what was foreseen
     });
@@ -63,9 +74,7 @@ Object.assign(globalThis.bestofq, (() => {
     return Promise.race([settle(quiet + 2 * loads, limit), foreseen, counted]).finally(() => {
       over = true;
       observer.disconnect();
-      const before = begun(); // after a click Chromium holds timers back: none would seem due
-      const look = (idle) => begun() === before && note(idle);
-      if (asked() !== early) setTimeout(() => requestIdleCallback(look), LATER);
+      if (asked() !== early) setTimeout(requestAnimationFrame, LATER, () => notice(Math.min(quiet, 2 * FRAME)));
     });
   }
 
