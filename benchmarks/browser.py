@@ -1,7 +1,7 @@
 """Milliseconds per reset and per step, beside raw Playwright's and BrowserGym's on the same page.
 
     python benchmarks/browser.py --out browser.json
-    python benchmarks/browser.py --browsergym-python VENV/bin/python       (with browsergym-miniwob 0.14.3 installed)
+    python benchmarks/browser.py --browsergym-python VENV/bin/python       (with browsergym-miniwob 0.14.3 and miniwob)
 
 A step of ours is act, settle, snapshot and screenshot; `step, no picture` leaves the last out. Raw Playwright clicks,
 takes its own snapshot of the page (`aria_snapshot`) and a screenshot, and waits for nothing. All click a check box of
@@ -87,7 +87,7 @@ def clock(times: list[float]) -> Iterator[None]:
     times.append(time.perf_counter() - begun)
 
 
-async def ours(session: Session, url: str, steps: int, times: Times) -> None:
+async def ours(session: Session, url: str, steps: int, times: Times, pause: float) -> None:
     """One episode of ours: a reset and some clicks, into `times`."""
     with clock(times["reset"]):
         await session.reset(url)
@@ -96,6 +96,7 @@ async def ours(session: Session, url: str, steps: int, times: Times) -> None:
         seen = await session.snapshot(screenshot=True)
     for picture in (True, False):
         for _ in range(steps):
+            await asyncio.sleep(pause)
             box = next(element.mark for element in seen.elements if element.role == "checkbox")
             with clock(times["step" if picture else "step, no picture"]):
                 error = await session.act(Click(mark=box))
@@ -104,7 +105,7 @@ async def ours(session: Session, url: str, steps: int, times: Times) -> None:
                 raise RuntimeError(error)
 
 
-async def raw(page: Page, url: str, steps: int, times: Times) -> None:
+async def raw(page: Page, url: str, steps: int, times: Times, pause: float) -> None:
     """The same by Playwright alone, in one page that is kept."""
 
     async def look(picture: bool) -> None:
@@ -119,6 +120,7 @@ async def raw(page: Page, url: str, steps: int, times: Times) -> None:
         await look(True)
     for picture in (True, False):
         for _ in range(steps):
+            await asyncio.sleep(pause)
             with clock(times["step" if picture else "step, no picture"]):
                 await page.get_by_role("checkbox").first.click()
                 await look(picture)
@@ -139,12 +141,13 @@ async def measure(args: argparse.Namespace, root: Path) -> dict[str, Times]:
         chromium = await playwright.chromium.launch(executable_path=find_chromium())
         own = await chromium.new_page(viewport={"width": browser.config.width, "height": browser.config.height})
         for episode in range(args.episodes + 1):  # the first warms all up
-            await ours(session, page, args.steps, found["ours"])
-            await raw(own, page, args.steps, found["playwright"])
+            await ours(session, page, args.steps, found["ours"], args.pause)
+            await raw(own, page, args.steps, found["playwright"], args.pause)
             if gym:
                 theirs = found["browsergym"]
                 theirs["reset"].append(await asyncio.to_thread(gym.ask, f"reset {args.seed + episode}"))
                 for _ in range(args.steps):
+                    await asyncio.sleep(args.pause)
                     theirs["step"].append(await asyncio.to_thread(gym.ask, "click"))
             if episode == 0:
                 for seconds in (seconds for times in found.values() for seconds in times.values()):
@@ -162,6 +165,9 @@ def main() -> None:
     parser.add_argument("--browsergym-python", default="", help="Python of an environment with browsergym-miniwob")
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--steps", type=int, default=3, help="clicks per episode")
+    parser.add_argument(
+        "--pause", type=float, default=0.0, help="seconds before each click, as an agent thinks; not counted"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON file for the result")
     args = parser.parse_args()

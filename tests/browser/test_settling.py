@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bestofq.browser.actions import perform
 from bestofq.core.actions import Click, GoBack, Goto
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -29,35 +30,94 @@ def pending(later: str) -> str:
     )
 
 
+SOON = {
+    "timer": "setTimeout(put)",
+    "later timer": "setTimeout(put, 20)",
+    "fetch": "fetch('/quick').then(put)",
+    "fetch after a timer": "setTimeout(() => fetch('/quick').then(put), 20)",
+    "frame": "requestAnimationFrame(put)",
+    "idle": "requestIdleCallback(put)",
+    "port": "const {port1, port2} = new MessageChannel(); port1.onmessage = put; port2.postMessage(1)",
+    "message": "onmessage = put; postMessage(1)",
+    "task": "scheduler.postTask(put, { priority: 'background' })",
+    "picture": "const i = new Image(); i.onload = put; i.src = '/star.svg?' + Math.random()",
+    "in view": "new IntersectionObserver(put).observe(out)",
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "later", ["setTimeout(put, 0)", "setTimeout(put, 20)", "setTimeout(() => fetch('/quick').then(put), 20)"]
-)
+@pytest.mark.parametrize("later", SOON.values(), ids=SOON)
 async def test_what_a_page_does_soon_is_there(site: Any, session: Any, later: str) -> None:
     """However early the page is known to rest: no change that is pending is missed, neither of loads nor of clicks."""
+    site.pages["/star.svg"] = ("<svg xmlns='http://www.w3.org/2000/svg'/>", {"Content-Type": "image/svg+xml"})
     page = site.page(pending(later))
     await session.reset(page)
-    for action in (Goto(url=page), Click(mark=1)) * 6:
+    for action in (Goto(url=page), Click(mark=1)) * 3:
         assert await session.act(action) is None
         assert (await session.snapshot()).text.endswith("put"), action
 
 
+ELSEWHERE = {
+    "new worker": "new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))).onmessage = put",
+    "database": "indexedDB.open('base').onsuccess = put",
+    "file": "const file = new FileReader(); file.onload = put; file.readAsText(new Blob(['x']))",
+    "bitmap": "createImageBitmap(new ImageData(9, 9)).then(put)",
+    "digest": "crypto.subtle.digest('SHA-256', new Uint8Array(9)).then(put)",
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "later",
-    [
-        "new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))).onmessage = put",
-        "indexedDB.open('base').onsuccess = put",
-    ],
-)
+@pytest.mark.parametrize("later", ELSEWHERE.values(), ids=ELSEWHERE)
 async def test_the_quiet_wait_is_for_what_no_timer_foretells(site: Any, session: Any, later: str) -> None:
     """Workers and databases take what time the machine leaves them; whoever waits longer for them is not cut short."""
     session.config = session.config.model_copy(update={"quiet": 0.3})
     page = site.page(pending(later))
     await session.reset(page)
-    for action in (Goto(url=page), Click(mark=1)) * 2:
+    for action in (Goto(url=page), Click(mark=1)):
         assert await session.act(action) is None
         assert (await session.snapshot()).text.endswith("put"), action
+
+
+QUIET = 0.1
+LIVELY = {
+    "worker": "new Worker(URL.createObjectURL(new Blob(['onmessage = () => {}'])))",
+    "socket": "new WebSocket('ws://' + location.host + '/never/socket')",
+    "stream": "new EventSource('/never/stream')",
+    "frame": "document.body.append(document.createElement('iframe'))",
+    "interval": "setInterval(() => {}, 15)",
+    "timer": "onclick = () => setTimeout(() => {}, 90)",
+    "transition": "onclick = () => out.animate({ opacity: [0, 1] }, 500)",
+}
+
+
+async def waits(session: Any, times: int, pause: float) -> list[float]:
+    """Seconds until the page has settled after a click on nothing, `pause` seconds after what was before."""
+    clock, found = asyncio.get_running_loop().time, []
+    for _ in range(times):
+        await asyncio.sleep(pause)
+        await perform(session.tab, Click(point=(9, 9)))
+        begun = clock()
+        await session.settle()
+        found.append(clock() - begun)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lively", LIVELY.values(), ids=LIVELY)
+async def test_where_something_may_come_the_clock_decides(site: Any, session: Any, lively: str) -> None:
+    session.config = session.config.model_copy(update={"quiet": QUIET})
+    await session.reset(site.page(f"<p id=out>quiet<script>{lively}</script>"))
+    assert min(await waits(session, 2, 0.5 if lively == LIVELY["interval"] else 0)) >= QUIET
+
+
+@pytest.mark.slow
+async def test_where_nothing_is_pending_the_wait_is_shorter(site: Any, session: Any) -> None:
+    """Neither what the page did while it loaded nor what an earlier action set off is pending any more."""
+    session.config = session.config.model_copy(update={"quiet": QUIET})
+    once = "onclick = () => { onclick = null; setTimeout(() => out.textContent = 'put', 20) }"
+    await session.reset(site.page(f"<p id=out>quiet<script>setTimeout(() => out.textContent = ''); {once}</script>"))
+    assert (await waits(session, 1, 0))[0] >= QUIET
+    assert min(await waits(session, 3, 0.5)) < QUIET
 
 
 @pytest.mark.parametrize(

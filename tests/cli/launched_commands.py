@@ -6,6 +6,7 @@ After the word `sharded`, on CPUs that accelerate takes for GPUs: it shards over
 CPUs too.
 """
 
+import gc
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -14,6 +15,8 @@ from unittest.mock import patch
 from accelerate.state import PartialState
 from accelerate.utils import DistributedType
 from rich.console import Console
+from torch.nn import Parameter
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
@@ -32,11 +35,18 @@ def reinforce(pairs: str, weights: str, out: str) -> None:
         policy_training.reinforce(models, (), Path(out), Console(quiet=True))
 
 
+def none_is_whole(*_: object) -> None:
+    """After a step under FSDP nothing holds the trained weights but their shards."""
+    held = (one for one in gc.get_objects() if type(one) is Parameter and one.requires_grad)
+    assert not (whole := [one.shape for one in held if one.untyped_storage().nbytes()]), whole
+
+
 if __name__ == "__main__":
     commands = [[*words] for then, words in groupby(sys.argv[1:], "then".__eq__) if not then]
     state = PartialState(cpu=True)  # a command leaves the group where it finds one
     if sharded := commands[0][0] == "sharded":
         del commands[0][0]
+        register_optimizer_step_post_hook(none_is_whole)
     for command in commands:
         if sharded:
             PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU

@@ -80,22 +80,21 @@ async def clean(room: Room) -> bool:
 
 async def _clean(room: Room) -> bool:
     tab = room.tab
-    limit = tab.limit
     for page in room.context.pages:
         if page is not tab.page:
-            await within(limit, "page.close", page.close())
-    await within(limit, "page.goto(about:blank)", tab.page.goto("about:blank", wait_until="commit"))
+            await within(tab.limit, "page.close", page.close())
+    await tab.send("Page.navigate", url="about:blank")  # answered when the old document is gone
     room.left([tab])  # a frame may have come at the last moment
     if not room.reusable:
         return False
-    await asyncio.gather(
+    made = await asyncio.gather(
+        tab.send("Page.addScriptToEvaluateOnNewDocument", source=_AT_START),
         tab.send("Storage.clearDataForOrigin", origin=room.origin, storageTypes="all"),
         tab.send("Network.clearBrowserCookies"),
         tab.send("Network.clearBrowserCache"),
         tab.send("Page.resetNavigationHistory"),
     )
-    made = await tab.send("Page.addScriptToEvaluateOnNewDocument", source=_AT_START)
-    room.at_start = made["identifier"]
+    room.at_start = made[0]["identifier"]
     tab.documents.clear()
     tab.notices.clear()
     tab.posted.clear()

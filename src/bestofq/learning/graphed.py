@@ -7,20 +7,42 @@ on another stream to warm up, then the capture. Neither run nor measured on a GP
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bestofq.learning.batches import Batch
-
-if TYPE_CHECKING:
-    from bestofq.learning.iql import IQL
 
 _WARM_UP = 3  # steps; libraries choose their kernels in them, and Adam makes its state
 
 
-def graphed(iql: "IQL", example: Batch) -> Callable[[Batch], Tensor]:
+class Learner(Protocol):
+    """What is asked of `iql.IQL`."""
+
+    step: int
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def q(self) -> nn.Module: ...
+
+    @property
+    def v(self) -> nn.Module: ...
+
+    @property
+    def adam_q(self) -> torch.optim.Optimizer: ...
+
+    @property
+    def adam_v(self) -> torch.optim.Optimizer: ...
+
+    def begin_step(self) -> None: ...
+
+    def descend(self, batch: Batch) -> Tensor: ...
+
+
+def graphed(iql: Learner, example: Batch) -> Callable[[Batch], Tensor]:
     """`iql.update` for batches of the shape of `example`, on one GPU. The learner is left as it is; its weights and
     its optimizers' state stay in place from then on."""
     inputs = Batch(*(part.clone() for part in example))
@@ -41,7 +63,7 @@ def graphed(iql: "IQL", example: Batch) -> Callable[[Batch], Tensor]:
     return update
 
 
-def warm_up(iql: "IQL", inputs: Batch) -> None:
+def warm_up(iql: Learner, inputs: Batch) -> None:
     """Steps that leave no trace: weights and optimizers are afterwards as before."""
     with _put_back(iql):
         if iql.device.type != "cuda":
@@ -58,7 +80,7 @@ def warm_up(iql: "IQL", inputs: Batch) -> None:
 
 
 @contextmanager
-def _put_back(iql: "IQL") -> Iterator[None]:
+def _put_back(iql: Learner) -> Iterator[None]:
     """Gives every tensor that a step changes its old numbers again, in place; a state that was not there is zeros."""
     weights: list[Tensor] = [*iql.q.parameters(), *iql.v.parameters()]
     states = [adam.state for adam in (iql.adam_q, iql.adam_v)]

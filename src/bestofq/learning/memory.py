@@ -28,8 +28,9 @@ class Memory(NamedTuple):
 
 
 def tuning_memory(path: str, config: TuningConfig, gpus: int) -> Memory:
-    """Of a decoder with gated MLPs (directory or hub name), sharded by FSDP. Not measured: fragments and communication
-    come on top. OSError or ValueError where its configuration cannot be read."""
+    """Of a decoder with gated MLPs (directory or hub name), sharded by FSDP; what CPUs measure of it is in
+    `benchmarks/results/fsdp_memory.json`. Fragments and communication come on top. OSError or ValueError where its
+    configuration cannot be read."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path), dtype=torch.bfloat16)
         blocks = [sum(p.numel() for p in block.parameters()) for block in model.get_decoder().layers]

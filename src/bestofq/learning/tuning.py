@@ -87,7 +87,7 @@ def _tune(
     share = config.share_prompts and _agreed(accelerator, lambda: can_share(model))
     group = Group(accelerator.process_index, accelerator.num_processes)
     batches = Batches(items, objective.turns, config, share=share, group=group)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    trained = (weight for weight in model.parameters() if weight.requires_grad)  # a list would keep them whole
     adam = torch.optim.AdamW(trained, lr=config.lr, weight_decay=config.weight_decay)
     with shared_prefix(model) if share else nullcontext():
         policy, adam = accelerator.prepare(model, adam)
