@@ -44,6 +44,7 @@ PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
         ("serve-model", maintain.serve_model, "bestofq serve-model --model pocket --port 8000"),
     ),
     "Maintain": (
+        ("new", maintain.new, "bestofq new suite my_suite"),
         ("doctor", maintain.doctor, "bestofq doctor"),
         ("settings", maintain.settings, "bestofq settings iql"),
     ),

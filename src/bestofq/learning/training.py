@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from bestofq.core.errors import ConfigError
-from bestofq.core.loading import call_object
+from bestofq.core.plugins import make_part
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors
@@ -65,11 +64,9 @@ def train_own(data: Transitions, config: IQLConfig) -> IQL:
     """Q and V by the learner that `config.learner` names: a function that is called with `data` and `config`, and gives
     an `IQL` whose networks `q` and `v` it has trained.
 
-    Nothing of an unfinished training is kept. ConfigError where there is no such function, or it gives something else.
+    Nothing of an unfinished training is kept. ConfigError as `make_part`.
     """
-    iql = call_object(config.learner, data, config)
-    if not isinstance(iql, IQL):
-        raise ConfigError(f"the learner {config.learner} gave {iql!r}: it must give a bestofq.learning.iql.IQL")
+    iql: IQL = make_part("learner", config.learner, IQL, data, config, built_in=["iql"])
     iql.data = fingerprint(data)
     return iql
 
