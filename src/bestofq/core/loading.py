@@ -48,6 +48,10 @@ EXTRAS = {
     "gguf": "local",
     "llguidance": "local",
     "openenv": "openenv",
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "mlflow": "mlflow",
+    "opentelemetry": "otel",
 }
 
 

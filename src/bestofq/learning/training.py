@@ -13,7 +13,7 @@ from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group
-from bestofq.learning.iql import IQL, train_iql
+from bestofq.learning.iql import IQL, IQLRow, train_iql
 
 
 def train_stoppable(
@@ -23,13 +23,14 @@ def train_stoppable(
     begun: IQL | None = None,
     save: Callable[[IQL], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
+    on_row: Callable[[IQLRow], Any] | None = None,
     group: Group = SOLO,
 ) -> IQL:
     """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
 
     `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. The
-    first process alone is given it, saves and calls `on_step`. Raises as `train_iql` does; KeyboardInterrupt on SIGINT
-    and SystemExit on SIGTERM, after the step under way; a second signal ends the process at once.
+    first process alone is given it, saves and calls `on_step` and `on_row`. Raises as `train_iql` does;
+    KeyboardInterrupt on SIGINT and SystemExit on SIGTERM, after the step under way; a second signal ends the process.
     """
     kept = group.share(lambda: None if begun is None else (begun.step, training_tensors(begun)))
     if begun is None and kept is not None:
@@ -52,7 +53,7 @@ def train_stoppable(
                 _end(number)
 
         try:
-            return train_iql(data, config, resume=begun, on_step=after, group=group)
+            return train_iql(data, config, resume=begun, on_step=after, on_row=on_row, group=group)
         except RuntimeError:
             number = stopped()
             if group.rank > 0 and number is not None:  # the first process has saved and left
