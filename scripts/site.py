@@ -36,6 +36,8 @@ def main() -> None:
         copy = PAGES / path.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+        if path.suffix == ".md":  # a notebook is a page here
+            copy.write_text(re.sub(r"(notebooks/\w+)\.py\)", r"\1.md)", path.read_text("utf-8")), "utf-8")
     (PAGES / "docs" / "api.md").write_text(api(), "utf-8")
     for script in (ROOT / "docs" / "notebooks").glob("*.py"):
         source, page = script.read_text("utf-8"), PAGES / "docs" / "notebooks" / f"{script.stem}.md"
