@@ -54,7 +54,7 @@ def _module(module: ModuleType) -> Iterator[str]:
 
 def _public(module: ModuleType) -> list[tuple[str, Any]]:
     if module is bestofq:
-        found = [(name, getattr(module, name)) for name in sorted(bestofq.__all__)]
+        found = [(name, getattr(module, name)) for name in sorted(dir(bestofq))]
     else:
         found = [(name, one) for name, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__]
     return [

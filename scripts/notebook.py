@@ -47,9 +47,11 @@ def as_page(source: str, picture: Path) -> str:
 
 def _run(code: str, names: dict[str, Any]) -> tuple[str, Any]:
     """What a cell prints, and the value of its last line, where that is an expression that draws itself."""
-    tree = ast.parse(code)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    *lines, last = ast.parse(code).body
     with redirect_stdout(io.StringIO()) as said:
-        exec(compile(tree, "<cell>", "exec"), names)
-        value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if last else None
+        exec(compile(ast.Module(lines, []), "<cell>", "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
+        else:
+            value = exec(compile(ast.Module([last], []), "<cell>", "exec"), names)
     return said.getvalue(), value if hasattr(value, "_repr_svg_") else None
