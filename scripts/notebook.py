@@ -47,11 +47,10 @@ def as_page(source: str, picture: Path) -> str:
 
 def _run(code: str, names: dict[str, Any]) -> tuple[str, Any]:
     """What a cell prints, and the value of its last line, where that is an expression that draws itself."""
-    *lines, last = ast.parse(code).body
+    lines, value = ast.parse(code).body, None
+    last = lines.pop() if isinstance(lines[-1], ast.Expr) else None
     with redirect_stdout(io.StringIO()) as said:
         exec(compile(ast.Module(lines, []), "<cell>", "exec"), names)
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
-        else:
-            value = exec(compile(ast.Module([last], []), "<cell>", "exec"), names)
     return said.getvalue(), value if hasattr(value, "_repr_svg_") else None

@@ -92,6 +92,15 @@ async def test_a_decision_s_parts_lie_in_it_and_it_in_its_episode(
     assert decided == sum(span.name == "act" for span in spans) > 0
 
 
+def test_of_an_error_its_type_alone_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "bestofq")
+    with pytest.raises(ValueError, match="secret"), tracing.span("act"):
+        raise ValueError("secret")
+    (found,) = EXPORTER.get_finished_spans()
+    assert dict(found.attributes or {}) == {"error.type": "ValueError"}
+    assert "secret" not in found.to_json()
+
+
 async def test_without_a_variable_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
     await play(tmp_path)

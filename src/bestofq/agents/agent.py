@@ -35,13 +35,13 @@ class Agent:
             return await self._decide(state, rng)
 
     async def _decide(self, state: State, rng: np.random.Generator) -> Decision:
-        proposing = traced("propose", self.proposer.propose(state, self.n_candidates))
+        proposing = traced("propose", self.proposer.propose, state, self.n_candidates)
         proposal, prepared = await _meanwhile(proposing, self.scorer, state)
         used = [*proposal.usage, *prepared]
         with counted(used):
             if not proposal.candidates:
                 raise ReplyError(f"the proposer of {self.name} offered no action")
-            scores = await traced("score", self.scorer.score(state, proposal.candidates))
+            scores = await traced("score", self.scorer.score, state, proposal.candidates)
             used += scores.usage
             values = np.asarray(scores.values, dtype=np.float32)  # [N]
             if np.isnan(values).any():
@@ -70,7 +70,7 @@ async def _meanwhile(
     if not isinstance(scorer, Prefetching):
         return await proposing, ()
     thinking = asyncio.ensure_future(proposing)
-    preparing = asyncio.ensure_future(traced("prepare", scorer.prepare(state)))
+    preparing = asyncio.ensure_future(traced("prepare", scorer.prepare, state))
     try:
         return await asyncio.gather(thinking, preparing)
     except BestOfQError as error:

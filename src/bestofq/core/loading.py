@@ -51,7 +51,6 @@ EXTRAS = {
     "tensorboard": "tensorboard",
     "wandb": "wandb",
     "mlflow": "mlflow",
-    "opentelemetry": "otel",
 }
 
 

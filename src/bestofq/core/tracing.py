@@ -3,17 +3,15 @@
     episode ─ decide ─ propose, prepare (embeds the state meanwhile), score ─ embed
             └ act
 
-A span has names and counts, never what a page says.
+A span has names and numbers, never what a page or an error says.
 """
 
 import importlib
 import os
-from collections.abc import Awaitable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
-
-from bestofq.core.loading import extra
 
 T = TypeVar("T")
 
@@ -29,29 +27,38 @@ def tracer() -> Any:
         return None
 
 
-def span(name: str, **attributes: str | int | float) -> AbstractContextManager[Any]:
-    """Around a piece of work, under the span that it is called in; it gives the span, None where tracing is off."""
+@contextmanager
+def span(name: str, **attributes: str | int) -> Iterator[None]:
+    """Around a piece of work, under the span that it is called in. Of an error its type alone is kept."""
     if (made := tracer()) is None:
-        return nullcontext()
-    found: AbstractContextManager[Any] = made.start_as_current_span(
-        name, attributes={f"bestofq.{key}": value for key, value in attributes.items()}
-    )
-    return found
+        yield
+        return
+    named = {f"bestofq.{key}": value for key, value in attributes.items()}
+    silent = {"record_exception": False, "set_status_on_exception": False}
+    with made.start_as_current_span(name, attributes=named, **silent) as current:
+        try:
+            yield
+        except BaseException as error:
+            current.set_attribute("error.type", type(error).__name__)
+            raise
 
 
-async def traced(name: str, work: Awaitable[T]) -> T:
-    """The work's result, in a span of its own."""
+async def traced(name: str, call: Callable[..., Awaitable[T]], *arguments: object) -> T:
+    """What the call gives, in a span of its own."""
     with span(name):
-        return await work
+        return await call(*arguments)
 
 
 def export_spans() -> None:
-    """Send them as OTEL_EXPORTER_OTLP_ENDPOINT says, where that is set; a program of your own sets its provider itself.
-    SetupError without the exporter."""
-    if not any(name in os.environ for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")):
+    """Send them as OTEL_EXPORTER_OTLP_ENDPOINT says, where that is set and the extra `otel` is installed. A program of
+    your own sets its provider itself."""
+    if not {"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} & {*os.environ}:
         return
-    exporter = extra("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    sdk, batches = extra("opentelemetry.sdk.trace"), extra("opentelemetry.sdk.trace.export")
+    names = ("sdk.trace", "sdk.trace.export", "exporter.otlp.proto.http.trace_exporter", "trace")
+    try:
+        sdk, batches, otlp, api = (importlib.import_module(f"opentelemetry.{name}") for name in names)
+    except ModuleNotFoundError:
+        return
     provider = sdk.TracerProvider()
-    provider.add_span_processor(batches.BatchSpanProcessor(exporter.OTLPSpanExporter()))
-    extra("opentelemetry.trace").set_tracer_provider(provider)
+    provider.add_span_processor(batches.BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    api.set_tracer_provider(provider)
