@@ -109,7 +109,7 @@ def test_a_new_part_keeps_to_its_contract(kind: str, tmp_path: Path, monkeypatch
     if kind == "scorer":
         asyncio.run(check_scorer(made.make_scorer(None)))
     else:
-        check_learner(made.learn, LEARNING.model_copy(update={"steps": 60}))
+        check_learner(made.learn, LEARNING)
     again = CliRunner().invoke(app, ["new", kind, name])
     assert name in str(again.exception)
 

@@ -43,7 +43,15 @@ EPISODE = Episode(
     verdict=Verdict(reward=0.0, outcome="unjudged"),
     provenance=Provenance(version="test"),
 )
-LEARNING = IQLConfig(steps=300, batch_size=16, lr_q=3e-3, lr_v=3e-3, discount=0.9, network=NetworkConfig(hidden=(32,)))
+LEARNING = IQLConfig(
+    steps=150,
+    batch_size=16,
+    lr_q=3e-3,
+    lr_v=3e-3,
+    discount=0.9,
+    target_update_every=20,
+    network=NetworkConfig(hidden=(32,)),
+)
 
 
 async def check_suite(suite: Suite, *, disjoint: bool = True) -> None:
