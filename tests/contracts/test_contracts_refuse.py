@@ -10,13 +10,15 @@ from bestofq.testing.scripted import ScriptedProposer, ScriptedScorer
 from examples.own_suite import Lamps
 from experiments.learners import reversed_outcomes
 
+DRAWN = itertools.count()
+
 
 @pytest.mark.parametrize(
     ("scorer", "said"),
     [
         (ScriptedScorer(lambda state, candidates: [0.0]), "2 candidates"),
         (ScriptedScorer(lambda state, candidates: [float("nan")] * len(candidates)), "finite"),
-        (ScriptedScorer(lambda state, candidates, drawn=itertools.count(): [next(drawn) for _ in candidates]), "again"),
+        (ScriptedScorer(lambda state, candidates: [next(DRAWN) for _ in candidates]), "again"),
     ],
 )
 async def test_a_scorer(scorer: ScriptedScorer, said: str) -> None:
