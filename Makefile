@@ -1,5 +1,5 @@
 # `make demo` and `make test` do all their own set-up; arguments go through ARGS, as in `make demo ARGS="--seed 1"`.
-.PHONY: demo test test-gpu check experiment results reference setup clean
+.PHONY: demo test test-gpu check experiment results reference site tutorial dist setup clean
 
 BIN := .venv/bin
 WORKERS := $(shell echo $$(( $$(nproc) * 3 / 2 )))# of the tests: some wait for a browser or another process
@@ -28,6 +28,15 @@ results: setup
 
 reference: setup
 	$(BIN)/python scripts/reference.py docs/reference.md
+
+site: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m scripts.site
+
+tutorial: setup
+	$(BIN)/python -m scripts.tutorial
+
+dist:
+	@scripts/dist.sh
 
 setup:
 	@scripts/setup.sh

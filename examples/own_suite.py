@@ -30,6 +30,7 @@ async def evaluate(task: bq.Task, action: bq.Action, seen: bq.Observation) -> tu
 
 class Lamps:
     name, step_limit, sandboxed, needs_judge, judge = "lamps", 5, True, False, None
+    url = "http://127.0.0.1"  # until it is open
 
     def __init__(self, colours: Sequence[str]) -> None:
         self.colours = colours

@@ -10,6 +10,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from bestofq import __version__
+from scripts.pypi_readme import pypi_readme
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "bestofq"
@@ -99,6 +100,29 @@ def test_the_wheel_holds_the_library_alone() -> None:
     assert [name for name in names if not name.startswith("bestofq/") or "oracle" in name] == []
 
 
+def test_the_readme_on_pypi_leads_nowhere_that_is_not_there() -> None:
+    shown = WheelBuilder(str(ROOT)).metadata.core.readme
+    assert "Make a frozen web agent better at inference" in shown
+    assert "https://arxiv.org/abs/2601.22701" in shown
+    assert [link for link in re.findall(r"\]\(([^)\s]+)", shown) if not link.startswith(("https://", "#"))] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (None, "a page, , [web](https://a.test) and [below](#here)"),
+        (
+            "https://b.test/c",
+            "[a page](https://b.test/c/blob/HEAD/docs/a.md#b), ![two\nwords](https://b.test/c/raw/HEAD/i.svg), "
+            "[web](https://a.test) and [below](#here)",
+        ),
+    ],
+)
+def test_links_of_the_readme_lead_into_the_repository_where_it_has_an_address(source: str | None, said: str) -> None:
+    text = "[a page](docs/a.md#b), ![two\nwords](i.svg), [web](https://a.test) and [below](#here)"
+    assert pypi_readme(text, source) == said
+
+
 def test_no_path_of_a_machine_is_kept() -> None:
     found = []
     for path in kept_files():
@@ -134,7 +158,7 @@ def test_ci_runs_the_checks_that_end_in_the_tests() -> None:
     recipe = (ROOT / "Makefile").read_text("utf-8").partition("\ncheck:")[2].partition("\n\n")[0]
     assert recipe.splitlines()[-1].strip() == "$(MAKE) test"
     assert "make check" in (ROOT / ".ci" / "run").read_text("utf-8")
-    for script in (ROOT / ".ci" / "run", ROOT / "scripts" / "setup.sh"):
+    for script in (ROOT / ".ci" / "run", *(ROOT / "scripts").glob("*.sh")):
         assert script.stat().st_mode & 0o111, f"{script.name} is not executable"
 
 

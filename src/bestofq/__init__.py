@@ -5,5 +5,5 @@ The names of `__init__.pyi` are the public face. Each is loaded when it is first
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -72,7 +72,7 @@ def killed(folder: Path, arguments: Arguments) -> Path:
     """A training killed after some steps; beside it lies `through`, one that never stopped."""
     out = folder / "killed"
     if not out.exists():
-        alone(arguments("through"))
+        alone([*arguments("through"), "--log-to", "tensorboard"])
         process = Forked(folder / "log", app, arguments("killed", "iql.checkpoint_seconds=0"))
         try:
             while not ((out / TRAINING / CARD).exists() and read_card(out / TRAINING).step >= 20):
@@ -106,6 +106,7 @@ def test_a_killed_training_continues_bit_for_bit(folder: Path, killed: Path, arg
     assert f"after step {step}" in done
     assert not (out / TRAINING).exists()
     assert read_card(out).weights == read_card(folder / "through").weights  # named by their hash
+    assert [*(folder / "through" / "tensorboard").glob("events*")]
 
 
 @pytest.fixture(scope="module")

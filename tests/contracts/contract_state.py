@@ -1,27 +1,12 @@
-"""A page with two links of one name, and what agents weigh on it."""
+"""What scripted models and endpoints reply on the page of `bestofq.testing.contracts`."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from bestofq.core.actions import Click
-from bestofq.core.decision import Candidate, State
 from bestofq.core.language import Request
-from bestofq.core.observation import Element, Observation, Task
 from bestofq.models.chat import ChatConfig, ChatModel
 from bestofq.testing.fault_server import FaultServer
-
-PAGE = Observation(
-    url="/",
-    title="Shop",
-    text="Red [1] Blue [2]\nBlue [3]",
-    elements=tuple(Element(mark=m, role="link", name=name) for m, name in ((1, "Red"), (2, "Blue"), (3, "Blue"))),
-)
-STATE = State(task=Task(id="t", suite="s", goal="a blue one", start_url="/"), observation=PAGE)
-CANDIDATES = tuple(
-    Candidate(action=Click(mark=m), label=f"click link {name}", log_prob=-float(m), reply=f" so\nclick [{m}]")
-    for m, name in ((1, "Red"), (2, "Blue"), (3, "Blue"))
-)
 
 
 @asynccontextmanager

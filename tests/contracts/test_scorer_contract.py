@@ -1,11 +1,10 @@
 """What every scorer promises (`core.protocols.Scorer`)."""
 
-import math
 from collections.abc import AsyncIterator, Sequence
 
 import numpy as np
 import pytest
-from contract_state import CANDIDATES, STATE, endpoint
+from contract_state import endpoint
 
 from bestofq.agents.embedding_texts import EmbeddingTexts
 from bestofq.agents.scorers.arbiter import ArbiterScorer, Uncertain, no_majority
@@ -20,8 +19,9 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem, EmbedSpec
 from bestofq.core.language import Request
-from bestofq.core.protocols import Prefetching, Scorer
+from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
+from bestofq.testing.contracts import check_scorer
 from bestofq.testing.scripted import ScriptedModel, ScriptedScorer
 
 
@@ -105,23 +105,5 @@ async def scorer(request: pytest.FixtureRequest) -> AsyncIterator[Scorer]:
             yield make_agent("own", Models(settings)).scorer
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-async def test_it_gives_each_candidate_one_finite_score(scorer: Scorer, count: int) -> None:
-    scores = await scorer.score(STATE, CANDIDATES[:count])
-    assert len(scores.values) == count
-    assert all(map(math.isfinite, scores.values))
-    assert scores.state_value is None or math.isfinite(scores.state_value)
-
-
-async def test_the_same_candidates_get_the_same_scores(scorer: Scorer) -> None:
-    one, two = [await scorer.score(STATE, CANDIDATES) for _ in range(2)]
-    assert one.values == two.values
-    assert one.checkpoint == two.checkpoint
-
-
-async def test_what_it_used_is_no_proposer_s(scorer: Scorer) -> None:
-    usage = list((await scorer.score(STATE, CANDIDATES)).usage)
-    if isinstance(scorer, Prefetching):
-        usage += await scorer.prepare(STATE)
-    assert not {used.role for used in usage} & {"proposer", "judge"}
-    assert all(used.calls >= 1 for used in usage)
+async def test_it_keeps_to_the_contract(scorer: Scorer) -> None:
+    await check_scorer(scorer)

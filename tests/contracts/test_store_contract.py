@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract_state import CANDIDATES, PAGE, STATE
 
 from bestofq.core.decision import Decision, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError
 from bestofq.store.store import Store
+from bestofq.testing.contracts import CANDIDATES, PAGE, STATE
 
 SOURCE = Provenance(version="test")
 STEP = Step(index=0, observation=PAGE, decision=Decision(candidates=CANDIDATES, scores=(0, 1, 2), chosen=2))

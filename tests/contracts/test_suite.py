@@ -14,16 +14,14 @@ from starlette.routing import Route
 
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
-from bestofq.core.actions import Answer, Click
 from bestofq.core.errors import ConfigError
-from bestofq.core.observation import Split
 from bestofq.core.protocols import Suite
 from bestofq.envs.serving import serve_app
 from bestofq.envs.suites import SUITES, make_suite
+from bestofq.testing.contracts import check_suite
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ROOT = Path(__file__).parents[2]
-SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 OWN = "examples.own_suite:make_suite"
 SETTINGS = {
     "webshop": [],
@@ -59,44 +57,8 @@ async def test_every_suite_is_tried() -> None:
     assert set(SUITES) == set(SETTINGS) - {OWN}
 
 
-async def test_it_says_what_it_is(suite: Suite) -> None:
-    assert isinstance(suite, Suite)
-    assert suite.name
-    assert suite.step_limit >= 1
-    assert not (suite.judge and not suite.needs_judge)
-
-
-async def test_its_tasks_are_of_their_split_and_the_same_each_time_it_opens(suite: Suite) -> None:
-    async with suite.open():
-        found = {split: await suite.tasks(split) for split in SPLITS}
-    async with suite.open() as make_env:
-        again = await suite.tasks("test")
-        env = await make_env()
-        assert (await env.reset((await suite.tasks("dev"))[0], seed=0)).error is None
-        await env.close()
-    assert [task.id for task in again] == [task.id for task in found["test"]]
-    for split, tasks in found.items():
-        assert len({task.id for task in tasks}) == len(tasks) > 0
-        assert {(task.split, task.suite) for task in tasks} == {(split, suite.name)}
-    if suite.name != "lamps":  # whose three splits are one
-        names = [task.id for tasks in found.values() for task in tasks]
-        assert len(set(names)) == len(names)
-
-
-async def test_its_environments_play_its_tasks_side_by_side(suite: Suite) -> None:
-    async with suite.open() as make_env:
-        first, second = (await suite.tasks("test"))[:2]
-        one, other = await make_env(), await make_env()
-        begun = [await one.reset(first, seed=0), await other.reset(second, seed=0)]
-        acted = await one.step(Click(mark=len(begun[0].elements) + 1))
-        ended = [await env.step(Answer(text="done")) for env in (one, other)]
-        await one.close()
-        await other.close()
-    assert [seen.error for seen in begun] == [None, None]
-    assert acted.observation.error
-    for result in (acted, *ended):
-        assert (result.reward is None) == suite.needs_judge
-    assert all(result.terminated for result in ended) or suite.name == "lamps"
+async def test_it_keeps_to_the_contract(suite: Suite) -> None:
+    await check_suite(suite, disjoint=suite.name != "lamps")  # whose three splits are one
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from io import StringIO
@@ -199,7 +199,9 @@ async def test_pairs_travel_as_a_file_and_tune_a_model_that_plays(tmp_path: Path
     file = write_pairs(tmp_path / "pairs.parquet", found, source(models))
     pairs = read_pairs(file, source=source(models))
     assert pairs == found
-    tuned = tune(models, pairs[:4], tmp_path / "dpo", QUIET)
+    curves: list[tuple[int, Mapping[str, float]]] = []
+    tuned = tune(models, pairs[:4], tmp_path / "dpo", QUIET, log=lambda *row: curves.append(row))
+    assert [(step, {"loss", "accuracy", "lr"} <= {*numbers}) for step, numbers in curves] == [(1, True)]
     playing = models.playing(tuned)
     assert playing.local.encode("user: a lamp") == models.local.encode("user: a lamp")
     assert playing.local.revision != models.local.revision

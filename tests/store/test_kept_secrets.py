@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import zlib
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def two_known(monkeypatch: pytest.MonkeyPatch) -> None:
 def everything(folder: Path) -> str:
     """All bytes of all files, and all that the database has packed."""
     raw = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
-    with sqlite3.connect(folder / "store.sqlite") as database:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         values = [value for name in tables for row in database.execute(f"SELECT * FROM {name}") for value in row]
     for value in values:

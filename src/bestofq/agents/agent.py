@@ -14,6 +14,7 @@ from bestofq.core.counted import counted
 from bestofq.core.decision import Decision, Proposal, State
 from bestofq.core.errors import BestOfQError, ModelError, ReplyError
 from bestofq.core.protocols import Localizer, Prefetching, Proposer, Scorer, Selector
+from bestofq.core.tracing import span, traced
 from bestofq.core.usage import Usage, merge_usage
 
 
@@ -30,12 +31,17 @@ class Agent:
 
     async def decide(self, state: State, rng: np.random.Generator) -> Decision:
         """Weigh the candidates and take one. ReplyError without any, ModelError on a NaN score; both keep the usage."""
-        proposal, prepared = await _meanwhile(self.proposer.propose(state, self.n_candidates), self.scorer, state)
+        with span("decide", agent=self.name, step=len(state.decisions)):
+            return await self._decide(state, rng)
+
+    async def _decide(self, state: State, rng: np.random.Generator) -> Decision:
+        proposing = traced("propose", self.proposer.propose, state, self.n_candidates)
+        proposal, prepared = await _meanwhile(proposing, self.scorer, state)
         used = [*proposal.usage, *prepared]
         with counted(used):
             if not proposal.candidates:
                 raise ReplyError(f"the proposer of {self.name} offered no action")
-            scores = await self.scorer.score(state, proposal.candidates)
+            scores = await traced("score", self.scorer.score, state, proposal.candidates)
             used += scores.usage
             values = np.asarray(scores.values, dtype=np.float32)  # [N]
             if np.isnan(values).any():
@@ -63,7 +69,8 @@ async def _meanwhile(
     fails the other is stopped, but for ReplyError: then the scorer ends first. Errors keep the usage."""
     if not isinstance(scorer, Prefetching):
         return await proposing, ()
-    thinking, preparing = asyncio.ensure_future(proposing), asyncio.ensure_future(scorer.prepare(state))
+    thinking = asyncio.ensure_future(proposing)
+    preparing = asyncio.ensure_future(traced("prepare", scorer.prepare, state))
     try:
         return await asyncio.gather(thinking, preparing)
     except BestOfQError as error:

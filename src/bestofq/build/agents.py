@@ -28,7 +28,7 @@ from bestofq.build.models import Models, in_pocket_prompts, is_shipped
 from bestofq.build.settings import VOTING, AgentKind, BestOfQSettings
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import ConfigError
-from bestofq.core.loading import call_object
+from bestofq.core.plugins import make_part
 from bestofq.core.protocols import Localizer, Proposer, Scorer, Selector
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
@@ -109,6 +109,11 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, vo
     """`beams`: the likeliest replies, not draws; ConfigError for an endpoint. `log_probs`: of each candidate. `votes`:
     each candidate is a reply of its own."""
     chosen = models.settings.model
+    if models.settings.proposer is not None:
+        if beams or log_probs:
+            raise ConfigError("the agents beam and prior read a model's tokens: leave the setting proposer out")
+        proposer: Proposer = make_part("proposer", models.settings.proposer, Proposer, models)
+        return proposer
     if beams and (models.endpoint is not None or models.prompted is None):
         raise ConfigError(
             "the agent beam searches through a local model's tokens, in short prompts: leave chat and --base-url out, "
@@ -199,13 +204,11 @@ def _checklist(models: Models) -> ChecklistScorer:
 
 
 def _own(models: Models) -> Scorer:
-    """The user's scorer. ConfigError where none is named, or what is named makes none."""
+    """The user's scorer. ConfigError where none is named, and as `make_part`."""
     name = models.settings.scorer
     if name is None:
         raise ConfigError("the agent own needs your scorer: --set scorer=my_package.my_module:make_scorer")
-    scorer = call_object(name, models)
-    if not isinstance(scorer, Scorer):
-        raise ConfigError(f"{name} gave {scorer!r}, which has no score (bestofq.core.protocols.Scorer)")
+    scorer: Scorer = make_part("scorer", name, Scorer, models)
     return scorer
 
 

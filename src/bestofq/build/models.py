@@ -15,7 +15,7 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedConfig, EmbedSpec
 from bestofq.core.errors import ConfigError
 from bestofq.core.language import Request, user
-from bestofq.core.loading import call_object
+from bestofq.core.plugins import installed, make_part
 from bestofq.core.protocols import Judge, LanguageModel, SimulatedUser, VisionModel
 from bestofq.models.chat import HERE, ChatConfig, ChatModel
 from bestofq.models.prices import Budget
@@ -148,6 +148,9 @@ class Models:
     def judge(self) -> Judge | None:
         """Who says how an episode ended, where the environment cannot tell."""
         chosen = self.settings
+        if chosen.own_judge is not None:
+            own: Judge = make_part("judge", chosen.own_judge, Judge, self)
+            return own
         if chosen.judge is None:
             return None
         judging = self.in_role(chosen.judge)
@@ -177,11 +180,8 @@ class Models:
         how = EmbedConfig(prompt=prompt_hash(), **ways)
         if chosen.embedder is None:
             return LocalEmbedder(self.local, how)
-        if ":" in chosen.embedder:
-            own = call_object(chosen.embedder, how)
-            if not isinstance(own, CachedEmbedder):
-                wanted = "a bestofq.models.cached_embedder.CachedEmbedder"
-                raise ConfigError(f"{chosen.embedder} gave {own!r}, which is no embedder: it must be {wanted}")
+        if ":" in chosen.embedder or chosen.embedder in installed("embedder"):
+            own: CachedEmbedder = make_part("embedder", chosen.embedder, CachedEmbedder, how)
             return own
         path = SHIPPED.get(chosen.embedder, chosen.embedder)
         return load_embedder(path, how, device=chosen.device, precision=chosen.precision)

@@ -196,7 +196,14 @@ class BestOfQSettings(Noun):
     seed: int = Field(default=0, description="of every random draw, with run, agent, task, repeat and step")
     scorer: Annotated[str | None, FREE] = Field(
         default=None,
-        description="of the agent own: `my_package.my_module:make_scorer`, called with the run's `build.models.Models`",
+        description="of the agent own: an installed package's, or `my_package.my_module:make_scorer`, called with the "
+        "run's `build.models.Models`",
+    )
+    proposer: str | None = Field(
+        default=None, description="instead of `model` and `chat`: `my_package.my_module:make_proposer`, called likewise"
+    )
+    own_judge: str | None = Field(
+        default=None, description="instead of `judge`: `my_package.my_module:make_judge`, called likewise"
     )
     agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
 

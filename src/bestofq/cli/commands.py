@@ -1,13 +1,15 @@
 """The command line: its commands by panel, each with an example. Nothing that a command needs is imported here."""
 
+import logging
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from bestofq import __version__
 from bestofq.cli.options import console
 from bestofq.cli.panels import agent_q, best_of_q, look, maintain, other_agents, start
+from bestofq.core.json_lines import JsonHandler, JsonLines
 
 _BOOKING = "booking --model pocket-agentq --set model.dialect=composite"
 _ENDPOINT = "--model gpt-4.1 --base-url https://api.openai.com/v1"
@@ -44,6 +46,7 @@ PANELS: dict[str, tuple[tuple[str, Callable[..., Any], str], ...]] = {
         ("serve-model", maintain.serve_model, "bestofq serve-model --model pocket --port 8000"),
     ),
     "Maintain": (
+        ("new", maintain.new, "bestofq new suite my_suite"),
         ("doctor", maintain.doctor, "bestofq doctor"),
         ("settings", maintain.settings, "bestofq settings iql"),
     ),
@@ -72,4 +75,13 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
-) -> None: ...
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option(
+            envvar="BESTOFQ_LOG_FORMAT", help="json: messages and progress as one JSON object a line, on stderr."
+        ),
+    ] = "text",
+) -> None:
+    if log_format == "json":
+        console.file, console.width = JsonLines(), 1000  # no message is broken into lines
+        logging.basicConfig(level=logging.WARNING, handlers=[JsonHandler()], force=True)

@@ -131,9 +131,6 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
     """The first thing wrong; unknown names come first, since they may be why another is missing."""
     found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")[0]
     name, table = _named(cls, found["loc"])
-    if found["type"] == "union_tag_invalid":
-        known = found["ctx"]["expected_tags"].replace("'", "").removesuffix(", own")
-        return f"There is no {name} {found['ctx']['tag']!r}: it is one of {known}, or my_package.my_module:my_function."
     if found["type"] == "extra_forbidden" and name in setting_names(cls):
         return f"There is no {name} with {table}."
     if found["type"] == "extra_forbidden":

@@ -40,7 +40,7 @@ from bestofq.viewer.export import export
 from bestofq.viewer.server import serve
 
 HELD_OUT, EXPLORED, WATCHED = "demo", "demo-explored", "demo-chromium"
-IN_CHROMIUM = 4  # tasks
+IN_CHROMIUM = 6  # tasks
 
 LEARNING = (
     *("model.path=pocket-quirks", "suite.name=quirks", "suite.sites=4", "suite.tasks_per_site=240"),

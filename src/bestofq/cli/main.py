@@ -6,13 +6,15 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
 
 from bestofq.cli.commands import app
+from bestofq.cli.options import console
 from bestofq.core.errors import BestOfQError
+from bestofq.core.json_lines import JsonLines
 from bestofq.core.secrets import HidingStream
+from bestofq.core.tracing import export_spans
 
 
 def run() -> NoReturn:
@@ -23,11 +25,11 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
     """Run a command line. Our errors, and paths that cannot be read or written (2), are printed as one sentence."""
     gc.set_threshold(50_000, 20, 20)  # imports leave no garbage: to look for it takes an eighth of a short command
     sys.stdout, sys.stderr = HidingStream(sys.stdout), HidingStream(sys.stderr)
-    console = Console()
     logging.basicConfig(
         level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)], format="%(message)s"
     )
     try:
+        export_spans()
         command()
     except BestOfQError as error:
         said, code = str(error), error.exit_code
@@ -42,6 +44,9 @@ def exit_with(command: Callable[[], object]) -> NoReturn:
         raise SystemExit(130) from None
     else:
         raise SystemExit(0)
+    if isinstance(lines := console.file, JsonLines):
+        lines.say(level="error", message=said, exit_code=code)
+        raise SystemExit(code)
     console.print(f"[red]error:[/red] {escape(said)}", highlight=False)
     raise SystemExit(code)
 

@@ -70,6 +70,15 @@ Tasks = Annotated[
 ]
 SplitName = Literal["train", "dev", "test"]
 Split = Annotated[SplitName, Option("--split", help="Which tasks.")]
+LogTo = Annotated[
+    Text,
+    Option(
+        "--log-to",
+        metavar="NAME[:WHERE]",
+        help="Keep the training curves too: tensorboard[:FOLDER], wandb[:PROJECT] or mlflow[:URI].",
+        autocompletion=lambda: ["tensorboard", "wandb", "mlflow"],
+    ),
+]
 DryRun = Annotated[bool, Option("--dry-run", help="Say what would be done, and do nothing.")]
 Budget = Annotated[float | None, Option("--budget", min=0, help="USD at most; the same command continues.")]
 ByOption = partial(Option, rich_help_panel="With --by or several stores")

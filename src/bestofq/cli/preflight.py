@@ -33,7 +33,7 @@ async def preflight(
     away = {name: chat for name, chat in used.items() if chat.base_url != HERE}
     found = list(await asyncio.gather(*(_endpoint(name, chat) for name, chat in away.items())))
     found += [_room(name, chat.model, chosen.model.device) for name, chat in used.items() if name not in away]
-    if suite.needs_judge and suite.judge is None and chosen.judge is None:
+    if suite.needs_judge and suite.judge is None and not (chosen.judge or chosen.own_judge):
         said = "nobody says how episodes ended: they stay unjudged, and teach nothing"
         found.append(Finding(what="judge", found=said, fix="--set judge.model=…", required=learns))
     if not suite.sandboxed:

@@ -50,6 +50,9 @@ EXTRAS = {
     "obstore": "cluster",
     "openenv": "openenv",
     "psycopg": "cluster",
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "mlflow": "mlflow",
 }
 
 

@@ -77,6 +77,7 @@ class VisionModel(LanguageModel, Protocol):
         """The screenshot as a request with these `pixels` sends it; maps points of a reply to the page."""
 
 
+@runtime_checkable
 class Proposer(Protocol):
     """Offers 1 to n candidates, the first its greedy choice, all with distinct actions."""
 
@@ -139,6 +140,7 @@ class Embedder(Protocol):
     async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]: ...
 
 
+@runtime_checkable
 class Judge(Protocol):
     """Gives an episode that ended by itself its verdict, which is kept under the judge's name."""
 

@@ -10,7 +10,7 @@ from bestofq.core.noun import Noun
 
 SELECTS: Final = "selects"
 """Marks a setting that chooses among a suite's tasks and changes none of them."""
-NAME = "the benchmark (`bestofq tasks -h` names them), or `my_package.my_module:make_suite`"
+NAME = "the benchmark (`bestofq tasks -h` names them), an installed package's, or `my_package.my_module:make_suite`"
 
 
 class SuiteSettings(Noun):

@@ -7,6 +7,7 @@ from pydantic import Discriminator, Tag, ValidationError
 
 from bestofq.core.errors import BestOfQError, ConfigError
 from bestofq.core.loading import load_object
+from bestofq.core.plugins import object_name
 from bestofq.core.protocols import Suite
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.envs.miniwob.settings import MiniWobSettings
@@ -27,8 +28,12 @@ _OWN = "own"
 
 
 def _tag(settings: object) -> str:
-    given = settings.get("name", "webshop") if isinstance(settings, Mapping) else getattr(settings, "name", "")
-    return _OWN if ":" in str(given) else str(given)
+    """ConfigError where there is no suite of that name."""
+    given = str(settings.get("name", "webshop") if isinstance(settings, Mapping) else getattr(settings, "name", ""))
+    if given in SUITES:
+        return given
+    object_name("suite", given, SUITES)
+    return _OWN
 
 
 AnySuiteSettings = Annotated[
@@ -45,7 +50,7 @@ AnySuiteSettings = Annotated[
 def make_suite(settings: SuiteSettings) -> Suite:
     """The suite that the settings name. ConfigError where a suite of the user's own cannot be made."""
     name = settings.name
-    make = cast(Any, load_object(SUITES.get(name, name)))
+    make = cast(Any, load_object(SUITES.get(name) or object_name("suite", name, SUITES)))
     if name in SUITES:
         return cast(Suite, make(settings))
     if not callable(make):

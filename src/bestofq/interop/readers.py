@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bestofq.core.decision import Episode
-from bestofq.core.errors import ConfigError
 from bestofq.core.loading import call_object
+from bestofq.core.plugins import object_name
 from bestofq.interop import atif, browser_use, chat, go_browse, inspect_log, jsonl, open_operator, webvoyager
 from bestofq.interop.files import Malformed, Reader
 
@@ -24,12 +24,8 @@ READERS: Mapping[str, Reader] = {
 
 
 def reader_of(kind: str) -> Reader:
-    """The reader of that name, or the user's own as `my_package.my_module:reader`. ConfigError where there is none."""
-    if ":" in kind:
-        return partial(_own, kind)
-    if kind not in READERS:
-        raise ConfigError(f"there is no kind of log {kind!r}: it is one of {', '.join(READERS)}, or my_module:reader")
-    return READERS[kind]
+    """The reader of that name (`core.plugins`). ConfigError where there is none."""
+    return READERS.get(kind) or partial(_own, object_name("reader", kind, READERS))
 
 
 def _own(name: str, path: Path) -> Iterable[Episode | Malformed | Mapping[str, Any]]:

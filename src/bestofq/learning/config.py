@@ -73,7 +73,7 @@ class IQLConfig(Noun):
     steps: PositiveInt = Field(default=50_000, description="gradient steps; B.1 says 50,000 epochs and no data size")
     network: NetworkConfig = NetworkConfig()
     learner: str = Field(
-        default="iql", description="iql, or your own, `my_package.my_module:learn` (`training.train_own`)"
+        default="iql", description="iql, an installed package's, or `my_package.my_module:learn` (`training.train_own`)"
     )
     others: bool = Field(default=False, description="whether your own learner gets candidates that were not taken, too")
     seed: int = Field(default=0, ge=0, description="of first weights, batches and dropout")

@@ -12,7 +12,7 @@ from bestofq.learning.losses import implicit_reward, rft_loss, trajectory_dpo_lo
 from bestofq.learning.shared_prefix import Branches
 from bestofq.learning.tuning_batches import Item, Turns
 
-Means = TypeVar("Means")
+Means = TypeVar("Means", bound=NamedTuple)
 
 
 class PairMeans(NamedTuple):

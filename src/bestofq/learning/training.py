@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from bestofq.core.errors import ConfigError
-from bestofq.core.loading import call_object
+from bestofq.core.plugins import make_part
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import fingerprint
 from bestofq.learning.checkpoint import put_training_tensors, training_tensors
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group
-from bestofq.learning.iql import IQL, train_iql
+from bestofq.learning.iql import IQL, IQLRow, train_iql
 
 
 def train_stoppable(
@@ -24,13 +23,14 @@ def train_stoppable(
     begun: IQL | None = None,
     save: Callable[[IQL], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
+    on_row: Callable[[IQLRow], Any] | None = None,
     group: Group = SOLO,
 ) -> IQL:
     """`train_iql`, with `save` called every `config.checkpoint_seconds` and when SIGINT or SIGTERM ends the training.
 
     `begun` is what such a `save` kept; the result is then bit for bit that of a training which never stopped. The
-    first process alone is given it, saves and calls `on_step`. Raises as `train_iql` does; KeyboardInterrupt on SIGINT
-    and SystemExit on SIGTERM, after the step under way; a second signal ends the process at once.
+    first process alone is given it, saves and calls `on_step` and `on_row`. Raises as `train_iql` does;
+    KeyboardInterrupt on SIGINT and SystemExit on SIGTERM, after the step under way; a second signal ends the process.
     """
     kept = group.share(lambda: None if begun is None else (begun.step, training_tensors(begun)))
     if begun is None and kept is not None:
@@ -53,7 +53,7 @@ def train_stoppable(
                 _end(number)
 
         try:
-            return train_iql(data, config, resume=begun, on_step=after, group=group)
+            return train_iql(data, config, resume=begun, on_step=after, on_row=on_row, group=group)
         except RuntimeError:
             number = stopped()
             if group.rank > 0 and number is not None:  # the first process has saved and left
@@ -65,11 +65,9 @@ def train_own(data: Transitions, config: IQLConfig) -> IQL:
     """Q and V by the learner that `config.learner` names: a function that is called with `data` and `config`, and gives
     an `IQL` whose networks `q` and `v` it has trained.
 
-    Nothing of an unfinished training is kept. ConfigError where there is no such function, or it gives something else.
+    Nothing of an unfinished training is kept. ConfigError as `make_part`.
     """
-    iql = call_object(config.learner, data, config)
-    if not isinstance(iql, IQL):
-        raise ConfigError(f"the learner {config.learner} gave {iql!r}: it must give a bestofq.learning.iql.IQL")
+    iql: IQL = make_part("learner", config.learner, IQL, data, config, built_in=["iql"])
     iql.data = fingerprint(data)
     return iql
 

@@ -24,6 +24,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.learning.config import TuningConfig
 from bestofq.learning.distributed import group_left, is_first_process
 from bestofq.learning.objectives import Means, PairMeans, TurnMeans
+from bestofq.learning.tracking import Log, unlogged
 from bestofq.learning.tuning import Report, TuningProgress, train_on_preferences, train_on_successes
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import SHIPPED
@@ -35,7 +36,7 @@ from bestofq.search.tree import taken_to
 from bestofq.store.pairs import PairSource
 from bestofq.store.store import Store
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def searched_trees(models: Models, store: Store, run: str) -> list[SearchTree]:
@@ -119,7 +120,7 @@ def _turns_of(models: Models, trees: Iterable[SearchTree]) -> Iterator[_Turns]:
     for tree in trees:
         yield (turns := _Turns(models, tree))
         if lost := list(turns.values()).count(None):
-            log.warning(
+            logger.warning(
                 "%s: %d actions are left out: stand-ins without tokens, or drawn after more than their page",
                 tree.task.id,
                 lost,
@@ -181,7 +182,13 @@ def need_pairs(pairs: Sequence[PreferencePair], trees: int) -> None:
 
 
 def tune(
-    models: Models, pairs: Sequence[PreferencePair], out: Path, console: Console, *, replayed: bool = False
+    models: Models,
+    pairs: Sequence[PreferencePair],
+    out: Path,
+    console: Console,
+    *,
+    replayed: bool = False,
+    log: Log = unlogged,
 ) -> Path:
     """DPO (Eq. 5 or 6) from the model that drew the pairs, on all processes; the tuned one's folder. Unless other
     models drew some (`replayed`), it warns where the weights do not give the stored likelihoods."""
@@ -198,14 +205,14 @@ def tune(
     def said(means: PairMeans) -> str:
         return f"loss {means.loss:.3f}, {100 * means.accuracy:.0f} % right way round"
 
-    return _trained(models, "DPO", config, train, said, console)
+    return _trained(models, "DPO", config, train, said, console, log)
 
 
 def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
     """Warns where log π_θ - log π_ref of the better replies, `apart` on average before any update, is not about 0."""
     stored = fmean(math.fsum(turn.log_prob for turn in pair.chosen) for pair in pairs)
     if abs(apart) > max(1.0, 0.1 * abs(stored)):
-        log.warning(
+        logger.warning(
             "the weights give the replies log-likelihoods %.1f apart from those they were drawn with, %.1f on average: "
             "DPO's reference is another model, or was measured at another temperature than 1",
             apart,
@@ -213,7 +220,7 @@ def _check_likelihoods(pairs: Sequence[PreferencePair], apart: float) -> None:
         )
 
 
-def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, console: Console) -> Path:
+def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, console: Console, *, log: Log = unlogged) -> Path:
     """RFT (Eq. 4) on the successful rollouts of the trees; the folder of the tuned model. On all processes launched."""
     config = models.settings.agent_q.rft
     turns = [turn for turns in successful_turns(models, trees) for turn in turns]
@@ -221,7 +228,7 @@ def reinforce(models: Models, trees: Iterable[SearchTree], out: Path, console: C
     def train(weights: Any, report: Report[TurnMeans]) -> Path:
         return train_on_successes(weights, turns, config, report, out=out)
 
-    return _trained(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", console)
+    return _trained(models, "RFT", config, train, lambda means: f"loss {means.loss:.3f}", console, log)
 
 
 def _trained(
@@ -231,9 +238,10 @@ def _trained(
     train: Callable[[Any, Report[Means]], Path],
     said: Callable[[Means], str],
     console: Console,
+    log: Log,
 ) -> Path:
     """What `train` makes of a copy of the policy's weights, in float32 unless only adapters are trained, with the
-    policy's tokenizer; `said` of each step beside a bar."""
+    policy's tokenizer; `said` of each step beside a bar, its numbers to `log`."""
     chosen, precision = models.settings.model, "float32" if config.lora is None else models.settings.model.precision
     with bar(console) as shown:
         row = shown.add_task(label, total=None)
@@ -241,6 +249,7 @@ def _trained(
         def report(made: TuningProgress[Means]) -> None:
             text = f"{label}: {said(made.means)}"
             shown.update(row, completed=made.step, total=made.steps, description=text)
+            log(made.step, {**made.means._asdict(), "gradient_norm": made.gradient_norm, "lr": made.lr})
 
         with group_left():
             path = SHIPPED.get(chosen.path, chosen.path)

@@ -25,6 +25,7 @@ from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import choose_device, process_group
 from bestofq.learning.iql import IQL
 from bestofq.learning.networks import parameter_counts
+from bestofq.learning.tracking import Log, unlogged
 from bestofq.learning.training import train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.rollouts.progress import bar
@@ -138,9 +139,11 @@ def _concerns_episodes(difference: Difference) -> bool:
     return difference.name.partition(".")[0] == "episodes"
 
 
-def learn(read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console) -> None:
+def learn(
+    read: Callable[[], Lesson | None], config: IQLConfig, out: Path, console: Console, log: Log = unlogged
+) -> None:
     """Q and V by IQL, kept in `out`; nothing where `read` gives nothing. Under torchrun all processes call this, and
-    the first reads, prints and writes. The same call continues from the last checkpoint."""
+    the first reads, prints, writes and logs. The same call continues from the last checkpoint."""
     found: list[Lesson] = []
 
     def of_first() -> Transitions | None:
@@ -166,7 +169,15 @@ def learn(read: Callable[[], Lesson | None], config: IQLConfig, out: Path, conso
                 iql = train_own(data, config)
             else:
                 save = partial(save_training, unfinished, **kept)
-                iql = train_stoppable(data, config, begun=begun, save=save, on_step=progress, group=group)
+                iql = train_stoppable(
+                    data,
+                    config,
+                    begun=begun,
+                    save=save,
+                    on_step=progress,
+                    on_row=lambda row: log(row.step, row.model_dump(exclude={"step"})),
+                    group=group,
+                )
     export_value(out, iql, **kept)
     shutil.rmtree(unfinished, ignore_errors=True)
     console.print(f"Q and V learned from {len(data):,} transitions: {out}")

@@ -40,6 +40,7 @@ def policy_config(settings: BestOfQSettings) -> dict[str, JsonValue]:
     kept["model"] = {**identity_of(settings.model), "reply_tokens": settings.model.most_tokens}
     unused = {"suite", *(name for name in _OF_CHAT if settings.chat is None and kept[name] == _DEFAULTS[name])}
     unused |= {"judge_screenshots", "judge_criteria"} if settings.judge is None else set()
+    unused |= {name for name in ("proposer", "own_judge") if kept[name] is None}
     return {name: hidden(value) for name, value in kept.items() if name not in unused}
 
 

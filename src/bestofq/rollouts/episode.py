@@ -15,6 +15,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import Env, Judge, Resumes
 from bestofq.core.repeating import DivergedError
 from bestofq.core.seeds import episode_seed
+from bestofq.core.tracing import span
 from bestofq.core.usage import Usage, merge_usage
 from bestofq.rollouts.resuming import MayRepeat, repeat_steps, seems_safe, with_pictures
 from bestofq.store.records import EpisodeSummary
@@ -76,7 +77,8 @@ async def run_episode(
         provenance = begun.provenance
     else:
         play.episode = await store.begin_episode(run, agent.name, task, repeat, provenance)
-    verdict = await play.out(own)
+    with span("episode", run=run, agent=agent.name, task=task.id):
+        verdict = await play.out(own)
     if play.unpaid:
         verdict = verdict.model_copy(update={"usage": merge_usage((*verdict.usage, *play.unpaid))})
     episode = Episode(
@@ -184,7 +186,8 @@ class _Play:
             if self.options.on_decision is not None:
                 self.options.on_decision(state, decision)
             try:
-                result = await self.env.step(decision.candidate.action)
+                with span("act", action=decision.candidate.action.kind):
+                    result = await self.env.step(decision.candidate.action)
             except Exception as error:
                 verdict = _verdict_of(error)
                 await self._commit(observation, decision, StepResult(observation=observation, truncated=True))

@@ -12,6 +12,7 @@ from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import InputError
 from bestofq.core.protocols import Embedder
+from bestofq.core.tracing import traced
 from bestofq.core.transitions import Floats
 from bestofq.core.usage import Usage
 from bestofq.models.prices import Price, price_of
@@ -46,20 +47,20 @@ class QScorer:
     async def prepare(self, state: State) -> tuple[Usage, ...]:
         """Embed state and task while the candidates are being proposed. `seconds` pass beside the proposer's."""
         started = time.perf_counter()
-        vectors, tokens = await self.embedder.embed([self.texts.state(state), self.texts.task(state.task)])
+        texts = [self.texts.state(state), self.texts.task(state.task)]
+        vectors, tokens = await traced("embed", self.embedder.embed, texts)
         self.values.prepare(vectors[:1], vectors[1:])
         return (self._usage(tokens, started),)
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
         """Q(s, a_i) for each candidate [N]."""
         started = time.perf_counter()
-        vectors, tokens = await self.embedder.embed(
-            [
-                self.texts.state(state),
-                self.texts.task(state.task),
-                *(self.texts.action(state, candidate) for candidate in candidates),
-            ]
-        )
+        texts = [
+            self.texts.state(state),
+            self.texts.task(state.task),
+            *(self.texts.action(state, candidate) for candidate in candidates),
+        ]
+        vectors, tokens = await traced("embed", self.embedder.embed, texts)
         here, task, actions = vectors[:1], vectors[1:2], vectors[None, 2:]  # [1, D], [1, D], [1, N, D]
         return Scores(
             values=tuple(self.values.q(here, actions, task)[0].tolist()),

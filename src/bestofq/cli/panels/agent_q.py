@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from bestofq.cli.options import Given, Place, Places, Q, Split, Tasks, console, takes
+from bestofq.cli.options import Given, LogTo, Place, Places, Q, Split, Tasks, console, takes
 
 Run = Annotated[str, Option(help="Name of the searches.")]
 
@@ -91,22 +91,22 @@ def tune(
         Places, Option(help="Pairs that earlier rounds' models drew: trained on too. Repeatable.")
     ] = None,
     run: Run = "search",
+    log_to: LogTo = None,
 ) -> None:
     """Tune the model that searched: by DPO on pairs, or without any by RFT on its successful rollouts. Resumable.
 
     On several devices by a launcher: accelerate launch -m bestofq.cli.main tune …
     """
-    from rich.console import Console
-
     from bestofq.cli.settings import models_of, store_of
     from bestofq.cli.writing import check_folder
     from bestofq.core.errors import InputError
     from bestofq.learning.distributed import is_first_process
+    from bestofq.learning.tracking import tracking
     from bestofq.recipes import policy_training as recipe
     from bestofq.store.pairs import read_pairs
     from bestofq.store.store import Store
 
-    console = Console(quiet=not is_first_process())
+    console.quiet = not is_first_process()
     check_folder(out)
     models = models_of(given)
     if replay and pairs is None:
@@ -118,7 +118,8 @@ def tune(
         if given.dry_run:
             console.print(f"DPO would learn from {len(found):,} pairs, {len(earlier):,} of earlier rounds: {out}")
             return
-        folder = recipe.tune(models, found, out, console, replayed=bool(earlier))
+        with tracking(log_to, out) as log:
+            folder = recipe.tune(models, found, out, console, replayed=bool(earlier), log=log)
     else:
         with Store.open(store_of(given, models), read_only=True) as opened:
             trees = recipe.searched_trees(models, opened, run)
@@ -126,5 +127,6 @@ def tune(
             won = sum(1 for _ in recipe.successful_turns(models, trees))
             console.print(f"RFT would learn from {won:,} successful rollouts of {len(trees):,} trees: {out}")
             return
-        folder = recipe.reinforce(models, trees, out, console)
+        with tracking(log_to, out) as log:
+            folder = recipe.reinforce(models, trees, out, console, log=log)
     console.print(f"the tuned model: {folder}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from bestofq.cli.options import ABLATIONS, DryRun, Evaluation, Given, Place, Q, Tasks, Texts, console, takes
+from bestofq.cli.options import ABLATIONS, DryRun, Evaluation, Given, LogTo, Place, Q, Tasks, Texts, console, takes
 
 
 @takes()
@@ -49,6 +49,7 @@ def train(
     estimate: Annotated[
         bool, Option(help="Say at the end what to expect of it: one more Q-function, of four fifths of the tasks.")
     ] = True,
+    log_to: LogTo = None,
 ) -> None:
     """Learn Q and V by IQL from stored episodes. Resumable: run the same command again.
 
@@ -64,6 +65,7 @@ def train(
     from bestofq.cli.planning import plan_training
     from bestofq.cli.settings import existing, models_of, store_of
     from bestofq.cli.writing import check_folder
+    from bestofq.learning.tracking import tracking
     from bestofq.recipes import best_of_q as recipe
     from bestofq.recipes.q_training import Lesson, learn
 
@@ -81,7 +83,8 @@ def train(
         with existing(folder) as opened:
             return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)
 
-    learn(read, models.settings.iql, out, console)
+    with tracking(log_to, out) as log:
+        learn(read, models.settings.iql, out, console, log)
     if estimate:
         estimate_after_training(models, folder, runs, episodes, out)
 

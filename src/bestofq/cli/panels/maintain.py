@@ -4,6 +4,7 @@ from typing import Annotated
 
 from typer import Argument, Exit, Option
 
+from bestofq.cli.new import NewKind
 from bestofq.cli.options import (
     Checkup,
     Config,
@@ -11,6 +12,7 @@ from bestofq.cli.options import (
     Given,
     Log,
     Model,
+    Place,
     Set,
     SuiteTasks,
     Text,
@@ -72,6 +74,17 @@ def serve_model(
     from bestofq.models.serving import model_app
 
     uvicorn.run(model_app(models_of(Given(config=config, set_=set_, model=model)).local), host="127.0.0.1", port=port)
+
+
+def new(
+    kind: Annotated[NewKind, Argument(metavar="KIND", help="suite, scorer or learner.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Of the package, and by which commands find it.")],
+    out: Annotated[Place, Option(help="Its folder. Default: NAME.")] = None,
+) -> None:
+    """Write a package with a part of your own and a test of it; once installed, every command takes it by name."""
+    from bestofq.cli.new import new_part
+
+    new_part(kind, name, out)
 
 
 @takes()

@@ -1,0 +1,43 @@
+"""Parts by name: of this package, of an installed package's entry points, or `my_package.my_module:my_object`.
+
+A package names its own in its pyproject.toml; the groups are `bestofq.suites`, `bestofq.scorers` and so on:
+
+    [project.entry-points."bestofq.scorers"]
+    cheapest = "my_package.my_module:make_scorer"
+"""
+
+from collections.abc import Iterable
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from bestofq.core.errors import ConfigError
+from bestofq.core.loading import call_object
+
+Kind = Literal["suite", "scorer", "proposer", "judge", "learner", "embedder", "reader"]
+
+
+def installed(kind: Kind) -> dict[str, str]:
+    """What installed packages offer of a kind: `module:object` by name."""
+    return {one.name: one.value for one in entry_points(group=f"bestofq.{kind}s")}
+
+
+def object_name(kind: Kind, name: str, built_in: Iterable[str] = ()) -> str:
+    """`module:object` of a part that is not built in. ConfigError, with the known names, where there is none."""
+    if ":" in name:
+        return name
+    found = installed(kind)
+    if name not in found:
+        known = "".join(f"{one}, " for one in (*built_in, *sorted(found)))
+        raise ConfigError(
+            f"there is no {kind} {name!r}: it is {known and f'one of {known}or '}my_package.my_module:name"
+        )
+    return found[name]
+
+
+def make_part(kind: Kind, name: str, wanted: type[Any], *arguments: object, built_in: Iterable[str] = ()) -> Any:
+    """What the part of that name makes of the arguments. ConfigError as `object_name`, as `call_object`, and where
+    it is no `wanted`."""
+    made = call_object(object_name(kind, name, built_in), *arguments)
+    if not isinstance(made, wanted):
+        raise ConfigError(f"{name} made {made!r}, which is no {kind} ({wanted.__module__}.{wanted.__qualname__})")
+    return made

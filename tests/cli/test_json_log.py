@@ -1,0 +1,38 @@
+"""With --log-format json all that a command says is one JSON object a line on stderr."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bestofq.core.json_lines import JsonLines
+from bestofq.rollouts.progress import LiveProgress, bar
+
+BESTOFQ = (sys.executable, "-m", "bestofq.cli.main")
+
+
+def test_a_command_says_its_messages_and_its_end(tmp_path: Path) -> None:
+    command = (*BESTOFQ, "--log-format", "json", "collect", "no-such-suite")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    (end,) = map(json.loads, done.stderr.splitlines())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (end["level"], end["exit_code"]) == ("error", 2)
+    assert "no-such-suite" in end["message"]
+
+
+def test_a_message_is_one_object_and_progress_has_its_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(file=JsonLines(), width=1000)
+    console.print("[bold]two\nlines[/bold] at once")
+    with LiveProgress("eval", console=console) as progress:
+        progress.begin([], 4)
+    with bar(console) as shown:
+        row = shown.add_task("training", total=7)
+        shown.update(row, completed=7)
+    message, episodes, steps = map(json.loads, capsys.readouterr().err.splitlines())
+    assert message["message"] == "two\nlines at once"
+    assert (episodes["label"], episodes["done"], episodes["total"]) == ("eval", 0, 4)
+    assert (steps["label"], steps["done"], steps["total"]) == ("training", 7, 7)
+    assert {said["event"] for said in (episodes, steps)} == {"progress"}

@@ -1,0 +1,135 @@
+"""Parts of a user's own by name: those of an installed package, and those of the package that `bestofq new` writes."""
+
+import asyncio
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bestofq.build.agents import make_agent
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.commands import app
+from bestofq.cli.config import load_config
+from bestofq.core.errors import ConfigError
+from bestofq.envs.suites import make_suite
+from bestofq.interop.readers import reader_of
+from bestofq.learning.training import train_own
+from bestofq.recipes.run_config import policy_config
+from bestofq.testing.contracts import LEARNING, check_judge, check_learner, check_proposer, check_scorer, two_steps
+
+PARTS = """
+from bestofq.testing import ScriptedJudge, ScriptedProposer, ScriptedScorer
+from bestofq.learning.iql import train_iql as learn
+from examples.own_suite import Lamps
+
+def make_suite(settings): return Lamps([settings["colour"]])
+def make_scorer(models): return ScriptedScorer(lambda state, candidates: range(len(candidates)))
+def make_proposer(models): return ScriptedProposer(lambda state, n: [" so\\nclick [1]", " so\\nclick [2]"])
+def make_judge(models): return ScriptedJudge(lambda episode: "failure")
+def read(path): return [{"goal": path.name, "steps": []}]
+"""
+GROUPS = {
+    "suites": "make_suite",
+    "scorers": "make_scorer",
+    "proposers": "make_proposer",
+    "judges": "make_judge",
+    "learners": "learn",
+    "readers": "read",
+}
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that names a part of each kind `mine`, as pip leaves one."""
+    (tmp_path / "parts_of_mine.py").write_text(PARTS)
+    about = tmp_path / "parts_of_mine-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: parts-of-mine\nVersion: 1\n")
+    groups = (f"[bestofq.{group}]\nmine = parts_of_mine:{made}\n" for group, made in GROUPS.items())
+    (about / "entry_points.txt").write_text("\n".join(groups))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("installed")
+async def test_a_part_is_found_by_the_name_its_package_gives_it() -> None:
+    named = ("suite.name=mine", "suite.colour=red", "scorer=mine", "proposer=mine", "own_judge=mine")
+    settings = load_config(BestOfQSettings, None, named)
+    models = Models(settings)
+    assert [task.id for task in await make_suite(settings.suite).tasks("test")] == ["red"]
+    agent = make_agent("own", models)
+    await check_scorer(agent.scorer)
+    await check_proposer(agent.proposer)
+    assert models.judge is not None
+    await check_judge(models.judge)
+    few = LEARNING.model_copy(update={"steps": 2, "learner": "mine"})
+    assert train_own(two_steps(), few).step == 2
+    assert [*reader_of("mine")(Path("a.log"))] == [{"goal": "a.log", "steps": []}]
+    kept = policy_config(settings)
+    assert (kept["proposer"], kept["own_judge"]) == ("mine", "mine")
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("collect nothing", "suite"),
+        ("eval webshop --agents own --tasks 1 --set scorer=nothing", "scorer"),
+        ("eval webshop --agents prompting --tasks 1 --set proposer=nothing", "proposer"),
+        ("import nothing here", "reader"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_those_that_are_known(
+    command: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").touch()
+    done = CliRunner().invoke(app, [*command.split(), "--store", "s"])
+    assert isinstance(done.exception, ConfigError), done.output
+    for word in (kind, "'nothing'", "mine"):
+        assert word in str(done.exception)
+
+
+def test_an_unknown_learner_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ConfigError, match=r"'awl'.*iql"):
+        train_own(two_steps(), LEARNING.model_copy(update={"learner": "awl"}))
+
+
+@pytest.mark.parametrize("kind", ["scorer", "learner"])
+def test_a_new_part_keeps_to_its_contract(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = f"{kind}_to_try"
+    done = CliRunner().invoke(app, ["new", kind, name])
+    assert done.exit_code == 0, done.output
+    monkeypatch.syspath_prepend(str(tmp_path / name))
+    made = importlib.import_module(name)
+    if kind == "scorer":
+        asyncio.run(check_scorer(made.make_scorer(None)))
+    else:
+        check_learner(made.learn, LEARNING)
+    again = CliRunner().invoke(app, ["new", kind, name])
+    assert name in str(again.exception)
+
+
+@pytest.mark.slow
+def test_the_package_of_a_new_suite_passes_its_tests_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "shops"
+    done = CliRunner().invoke(app, ["new", "suite", "shops", "--out", str(folder)])
+    assert done.exit_code == 0, done.output
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:xdist")
+    tried = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert tried.returncode == 0, tried.stdout
+    assert "1 passed" in tried.stdout
+
+
+@pytest.mark.parametrize("name", ["json", "class", "my-suite", "../up", "bestofq"])
+def test_a_name_that_python_cannot_import_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["new", "suite", name])
+    assert repr(name) in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
