@@ -77,10 +77,7 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     assert "pip install 'bestofq[agentq]'" in str(result.exception)
 
 
-def test_settings_that_the_demos_do_not_know_are_refused() -> None:
-    result = CliRunner().invoke(app, ["demo", "--set", "seed=1"])
-    assert isinstance(result.exception, ConfigError)
-    assert "--agentq" in str(result.exception)
+def test_settings_that_the_demo_does_not_know_are_refused() -> None:
     result = CliRunner().invoke(app, ["demo", "--agentq", "--model", "pocket", "--set", "suite.name=webshop"])
     assert isinstance(result.exception, ConfigError)
     assert "booking" in str(result.exception)

@@ -27,6 +27,7 @@ from bestofq.envs.suites import make_suite
 from bestofq.models.chat import ChatConfig
 from bestofq.models.memory import room_for
 from bestofq.search.tree import MutableTree
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
@@ -124,7 +125,7 @@ def test_nothing_is_assumed_of_a_model_in_this_process() -> None:
 
 async def looked(chosen: BestOfQSettings, store: Path, stored: float = 0.0, *, embeds: bool = False) -> list[Finding]:
     models, suite = Models(chosen), make_suite(chosen.suite)
-    return await preflight(models, suite, [], store, stored=stored, learns=True, embeds=embeds)
+    return await preflight(models, suite, [], Location.of(store), stored=stored, learns=True, embeds=embeds)
 
 
 @asynccontextmanager

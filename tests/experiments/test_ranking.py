@@ -74,9 +74,8 @@ def test_the_command_counts_every_step_of_each_agent_and_writes_the_folder(
     with Store.open(store, read_only=True) as opened:
         for agent in ("prompting", "random"):
             steps = sum(episode.steps for episode in opened.summaries(run="eval", agent=agent))
-            (line,) = (
-                line for line in said.partition(f"{agent}: shares of steps")[2].splitlines()[:9] if " all " in line
-            )
+            shares = said.partition(f"{agent}: shares of steps")[2].splitlines()[:9]
+            (line,) = (line for line in shares if line.startswith("all "))
             assert f" {steps} " in line
     assert "Rated by the suite's oracle" in said
     assert "Rated by an oracle" in (tmp_path / "page" / "tables" / "recall.md").read_text("utf-8")

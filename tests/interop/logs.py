@@ -1,6 +1,7 @@
 """Small logs for the tests, and the command that imports them."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def imported(kind: str, log: Path, store: Path) -> list[Episode]:
 
 def counts(said: str) -> Mapping[str, int]:
     """The numbers of the printed table, by their row."""
-    rows = [[cell.strip() for cell in line.split("│")[1:3]] for line in said.splitlines() if line.count("│") > 2]
+    rows = re.findall(r"^(\S.*?)  +([\d,]+)\b", said, re.M)
     return {name: int(count.replace(",", "")) for name, count in rows}
 
 

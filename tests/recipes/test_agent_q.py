@@ -38,6 +38,7 @@ from bestofq.recipes.policy_training import (
 from bestofq.recipes.tree_search import search_tasks
 from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
+from bestofq.store.location import Location
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
 from bestofq.testing.scripted import ScriptedModel
@@ -302,7 +303,10 @@ def test_the_command_of_algorithm_1_goes_on_where_an_error_ended_it_and_ends_in_
         asked = 0
         said = Console(file=StringIO(), width=200)
         out = tmp_path / folder
-        assert run_agent_q(answering(shopping)(settings), out / "store", out, said) == out / "policy-2" / "model"
+        assert (
+            run_agent_q(answering(shopping)(settings), Location.of(out / "store"), out, said)
+            == out / "policy-2" / "model"
+        )
         assert isinstance(said.file, StringIO)
         return asked, said.file.getvalue()
 

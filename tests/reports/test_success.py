@@ -24,12 +24,12 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 async def fill(store: Store) -> None:
     await store.begin_run("eval", {"n": 3}, PROVENANCE)
+    await record(store, "best|of[q]", task("b"), 0, 1, "infra_error")  # cut, done since
     for repeat in (0, 1):
         await record(store, "prompting", task("a"), repeat, 4)
         await record(store, "prompting", task("b"), repeat, 6, "failure")
         await record(store, "best|of[q]", task("a"), repeat, 2)
         await record(store, "best|of[q]", task("b"), repeat, 3, "success" if repeat == 0 else "blocked")
-    await record(store, "best|of[q]", task("b"), 0, 1, "infra_error")  # cut, done since
     for _ in range(2):
         await record(store, "best|of[q]", task("c"), 0, 1, "infra_error")
 

@@ -67,6 +67,7 @@ BEFORE, AFTER, SEARCHING = "zero-shot", "agent-q", "agent-q + mcts"
 
 async def run_demo(models: Models, console: Console, *, tasks: int, out: Path, fresh: bool) -> None:
     """Play held-out tasks; explore others of the same sites and learn Q; play again; some in Chromium; report."""
+    _ = models.embedder  # a model that is not there is found out before an earlier demo is removed
     if fresh:
         make_room(out)
     text, seen = _on(models, env="text"), _on(models, env="browser", screenshots=True, concurrency=IN_CHROMIUM)
