@@ -138,29 +138,30 @@ def tune(folder: Path) -> None:
 
 
 async def ask(process: Forked, folder: Path) -> None:
-    """A client of `serve`: three tasks of four requests, each asked again until it is answered."""
+    """A client of `serve`: thirty tasks of four requests, each asked again until it is answered."""
     state = folder / "asked"
-    seen = len(process.said)
-    while not (found := re.search(r"(http://127.0.0.1:\d+)/v1 stands", process.said[max(0, seen - 200) :])):
-        if not process.runs:
-            return
-        await asyncio.sleep(0.02)
+    number = int(state.read_text()) if state.exists() else 0
     async with httpx.AsyncClient(timeout=20) as client:
-        begun = int(state.read_text()) if state.exists() else 0
-        for number in range(begun, 12):
+        while number < 120 and process.runs:
             page = f"<browser_state>\n[1]<a />\n\tshoes {number}\n[2]<a />\n\thats\n</browser_state>"
             asks = {
                 "model": "m",
                 "messages": [{"role": "user", "content": f"<user_request>task {number // 4}</user_request>{page}"}],
                 "response_format": {"type": "json_schema", "json_schema": SCHEMA},
             }
-            address = f"{found[1]}/sessions/s{number // 4}/v1/chat/completions"
+            last = re.findall(r"(http://127.0.0.1:\d+)/v1 stands", process.said)[
+                -1:
+            ]  # earlier ones are of dead processes
             try:
-                got = await client.post(address, json=asks)
-            except httpx.HTTPError:
-                return
-            if got.status_code == 200:
-                state.write_text(str(number + 1))
+                address = f"{''.join(last)}/sessions/s{number // 4}/v1/chat/completions"
+                answered = (await client.post(address, json=asks)).status_code == 200
+            except (httpx.HTTPError, httpx.UnsupportedProtocol):
+                answered = False
+            if answered:
+                number += 1
+                state.write_text(str(number))
+            else:
+                await asyncio.sleep(0.02)
     process.kill()
 
 
