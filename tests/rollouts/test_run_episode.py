@@ -8,7 +8,18 @@ from line_world import LineEnv, line_agent, line_task
 
 from bestofq.agents.selectors import GreedySelector
 from bestofq.core.actions import Action
-from bestofq.core.decision import Candidate, Decision, Episode, Proposal, Provenance, Scores, State, StepResult, Verdict
+from bestofq.core.decision import (
+    Candidate,
+    Decision,
+    Episode,
+    Proposal,
+    Provenance,
+    Scores,
+    State,
+    Step,
+    StepResult,
+    Verdict,
+)
 from bestofq.core.errors import BrowserError, CheckpointError, ConfigError, ModelError
 from bestofq.core.seeds import episode_seed
 from bestofq.reports.costs import agent_costs
@@ -209,3 +220,16 @@ async def test_an_agent_sees_its_past_and_never_a_reward(store: Store) -> None:
     assert [len(decisions) for decisions in seen] == [0, 1, 2]
     assert seen[2] == tuple(step.decision for step in episode.steps[:2])
     assert "reward" not in State.model_fields
+
+
+async def test_the_step_that_an_episode_was_cut_in_is_heard_of_once(tmp_path: Path) -> None:
+    class Crash(LineEnv):
+        async def step(self, action: Action) -> StepResult:
+            raise BrowserError("Chromium crashed")
+
+    heard: list[Step] = []
+    with Store.open(tmp_path) as store:
+        await store.begin_run("r", {}, Provenance(version="test"))
+        options = EpisodeOptions(on_step=heard.append)
+        await run_episode(Crash(), line_agent(), line_task("t"), store=store, run="r", options=options)
+    assert [step.truncated for step in heard] == [True]

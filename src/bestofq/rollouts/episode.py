@@ -35,7 +35,7 @@ class EpisodeOptions:
     judge: Judge | None = None  # None: the environment's reward tells
     provenance: Provenance | None = None  # None: this version alone
     may_repeat: MayRepeat | None = seems_safe  # to go on with an episode that broke off; None: it is begun anew
-    go_on_when_cut: bool = False  # an episode that the machinery cuts stays running: the caller goes on with it
+    go_on_when_cut: bool = False  # an episode that the machinery cuts stays running, for the caller to resume
     on_decision: Callable[[State, Decision], None] | None = None  # before the action is carried out
     on_step: Callable[[Step], None] | None = None  # once it is stored
 
@@ -125,7 +125,7 @@ class _Play:
     broken: Verdict | None = None  # where the machinery broke before the first step
 
     def stays_running(self, verdict: Verdict) -> bool:
-        """Whether the caller goes on with the episode, since it was cut."""
+        """Whether the episode was cut and is left for the caller to resume."""
         options = self.options
         return verdict.outcome == "infra_error" and options.go_on_when_cut and options.may_repeat is not None
 
@@ -133,7 +133,7 @@ class _Play:
         """Commit how an episode ended, and the step that it was cut in."""
         for step in episode.steps[-1:]:
             if step.truncated:
-                await self.store.append_step(episode.id, step)
+                await self._store(episode.id, step)
         await self.store.finish_episode(episode.id, verdict, episode.final)
 
     async def go_on(self, begun: Episode, seed: int) -> bool:
@@ -213,8 +213,11 @@ class _Play:
         if result.truncated:
             self.in_flight = (step,)
             return
-        await self.store.append_step(self.episode, step)
+        await self._store(self.episode, step)
         self.steps.append(step)
+
+    async def _store(self, episode: str, step: Step) -> None:
+        await self.store.append_step(episode, step)
         if self.options.on_step is not None:
             self.options.on_step(step)
 
