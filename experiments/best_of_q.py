@@ -13,7 +13,8 @@ from bestofq.cli.writing import write_json
 from bestofq.envs.miniwob.settings import APART, MiniWobSettings
 from bestofq.learning.checkpoint import load_value
 from bestofq.recipes.best_of_q import best_of_q, plays
-from bestofq.recipes.collect import AGENTS, Play, compare
+from bestofq.recipes.collect import AGENTS, compare
+from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
 from bestofq.reports.curve import dev_base, dev_curve, success_rate

@@ -16,7 +16,7 @@ from bestofq.core.protocols import Scorer
 from bestofq.core.transitions import Floats
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation import AblationRunner, facts_of
-from bestofq.recipes.collect import Play
+from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import embedded
 from experiments.ranking import OracleStep, oracle_steps
 

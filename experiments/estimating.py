@@ -28,7 +28,8 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.models.local import LocalModel
 from bestofq.recipes.best_of_q import transitions
-from bestofq.recipes.collect import Play, collect, collected
+from bestofq.recipes.collect import collect, collected
+from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
 from bestofq.recipes.q_training import Origin, learn, lesson
 from bestofq.recipes.ranked_logs import logs_of, ranked

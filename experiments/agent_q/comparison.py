@@ -20,7 +20,8 @@ from bestofq.learning.value import ValueModel
 from bestofq.recipes import policy_training
 from bestofq.recipes.agent_q import search_training
 from bestofq.recipes.best_of_q import train
-from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.collect import collect
+from bestofq.recipes.players import Play
 from bestofq.store.store import Store
 
 VALUES_RUN = "values"

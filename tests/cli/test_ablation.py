@@ -18,7 +18,8 @@ from bestofq.cli.commands import app
 from bestofq.core.errors import ConfigError, DataError
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.models.shipped import SHIPPED
-from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.collect import collect
+from bestofq.recipes.players import Play
 from bestofq.store.store import Store
 
 ROOT = Path(__file__).parents[2]

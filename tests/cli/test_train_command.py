@@ -22,7 +22,8 @@ from bestofq.cli.commands import app
 from bestofq.cli.config import load_config
 from bestofq.core.errors import DataError
 from bestofq.learning.checkpoint import CARD, load_networks, read_card
-from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.collect import collect
+from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import TRAINING
 from bestofq.store.store import Store
 

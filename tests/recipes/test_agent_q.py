@@ -25,7 +25,8 @@ from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
 from bestofq.recipes import agent_q as recipe
 from bestofq.recipes.agent_q import agent_q, search_training
-from bestofq.recipes.collect import Play, begin, collect
+from bestofq.recipes.collect import begin, collect
+from bestofq.recipes.players import Play
 from bestofq.recipes.policy_training import (
     need_pairs,
     reinforce,

@@ -25,7 +25,8 @@ from bestofq.models.cached_embedder import Vector
 from bestofq.models.chat import ChatConfig
 from bestofq.models.embed import LocalEmbedder
 from bestofq.recipes.best_of_q import best_of_q, train
-from bestofq.recipes.collect import Play, collect, compare
+from bestofq.recipes.collect import collect, compare
+from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import embedded
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve

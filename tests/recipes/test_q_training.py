@@ -21,7 +21,8 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value, read_card
 from bestofq.learning.config import IQLConfig
 from bestofq.recipes.best_of_q import best_of_q, train
-from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.collect import collect
+from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import TRAINING, training_progress
 from bestofq.store.store import Store
 

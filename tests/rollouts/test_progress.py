@@ -40,13 +40,13 @@ async def test_plain_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     with LiveProgress("collect", console=Console(file=out), clock=clock) as progress:
         progress.begin([], 4)
         clock.now = 5.0
-        progress.step(with_tokens(episode.steps[0], 1_900))
-        progress.episode(episode)
+        progress.step(with_tokens(episode.steps[0], 1_900).decision.usage)
+        progress.episode(episode.verdict)
         assert out.getvalue() == ""
         clock.now = 10.0
-        progress.step(episode.steps[0])
+        progress.step(episode.steps[0].decision.usage)
         clock.now = 15.0
-        progress.episode(lost)
+        progress.episode(lost.verdict)
     assert out.getvalue().splitlines() == [
         "collect: 1/4 episodes · 100.0% success · 0.2 steps/s · 2.0 k tokens · 30 s left",
         "collect: 1/4 episodes · 100.0% success · 0.1 steps/s · 2.0 k tokens · 1 cut off · 45 s left",

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -19,6 +20,9 @@ from bestofq.envs.suites import make_suite
 from bestofq.rollouts.resuming import MayRepeat, seems_safe
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 
 def seems_irreversible(observation: Observation, action: Action) -> bool:
@@ -47,6 +51,7 @@ class RunContext:
     suite: OpenSuite
     store: Store
     console: Console
+    hosts: "Hosts | None" = None  # processes of a cluster that play; None: this one does
 
     @property
     def settings(self) -> BestOfQSettings:

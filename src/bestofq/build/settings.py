@@ -157,6 +157,15 @@ class AdaptiveSettings(Noun):
     again: int = Field(default=1, ge=1, description="of the agent repropose: times at most that N more are drawn")
 
 
+class ClusterSettings(Noun):
+    """The processes that play with --cluster. Each has its own browser and local models, and plays
+    `suite.concurrency` episodes at once."""
+
+    processes: int | None = Field(default=None, ge=1, description="how many. Default: as the cluster has CPUs for")
+    cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each")
+    gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each; a share where several have one")
+
+
 class BestOfQSettings(Noun):
     """The whole recipe (A.2)."""
 
@@ -206,6 +215,7 @@ class BestOfQSettings(Noun):
         default=None, description="instead of `judge`: `my_package.my_module:make_judge`, called likewise"
     )
     agent_q: Annotated[AgentQSettings, FREE] = AgentQSettings()
+    cluster: Annotated[ClusterSettings, FREE] = ClusterSettings()
 
     @model_validator(mode="after")
     def _words_are_found(self) -> Self:

@@ -24,7 +24,8 @@ from bestofq.core.tree import SearchTree
 from bestofq.envs.booking.settings import BookingSettings
 from bestofq.recipes.agent_q import SEARCH_RUN, search_training
 from bestofq.recipes.best_of_q import train
-from bestofq.recipes.collect import Play, collect, compare
+from bestofq.recipes.collect import collect, compare
+from bestofq.recipes.players import Play
 from bestofq.recipes.policy_training import need_pairs, reinforce, step_pairs, tune
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.diagnosis import Options

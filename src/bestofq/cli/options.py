@@ -79,6 +79,14 @@ LogTo = Annotated[
         autocompletion=lambda: ["tensorboard", "wandb", "mlflow"],
     ),
 ]
+Cluster = Annotated[
+    Text,
+    Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Play on a Ray cluster: auto, host:port, ray://host:port, or local. Needs a database in --store.",
+    ),
+]
 DryRun = Annotated[bool, Option("--dry-run", help="Say what would be done, and do nothing.")]
 Budget = Annotated[float | None, Option("--budget", min=0, help="USD at most; the same command continues.")]
 ByOption = partial(Option, rich_help_panel="With --by or several stores")
@@ -104,6 +112,7 @@ class Given:
     set_: Set = None
     store: Folder = None
     files: Files = None
+    cluster: Cluster = None
     budget: Budget = None
     dry_run: DryRun = False
 

@@ -17,7 +17,8 @@ from bestofq.cli.preflight import preflight, tunable
 from bestofq.core.errors import SetupError
 from bestofq.core.observation import Split, Task
 from bestofq.envs.suites import make_suite
-from bestofq.recipes.collect import Play, collected
+from bestofq.recipes.collect import collected
+from bestofq.recipes.players import Play
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 

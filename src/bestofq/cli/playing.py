@@ -7,30 +7,40 @@ from bestofq.build.agents import proposer_name, shipped_q
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import AgentKind
-from bestofq.cli.options import Evaluation, console
+from bestofq.cli.options import Evaluation, Given, console
 from bestofq.cli.planning import plan_episodes
-from bestofq.cli.settings import kind_of, limit_of, models_of, named_only, store_at, store_of, warned, with_values
+from bestofq.cli.settings import (
+    hosts_of,
+    kind_of,
+    limit_of,
+    models_of,
+    named_only,
+    store_at,
+    store_of,
+    warned,
+    with_values,
+)
 from bestofq.cli.writing import check_out, write_out
 from bestofq.core.errors import ConfigError
-from bestofq.recipes.collect import AGENTS, Play, compare
+from bestofq.recipes.collect import AGENTS, compare
+from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
 from bestofq.reports.costs import agent_costs, cost_table
 from bestofq.reports.domains import domain_grid, domain_results
 from bestofq.reports.rows import BASELINE, Selection
 from bestofq.reports.success import agent_results, success_table
-from bestofq.store.location import Location
 
 
 def play_and_show(
-    models: Models, folder: Location, play: Callable[[RunContext], Awaitable[object]], played: Selection
+    models: Models, given: Given, play: Callable[[RunContext], Awaitable[object]], played: Selection
 ) -> None:
     """Play the settings' suite and keep the episodes; then what those cost that were played."""
-    named = warned(models)
+    named, folder = warned(models), store_of(given, models)
 
     async def work() -> None:
         async with open_suite(models, named) as suite:
-            with store_at(folder) as store:
-                await play(RunContext(models, suite, store, console))
+            with store_at(folder) as store, hosts_of(given, models, folder) as hosts:
+                await play(RunContext(models, suite, store, console, hosts))
                 console.print(cost_table(agent_costs(store, played)))
 
     asyncio.run(work())
@@ -58,8 +68,8 @@ def evaluate_agents(wanted: Evaluation) -> None:
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
-            with store_at(store) as opened:
-                context = RunContext(models, suite, opened, console)
+            with store_at(store) as opened, hosts_of(wanted, models, store) as hosts:
+                context = RunContext(models, suite, opened, console, hosts)
                 await compare(
                     context,
                     wanted.run,

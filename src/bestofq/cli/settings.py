@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from rich.markup import escape
 
@@ -14,13 +14,16 @@ from bestofq.build.models import Models, check_embedder
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Given, console
-from bestofq.core.errors import ConfigError
+from bestofq.core.errors import ConfigError, SetupError
 from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
 from bestofq.store.location import Location
 from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 EVERY = 1_000_000  # tasks
 Known = TypeVar("Known")
@@ -68,6 +71,29 @@ def store_at(place: Location) -> Iterator[Store]:
             shutil.rmtree(place.folder)
             for one in made[1:]:
                 one.rmdir()
+
+
+@contextmanager
+def hosts_of(given: Given, models: Models, place: Location) -> "Iterator[Hosts | None]":
+    """The processes of `--cluster` that play; None without it. ConfigError where they could not all write the store;
+    SetupError without Ray or its cluster."""
+    if given.cluster is None:
+        yield None
+        return
+    if place.is_folder or place.name.startswith("sqlite"):
+        raise ConfigError(
+            f"--store {place}: one process at a time writes it, and --cluster plays in several: give "
+            "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
+        )
+    if given.budget is not None:
+        raise ConfigError(f"--budget {given.budget}: no process knows what the others spend: leave it or --cluster out")
+    try:
+        from bestofq.rollouts.cluster import Hosts, connected
+    except ModuleNotFoundError as error:
+        raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
+    chosen = models.settings.cluster
+    with connected(given.cluster):
+        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus)
 
 
 def existing(store: Location) -> Store:

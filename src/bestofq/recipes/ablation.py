@@ -21,7 +21,8 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.ablation_config import Ablation, ArmConfig, Sources, choose
-from bestofq.recipes.collect import Play, collect
+from bestofq.recipes.collect import collect
+from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import Origin, episodes_of, learn, lesson, transitions_of
 from bestofq.recipes.run_config import run_config, search_config_of
 from bestofq.store.records import EpisodeSummary

@@ -13,7 +13,8 @@ from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
-from bestofq.recipes.collect import Play, collect, collected
+from bestofq.recipes.collect import collect, collected
+from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import Lesson, Origin, described, episodes_of, learn, lesson, transitions_of
 from bestofq.recipes.run_config import endpoint_of
 from bestofq.store.filter import EpisodeFilter

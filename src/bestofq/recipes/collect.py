@@ -1,46 +1,27 @@
 """Episodes of one agent over the tasks of a split, stored as a run."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from pydantic import JsonValue
 
 from bestofq.agents.scorers.learned import Values
-from bestofq.build.agents import SHIPPED_FOR, keeping_vectors, make_agent
+from bestofq.build.agents import SHIPPED_FOR
 from bestofq.build.context import OpenSuite, RunContext
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import DataError, InfraError
 from bestofq.core.observation import Split
+from bestofq.recipes.players import Play, players, run_options
 from bestofq.recipes.provenance import current_provenance
 from bestofq.recipes.run_config import Searcher, agent_config, run_config, search_config_of
-from bestofq.recipes.tree_search import searching_agent
 from bestofq.rollouts.progress import LiveProgress
-from bestofq.rollouts.runner import RunOptions, run_many
+from bestofq.rollouts.runner import play_all
 from bestofq.store.configuration import DISCOUNT, Q
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 EXAMPLE = 120  # characters of a reply that is shown as an example
-
-
-@dataclass(frozen=True)
-class Play:
-    """What is played: an agent on the tasks of a split."""
-
-    kind: AgentKind
-    repeats: int = 1  # passes over the tasks
-    values: Values | None = None  # of the agents that rank by a Q-function
-    split: Split = "train"
-    limit: int | None = None  # tasks at most; None: `suite.train_tasks`
-    n: int | None = None  # candidates a step; None: `n_candidates`
-    name: str = ""  # that the episodes are stored under; empty: the kind of agent
-
-    @property
-    def agent(self) -> str:
-        return self.name or self.kind
 
 
 async def collect(
@@ -55,31 +36,12 @@ async def collect(
     settings, suite, store, agent_name = context.settings, context.suite, context.store, play.agent
     provenance = await begin(context, run, play.split, play=play, values=play.values)
     tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
-    trained_on = play.split == "train"
-    kept = keeping_vectors(context.models, play.kind, store.vectors) if trained_on else nullcontext()
     label = run if agent_name == run else f"{run}: {agent_name}"
-    with kept, LiveProgress(label, console=context.console) as progress:
-        async with (
-            searching_agent(context.models, simulator or suite, play.values)
-            if play.kind == "mcts"
-            else nullcontext(make_agent(play.kind, context.models, play.values, n=play.n))
-        ) as agent:
-            done = await run_many(
-                tasks,
-                suite.make_env,
-                replace(agent, name=agent_name),
-                store=store,
-                run=run,
-                repeats=play.repeats,
-                concurrency=settings.suite.at_once,
-                options=RunOptions(
-                    seed=settings.seed,
-                    step_limit=suite.step_limit,
-                    provenance=provenance,
-                    judge=suite.judge,
-                    may_repeat=suite.may_repeat,
-                    progress=progress,
-                ),
+    with LiveProgress(label, console=context.console) as progress:
+        options = run_options(context, provenance, progress)
+        async with players(context, run, play, options, simulator) as found:
+            done = await play_all(
+                tasks, found, store=store, run=run, agent=agent_name, repeats=play.repeats, options=options
             )
     if not done and (cut := store.summaries(run=run, agent=agent_name, status="cut")):
         raise InfraError(

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from bestofq.core.decision import DECIDED, Episode, Outcome, Step
+from bestofq.core.decision import DECIDED, Outcome, Verdict
 from bestofq.core.json_lines import JsonLines
 from bestofq.core.usage import Usage
 from bestofq.store.records import EpisodeSummary
@@ -23,9 +23,9 @@ class Progress:
 
     def begin(self, done: Sequence[EpisodeSummary], total: int) -> None: ...
 
-    def step(self, step: Step) -> None: ...
+    def step(self, used: Sequence[Usage]) -> None: ...
 
-    def episode(self, episode: Episode) -> None: ...
+    def episode(self, verdict: Verdict) -> None: ...
 
 
 def bar(console: Console, width: int = 40) -> Bar:
@@ -96,13 +96,13 @@ class LiveProgress(Progress):
         if self._bar is not None:
             self._bar.update(self._row, total=total, completed=self._done)
 
-    def step(self, step: Step) -> None:
+    def step(self, used: Sequence[Usage]) -> None:
         self._steps += 1
-        self._count(step.decision.usage)
+        self._count(used)
 
-    def episode(self, episode: Episode) -> None:
-        self._outcomes[episode.verdict.outcome] += 1
-        self._count(episode.verdict.unstepped)
+    def episode(self, verdict: Verdict) -> None:
+        self._outcomes[verdict.outcome] += 1
+        self._count(verdict.unstepped)
 
     @property
     def _done(self) -> int:

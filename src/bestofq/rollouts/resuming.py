@@ -52,10 +52,18 @@ async def repeat_steps(env: Env, episode: Episode, may_repeat: MayRepeat) -> Ste
 
 
 async def left_running(
-    store: Store, run: str, agent: str, wanted: Callable[[EpisodeKey], bool], may_repeat: MayRepeat | None
+    store: Store,
+    run: str,
+    agent: str,
+    wanted: Callable[[EpisodeKey], bool],
+    may_repeat: MayRepeat | None,
+    *,
+    alone: bool = False,
 ) -> dict[EpisodeKey, Episode]:
-    """What a process that died left running, is `wanted` and can go on, now ours; the rest is marked `interrupted`."""
-    running = await store.take_over(run, agent)
+    """What a process that died left running, is `wanted` and can go on, now ours; the rest is marked `interrupted`.
+    `alone`: of what is `wanted`, and the rest is left as it is."""
+    some = [one.id for one in store.summaries(run=run, agent=agent, status="running") if alone and wanted(one.key)]
+    running = await store.take_over(run, agent, only=some if alone else None)
     found: dict[EpisodeKey, Episode] = {}
     for summary in running:
         if may_repeat and wanted(summary.key) and can_go_on(episode := store.episode(summary.id), may_repeat):

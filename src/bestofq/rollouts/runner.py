@@ -1,7 +1,7 @@
 """Many episodes at once in one event loop; the same call again continues where the last one ended, however it ended."""
 
+import asyncio
 import logging
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,14 +9,16 @@ from bestofq.agents.agent import Agent
 from bestofq.core.concurrency import run_all
 from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
-from bestofq.core.protocols import Env, EnvFactory
-from bestofq.rollouts.episode import EpisodeOptions, run_episode
+from bestofq.core.protocols import EnvFactory
+from bestofq.rollouts.episode import EpisodeOptions
+from bestofq.rollouts.players import LocalPlayer, LostError, Player, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.resuming import left_running
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
+LOST_AT_MOST = 10  # times that a process dies that plays one episode: then that is to blame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,66 +55,88 @@ async def run_many(
 
     Returns the finished episodes of these tasks, of this call and of earlier ones, in the order of `Store.episodes`.
     """
-    if repeats < 1 or concurrency < 1:
-        raise InputError(f"repeats is {repeats} and concurrency {concurrency}: both must be at least 1")
+    if concurrency < 1:
+        raise InputError(f"concurrency is {concurrency}: it must be at least 1")
+    each = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
+    async with LocalPlayer(make_env, agent, store, run, each) as player:
+        return await play_all(
+            tasks, [player] * concurrency, store=store, run=run, agent=agent.name, repeats=repeats, options=options
+        )
+
+
+async def play_all(
+    tasks: Sequence[Task],
+    players: Sequence[Player],
+    *,
+    store: Store,
+    run: str,
+    agent: str,
+    repeats: int = 1,
+    options: RunOptions = DEFAULTS,
+) -> list[EpisodeSummary]:
+    """As `run_many`, each player playing one episode at a time. What a process was playing that died is played again,
+    from its last step on if it can; InfraError where that happens `LOST_AT_MOST` times to one."""
+    if repeats < 1:
+        raise InputError(f"repeats is {repeats}: it must be at least 1")
     if len({(task.suite, task.id) for task in tasks}) != len(tasks):
         raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")
     progress = options.progress
-    each = replace(options, on_step=progress.step)
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
-    done = store.finished(run, agent.name)
-    left = await left_running(store, run, agent.name, (wanted.keys() - done).__contains__, options.may_repeat)
+    done = store.finished(run, agent)
+    left = await left_running(store, run, agent, (wanted.keys() - done).__contains__, options.may_repeat)
 
     def finished() -> list[EpisodeSummary]:
-        return [summary for summary in store.summaries(run=run, agent=agent.name) if summary.key in wanted]
+        return [summary for summary in store.summaries(run=run, agent=agent) if summary.key in wanted]
 
-    elsewhere = {one.key for one in store.summaries(run=run, agent=agent.name, status="running")} - left.keys()
-    todo = deque((task, key.repeat, options.retries) for key, task in wanted.items() if key not in done | elsewhere)
+    elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
+    todo: asyncio.Queue[Slot] = asyncio.Queue()
+    for key, task in wanted.items():
+        if key not in done | elsewhere:
+            todo.put_nowait(Slot(task, key.repeat, options.retries, left.get(key)))
     progress.begin(finished(), len(wanted))
     cuts = 0  # in a row
 
-    async def work() -> None:
+    async def play(player: Player, slot: Slot) -> None:
         nonlocal cuts
-        env: Env | None = None
         try:
-            while todo:
-                task, repeat, attempts_left = todo.popleft()
-                env = env or await make_env()
-                key, chosen = EpisodeKey(task.suite, task.id, repeat), replace(each, go_on_when_cut=attempts_left > 0)
-                begun = left.pop(key, None)
-                try:
-                    episode = await run_episode(
-                        env, agent, task, store=store, run=run, repeat=repeat, options=chosen, begun=begun
-                    )
-                except SupersededError as error:
-                    log.warning("left to another process: %s", error)
-                    continue
-                if cut := episode.verdict.outcome == "infra_error":
-                    broken, env = env, None
-                    await _close_broken(broken)
-                    if attempts_left > 0:
-                        log.info("%s was cut, and is tried again: %s", task.id, episode.verdict.reason)
-                        todo.append((task, repeat, attempts_left - 1))
-                        if options.may_repeat is not None:
-                            left[key] = episode
-                progress.episode(episode)
-                cuts = cuts + 1 if cut else 0
-                if cuts >= options.give_up_after:
-                    raise InfraError(
-                        f"{cuts} episodes in a row were cut off, the last by {episode.verdict.reason!r}: "
-                        "fix that, then run the same command again: it continues from here"
-                    )
-        finally:
-            if env is not None:
-                await env.close()
+            played = await player.play(slot)
+        except SupersededError as error:
+            log.warning("left to another process: %s", error)
+            return
+        except LostError as error:
+            if slot.lost + 1 == LOST_AT_MOST:
+                raise InfraError(
+                    f"{slot.task.id}: {LOST_AT_MOST} processes died that played it, the last by {error}: fix that, "
+                    "then run the same command again: it continues from here"
+                ) from error
+            log.info("%s is played again: %s", slot.task.id, error)
+            found = await left_running(store, run, agent, {slot.key}.__contains__, options.may_repeat, alone=True)
+            todo.put_nowait(replace(slot, begun=found.get(slot.key), lost=slot.lost + 1))
+            return
+        verdict = played.verdict
+        if (cut := verdict.outcome == "infra_error") and slot.retries > 0:
+            log.info("%s was cut, and is tried again: %s", slot.task.id, verdict.reason)
+            todo.put_nowait(replace(slot, begun=played.left, retries=slot.retries - 1))
+        progress.episode(verdict)
+        cuts = cuts + 1 if cut else 0
+        if cuts >= options.give_up_after:
+            raise InfraError(
+                f"{cuts} episodes in a row were cut off, the last by {verdict.reason!r}: "
+                "fix that, then run the same command again: it continues from here"
+            )
 
-    await run_all(work() for _ in range(min(concurrency, len(todo))))
+    async def work(player: Player) -> None:
+        while True:
+            await player.ready()
+            await play(player, await todo.get())
+            todo.task_done()
+
+    async def all_work() -> None:
+        async with asyncio.TaskGroup() as group:
+            workers = [group.create_task(work(player)) for player in players]
+            await todo.join()
+            for worker in workers:
+                worker.cancel()
+
+    await run_all([all_work()])
     return finished()
-
-
-async def _close_broken(env: Env) -> None:
-    """Close an environment that has just failed; that it fails again in closing is no news."""
-    try:
-        await env.close()
-    except InfraError as error:
-        log.warning("an environment that had failed could not be closed either: %s", error)

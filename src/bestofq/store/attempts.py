@@ -75,6 +75,33 @@ def abandoned(
     return [row._asdict() for row in verified(connection, EPISODES, found)]
 
 
+def take_over(
+    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
+) -> list[str]:
+    """Make what is abandoned this owner's; the ids."""
+    found = abandoned(connection, run, agent, owner, only)
+    for row in found:
+        replace(connection, EPISODES, row | {"owner": owner})
+    return [row["id"] for row in found]
+
+
+def interrupt_abandoned(
+    connection: Connection, run: str, agent: str, owner: str, only: Collection[str] | None = None
+) -> int:
+    """Mark what is abandoned as `interrupted`; how many episodes."""
+    found = abandoned(connection, run, agent, owner, only)
+    for row in found:
+        interrupt(connection, row)
+    return len(found)
+
+
+def release(connection: Connection, episode: str, owner: str) -> None:
+    """Make an episode that this owner plays nobody's."""
+    query = select(EPISODES).where(EPISODES.c.id == episode, EPISODES.c.owner == owner).with_for_update()
+    for row in verified(connection, EPISODES, connection.execute(query).all()):
+        replace(connection, EPISODES, {**row._asdict(), "owner": None})
+
+
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
     """Mark an episode as `interrupted`. Its steps stay."""
     replace(connection, EPISODES, {**row, "status": "interrupted", "steps": steps_of(connection, row["id"])})

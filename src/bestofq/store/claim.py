@@ -103,6 +103,11 @@ def bury(connection: Connection) -> set[str]:
     return living
 
 
+def dismiss(connection: Connection, token: str) -> None:
+    """Remove a writer's row, whether it lives or not."""
+    connection.execute(delete(WRITERS).where(WRITERS.c.token == token))
+
+
 def is_written(engine: Engine) -> bool:
     """Whether a process writes it: of SQLite one of this machine."""
     with engine.connect() as connection:

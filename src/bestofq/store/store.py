@@ -144,11 +144,7 @@ class Store:
         dead one, has left running is interrupted. DataError when there is no such run, SupersededError when another
         process is at it, or it is finished."""
         episode, body = secrets.token_hex(8), pack(task)
-        row = {
-            "id": episode,
-            "repeat": repeat,
-            **_episode_row(run, agent, task, body, provenance),
-        }
+        row = {"id": episode, "repeat": repeat, **_episode_row(run, agent, task, body, provenance)}
 
         def begin(connection: Connection) -> None:
             if connection.scalar(select(RUNS.c.name).where(RUNS.c.name == run)) is None:
@@ -239,30 +235,32 @@ class Store:
 
         await self._writer.commit(add)
 
-    async def take_over(self, run: str, agent: str) -> list[EpisodeSummary]:
-        """What no living process plays, and what this one has left running: from now on this one plays it."""
-
-        def take(connection: Connection) -> list[str]:
-            found = attempts.abandoned(connection, run, agent, self._writer.token)
-            for row in found:
-                attempts.replace(connection, EPISODES, row | {"owner": self._writer.token})
-            return [row["id"] for row in found]
-
-        ids = await self._writer.commit(take)
+    async def take_over(self, run: str, agent: str, *, only: Collection[str] | None = None) -> list[EpisodeSummary]:
+        """What no living process plays, and what this one has left running, or `only` these ids of it: from now on this
+        one plays it."""
+        own = self._writer.token
+        ids = await self._writer.commit(lambda connection: attempts.take_over(connection, run, agent, own, only))
         with self._engine.connect() as connection:
             return rows.summaries_of(connection, ids)
+
+    async def release(self, episode: str) -> None:
+        """Leave a running episode to whoever takes it over."""
+        await self._writer.commit(lambda connection: attempts.release(connection, episode, self._writer.token))
+
+    async def dismiss(self, writer: str) -> None:
+        """What the writer of that name plays is nobody's from now on: its process has died, or commits no more."""
+        await self._writer.commit(lambda connection: claim.dismiss(connection, writer))
+
+    @property
+    def writer(self) -> str:
+        """This process's name as a writer, never used again; empty where it only reads."""
+        return self._writer.token
 
     async def interrupt(self, run: str, agent: str, *, only: Collection[str] | None = None) -> int:
         """Mark as `interrupted` what no living process plays, and what this one has left running, or `only` these ids
         of it; how many they were. Their steps stay."""
-
-        def mark(connection: Connection) -> int:
-            found = attempts.abandoned(connection, run, agent, self._writer.token, only)
-            for row in found:
-                attempts.interrupt(connection, row)
-            return len(found)
-
-        return await self._writer.commit(mark)
+        own = self._writer.token
+        return await self._writer.commit(lambda c: attempts.interrupt_abandoned(c, run, agent, own, only))
 
     # ---- reading
 

@@ -39,7 +39,7 @@ def agent_q(
         run_agent_q(models, folder, out or folder.folder, console)
 
 
-@takes()
+@takes("suite", "model", "base_url", "data", "config", "set_", "store", "budget", "dry_run")
 def search(given: Given, run: Run = "search", split: Split = "train", tasks: Tasks = None, q: Q = None) -> None:
     """Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
     from bestofq.cli.planning import plan_searches

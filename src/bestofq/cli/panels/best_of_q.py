@@ -21,17 +21,18 @@ def collect(
     from bestofq.cli.planning import plan_episodes
     from bestofq.cli.playing import play_and_show
     from bestofq.cli.settings import kind_of, models_of, store_of, training_tasks, with_values
-    from bestofq.recipes import collect as recipe
+    from bestofq.recipes.collect import collect as play_and_keep
+    from bestofq.recipes.players import Play
     from bestofq.reports.rows import Selection
 
     kind = kind_of(agent)
     models, values = with_values(models_of(given, *training_tasks(tasks)), q, [kind])
-    folder, play = store_of(given, models), recipe.Play(kind, repeats or models.settings.seed_runs, values)
+    folder, play = store_of(given, models), Play(kind, repeats or models.settings.seed_runs, values)
     if given.dry_run:
         plan_episodes(models, folder, [(run, play)])
     else:
         played = Selection(runs=[run], agents=[play.agent])
-        play_and_show(models, folder, lambda context: recipe.collect(context, run, play), played)
+        play_and_show(models, given, lambda context: play_and_keep(context, run, play), played)
 
 
 @takes("suite", "model", "config", "set_", "store", "dry_run")
@@ -136,7 +137,7 @@ def improve(
     with process_group(choose_device(models.settings.iql.device)) as group:
         if group.rank == 0:
             played = Selection(runs=[run for run, _ in plays])
-            play_and_show(models, folder, lambda context: recipe.best_of_q(context, out or folder / "q"), played)
+            play_and_show(models, given, lambda context: recipe.best_of_q(context, out or folder / "q"), played)
         else:
             recipe.join_training(models.settings, console)
 

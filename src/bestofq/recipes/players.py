@@ -1,0 +1,103 @@
+"""Who plays the episodes of a run: this process, or processes of a cluster that do the same."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+
+from rich.console import Console
+
+from bestofq.agents.scorers.learned import Values
+from bestofq.build.agents import keeping_vectors, make_agent
+from bestofq.build.context import OpenSuite, RunContext, open_suite
+from bestofq.build.models import Models
+from bestofq.build.settings import AgentKind, BestOfQSettings
+from bestofq.core.decision import Provenance
+from bestofq.core.errors import ConfigError
+from bestofq.core.observation import Split
+from bestofq.recipes.tree_search import searching_agent
+from bestofq.rollouts.players import LocalPlayer, Player
+from bestofq.rollouts.progress import Progress
+from bestofq.rollouts.runner import RunOptions
+from bestofq.store.location import Location
+from bestofq.store.store import Store
+
+
+@dataclass(frozen=True)
+class Play:
+    """What is played: an agent on the tasks of a split."""
+
+    kind: AgentKind
+    repeats: int = 1  # passes over the tasks
+    values: Values | None = None  # of the agents that rank by a Q-function
+    split: Split = "train"
+    limit: int | None = None  # tasks at most; None: `suite.train_tasks`
+    n: int | None = None  # candidates a step; None: `n_candidates`
+    name: str = ""  # that the episodes are stored under; empty: the kind of agent
+
+    @property
+    def agent(self) -> str:
+        return self.name or self.kind
+
+
+def run_options(context: RunContext, provenance: Provenance | None, progress: Progress) -> RunOptions:
+    suite = context.suite
+    return RunOptions(
+        seed=context.settings.seed,
+        step_limit=suite.step_limit,
+        provenance=provenance,
+        judge=suite.judge,
+        may_repeat=suite.may_repeat,
+        progress=progress,
+    )
+
+
+@asynccontextmanager
+async def players(
+    context: RunContext, run: str, play: Play, options: RunOptions, simulator: OpenSuite | None = None
+) -> AsyncIterator[Sequence[Player]]:
+    """One for each episode that is played at once; `simulator` as for `collect`. ConfigError where a cluster is to
+    search in one."""
+    made, at_once, hosts = options.provenance, context.settings.suite.at_once, context.hosts
+    if hosts is not None:
+        if simulator is not None:
+            raise ConfigError("a cluster searches in the suite itself: leave --cluster or the simulator out")
+        opens = partial(_open_there, context.settings, hosts.store, run, play, made)
+        async with hosts.opened(opens, at_once, context.store, options.progress) as found:
+            yield found
+    else:
+        heard = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
+        async with _local(context, run, play, heard, simulator) as player:
+            yield [player] * at_once
+
+
+@asynccontextmanager
+async def _local(
+    context: RunContext, run: str, play: Play, options: RunOptions, simulator: OpenSuite | None = None
+) -> AsyncIterator[LocalPlayer]:
+    models, suite, store = context.models, context.suite, context.store
+    kept = keeping_vectors(models, play.kind, store.vectors) if play.split == "train" else nullcontext()
+    searching = play.kind == "mcts"
+    with kept:
+        async with (
+            searching_agent(models, simulator or suite, play.values)
+            if searching
+            else nullcontext(make_agent(play.kind, models, play.values, n=play.n)) as agent,
+            LocalPlayer(suite.make_env, replace(agent, name=play.agent), store, run, options) as player,
+        ):
+            yield player
+
+
+@asynccontextmanager
+async def _open_there(
+    settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None
+) -> AsyncIterator[tuple[Player, str]]:
+    """In a process of the cluster: its models, its suite, its connection to the store."""
+    from bestofq.rollouts.cluster import ClusterPlayer
+
+    models = Models(settings)
+    async with open_suite(models) as suite:
+        with Store.open(where) as store:
+            context = RunContext(models, suite, store, Console(quiet=True))
+            async with _local(context, run, play, run_options(context, provenance, Progress())) as player:
+                yield ClusterPlayer(player, store), store.writer
