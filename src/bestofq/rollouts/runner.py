@@ -18,6 +18,7 @@ from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
+SHARED = 2.0  # seconds between looks at what another process plays
 LOST_AT_MOST = 10  # times that a process dies that plays one episode: then that is to blame
 
 
@@ -82,17 +83,24 @@ async def play_all(
         raise InputError(f"of {len(tasks)} tasks some share suite and id: give each an id of its own")
     progress = options.progress
     wanted = {EpisodeKey(task.suite, task.id, repeat): task for repeat in range(repeats) for task in tasks}
-    done = store.finished(run, agent)
-    left = await left_running(store, run, agent, (wanted.keys() - done).__contains__, options.may_repeat)
+    todo: asyncio.Queue[Slot] = asyncio.Queue()
+    tried: set[EpisodeKey] = set()
 
     def finished() -> list[EpisodeSummary]:
         return [summary for summary in store.summaries(run=run, agent=agent) if summary.key in wanted]
 
-    elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
-    todo: asyncio.Queue[Slot] = asyncio.Queue()
-    for key, task in wanted.items():
-        if key not in done | elsewhere:
-            todo.put_nowait(Slot(task, key.repeat, options.retries, left.get(key)))
+    async def plan() -> bool:
+        """Put into `todo` what nobody has played or plays; whether another process plays some of the rest."""
+        rest = wanted.keys() - store.finished(run, agent) - tried
+        left = await left_running(store, run, agent, rest.__contains__, options.may_repeat)
+        elsewhere = {one.key for one in store.summaries(run=run, agent=agent, status="running")} - left.keys()
+        chosen = [key for key in wanted if key in rest - elsewhere]
+        for key in chosen:
+            todo.put_nowait(Slot(wanted[key], key.repeat, options.retries, left.get(key)))
+        tried.update(chosen)
+        return not rest.isdisjoint(elsewhere)
+
+    shared = await plan()
     progress.begin(finished(), len(wanted))
     cuts = 0  # in a row
 
@@ -102,6 +110,7 @@ async def play_all(
             played = await player.play(slot)
         except SupersededError as error:
             log.warning("left to another process: %s", error)
+            tried.discard(slot.key)
             return
         except LostError as error:
             if slot.lost + 1 == LOST_AT_MOST:
@@ -132,9 +141,14 @@ async def play_all(
             todo.task_done()
 
     async def all_work() -> None:
+        nonlocal shared
         async with asyncio.TaskGroup() as group:
             workers = [group.create_task(work(player)) for player in players]
             await todo.join()
+            while shared or wanted.keys() - tried - store.finished(run, agent):
+                await asyncio.sleep(SHARED)
+                shared = await plan()
+                await todo.join()
             for worker in workers:
                 worker.cancel()
 
