@@ -35,9 +35,8 @@ from test_search_command import shopper
 
 from bestofq.core.decision import Verdict
 from bestofq.core.observation import Task
-from bestofq.rollouts.cluster import Hosts, connected
-from bestofq.rollouts.players import Played, Player, Slot
-from bestofq.rollouts.progress import Progress
+from bestofq.rollouts.cluster import Does, Hosts, connected
+from bestofq.rollouts.players import Played, Slot
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -162,18 +161,14 @@ async def efficiency(given: argparse.Namespace, database: str, folder: Path, end
     return {"nodes": found, "efficiency": many / (given.nodes * one)}
 
 
-class _Idle:
+async def _idle(slot: Slot) -> Played:
     """Plays nothing, at once."""
-
-    async def ready(self) -> None: ...
-
-    async def play(self, slot: Slot) -> Played:
-        return Played(Verdict(reward=1.0, outcome="success"), [[]] * 10)
+    return Played(Verdict(reward=1.0, outcome="success"), [[]] * 10)
 
 
 @asynccontextmanager
-async def _idle() -> AsyncIterator[tuple[Player, str]]:
-    yield _Idle(), ""
+async def _opened() -> AsyncIterator[tuple[Does, str]]:
+    yield _idle, ""
 
 
 async def overhead(given: argparse.Namespace, database: str, folder: Path, endpoint: str) -> dict[str, Any]:
@@ -181,12 +176,12 @@ async def overhead(given: argparse.Namespace, database: str, folder: Path, endpo
     slot, found = Slot(Task(suite="webshop", id="1", goal="Buy it", start_url="http://shop/"), 0), {}
     where = Location(database, str(folder / "files"))
     with connected("local"), Store.open(where) as store:
-        async with Hosts(store=where, count=1).opened(_idle, given.at_once, store, Progress()) as players:
-            await players[0].ready()
+        async with Hosts(store=where, count=1).opened(_opened, given.at_once, store) as hosts:
+            await hosts[0].ready()
             for name, at_once in (("alone", 1), ("at_once", given.at_once)):
                 began = time.perf_counter()
                 for _ in range(given.episodes // at_once):
-                    await asyncio.gather(*(player.play(slot) for player in players[:at_once]))
+                    await asyncio.gather(*(host.do(slot) for host in hosts[:at_once]))
                 found[name] = 1000 * (time.perf_counter() - began) / given.episodes
     return {"ms_per_episode": found}
 

@@ -19,6 +19,7 @@ from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, Si
 from bestofq.envs.suites import make_suite
 from bestofq.rollouts.resuming import MayRepeat, seems_safe
 from bestofq.safety.irreversible import irreversible
+from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 if TYPE_CHECKING:  # the extra `cluster`
@@ -90,6 +91,15 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
             )
     finally:
         await models.close()
+
+
+@asynccontextmanager
+async def opened_there(settings: BestOfQSettings, where: Location) -> AsyncIterator[RunContext]:
+    """In a process of a cluster: its own models, suite and connection to the store."""
+    models = Models(settings)
+    async with open_suite(models) as suite:
+        with Store.open(where) as store:
+            yield RunContext(models, suite, store, Console(quiet=True))
 
 
 def answered_by(user: SimulatedUser | None, make_env: EnvFactory) -> EnvFactory:

@@ -10,8 +10,8 @@ from rich.console import Console
 from bestofq.agents.scorers.learned import Values
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
-from bestofq.cli.options import console
-from bestofq.cli.settings import store_at
+from bestofq.cli.options import Given, console
+from bestofq.cli.settings import hosts_of, store_at, store_of
 from bestofq.cli.writing import print_spending
 from bestofq.core.observation import Split
 from bestofq.core.tree import SearchTree, Way
@@ -45,7 +45,7 @@ def run_agent_q(models: Models, store: Location, out: Path, console: Console) ->
     return folder
 
 
-def search_and_show(models: Models, store: Location, run: str, split: Split, tasks: int, values: Values | None) -> None:
+def search_and_show(models: Models, given: Given, run: str, split: Split, tasks: int, values: Values | None) -> None:
     """Grow a tree for each of the first tasks of a split; then what the searches found, and what they cost."""
 
     async def work() -> list[SearchTree]:
@@ -54,12 +54,12 @@ def search_and_show(models: Models, store: Location, run: str, split: Split, tas
             if settings.chat and settings.model.dialect == "composite" and not settings.chat.token_ids:
                 console.print("no policy can be tuned on these trees: chat.token_ids=true keeps the tokens of a server")
             chosen = await suite.tasks(split, tasks)
-            with store_at(store) as opened:
-                context = RunContext(models, suite, opened, console)
+            with store_at(store) as opened, hosts_of(given, models, store) as hosts:
+                context = RunContext(models, suite, opened, console, hosts)
                 await begin(context, run, split, values=values)
                 return await search_tasks(context, run, chosen, values)
 
-    settings = models.settings
+    settings, store = models.settings, store_of(given, models)
     trees = asyncio.run(work())
     row = search_row(run, trees, alpha=settings.agent_q.alpha, threshold=settings.agent_q.threshold)
     console.print(search_table([row]).titled(f"{models.settings.suite.name}, {split}"))

@@ -1,26 +1,22 @@
 """Who plays the episodes of a run: this process, or processes of a cluster that do the same."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rich.console import Console
-
 from bestofq.agents.scorers.learned import Values
 from bestofq.build.agents import keeping_vectors, make_agent
-from bestofq.build.context import OpenSuite, RunContext, open_suite
-from bestofq.build.models import Models
+from bestofq.build.context import OpenSuite, RunContext, opened_there
 from bestofq.build.settings import AgentKind, BestOfQSettings
 from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.tree_search import searching_agent
-from bestofq.rollouts.players import LocalPlayer, Player
+from bestofq.rollouts.players import LocalPlayer, Played, Player, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.runner import RunOptions
 from bestofq.store.location import Location
-from bestofq.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -63,8 +59,10 @@ async def players(
         if simulator is not None:
             raise ConfigError("a cluster searches in the suite itself: leave --cluster or the simulator out")
         opens = partial(_open_there, context.settings, hosts.store, run, play, made)
-        async with hosts.opened(opens, at_once, context.store, options.progress) as found:
-            yield found
+        from bestofq.rollouts.cluster import HostPlayer
+
+        async with hosts.opened(opens, at_once, context.store) as found:
+            yield [HostPlayer(host, context.store, options.progress) for host in found]
     else:
         heard = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
         async with _local(context, run, play, heard, simulator) as player:
@@ -91,13 +89,11 @@ async def _local(
 @asynccontextmanager
 async def _open_there(
     settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None
-) -> AsyncIterator[tuple[Player, str]]:
-    """In a process of the cluster: its models, its suite, its connection to the store."""
-    from bestofq.rollouts.cluster import ClusterPlayer
+) -> AsyncIterator[tuple[Callable[[Slot], Awaitable[Played]], str]]:
+    from bestofq.rollouts.cluster import play_here
 
-    models = Models(settings)
-    async with open_suite(models) as suite:
-        with Store.open(where) as store:
-            context = RunContext(models, suite, store, Console(quiet=True))
-            async with _local(context, run, play, run_options(context, provenance, Progress())) as player:
-                yield ClusterPlayer(player, store), store.writer
+    async with (
+        opened_there(settings, where) as context,
+        _local(context, run, play, run_options(context, provenance, Progress())) as player,
+    ):
+        yield partial(play_here, player, context.store), context.store.writer

@@ -6,7 +6,7 @@ no more than the step it was at.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between questions whether a lost process runs again
 CLOSING = 30.0  # seconds that a process has to close its environments
 
-Opens = Callable[[], AbstractAsyncContextManager[tuple[Player, str]]]
-"""Called in a process of the cluster: who plays there, and the name by which that writes the store."""
+Does = Callable[[Any], Awaitable[Any]]
+Opens = Callable[[], AbstractAsyncContextManager[tuple[Does, str]]]
+"""Called in a process of the cluster: what it does with an item, and the name by which it writes the store."""
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def connected(address: str) -> Iterator[None]:
     """This process as the driver of a cluster: `auto`, `host:port`, `ray://host:port`, or `local`, one of this machine.
     SetupError where there is none."""
     try:
-        ray.init(None if address == "local" else address, log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise SetupError(
             f"--cluster {address}: no Ray cluster answers ({error}): start one by `ray start --head`"
@@ -54,18 +55,15 @@ class Hosts:
     gpus: float = 0.0
 
     @asynccontextmanager
-    async def opened(
-        self, opens: Opens, episodes: int, store: Store, progress: Progress
-    ) -> AsyncIterator[list[Player]]:
-        """A player for each episode that is played at once, so many in each process. The processes end with the
-        context."""
+    async def opened(self, opens: Opens, at_once: int, store: Store) -> AsyncIterator[list["Host"]]:
+        """Each of the processes so many times as it does items at once. They end with the context."""
         count = self.count or max(1, int(_cpus() // max(self.cpus, 0.01)))
-        kind = ray.remote(_Host).options(
-            num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=episodes + 8
+        kind = ray.remote(_Process).options(
+            num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=at_once + 8
         )
-        hosts = [_Reached(kind.remote(opens), store, progress) for _ in range(count)]
+        hosts = [Host(kind.remote(opens), store) for _ in range(count)]
         try:
-            yield [host for _ in range(episodes) for host in hosts]
+            yield [host for _ in range(at_once) for host in hosts]
         finally:
             await asyncio.gather(*(host.close() for host in hosts))
 
@@ -75,37 +73,36 @@ def _cpus() -> float:
     return resources.get("CPU", 1.0)
 
 
-class _Host:
-    """A process of the cluster."""
+class _Process:
+    """A process of the cluster, in itself."""
 
     def __init__(self, opens: Opens) -> None:
         self._opens = opens
         self._stack = AsyncExitStack()
-        self._player: Player | None = None
+        self._does: Does | None = None
         self._name = ""
         self._opening = asyncio.Lock()
 
     async def open(self) -> str:
-        """Its name as a writer, once it can play."""
+        """Its name as a writer, once it can do something."""
         async with self._opening:
-            if self._player is None:
-                self._player, self._name = await self._stack.enter_async_context(self._opens())
+            if self._does is None:
+                self._does, self._name = await self._stack.enter_async_context(self._opens())
         return self._name
 
-    async def play(self, slot: Slot) -> Played:
-        assert self._player is not None
-        return await self._player.play(slot)
+    async def do(self, item: Any) -> Any:
+        assert self._does is not None
+        return await self._does(item)
 
     async def close(self) -> None:
         await self._stack.aclose()
 
 
-class _Reached:
+class Host:
     """A process of the cluster, as the driver reaches it."""
 
-    def __init__(self, actor: Any, store: Store, progress: Progress) -> None:
-        self._actor, self._store, self._progress = actor, store, progress
-        self._writer = ""
+    def __init__(self, actor: Any, store: Store) -> None:
+        self._actor, self._store, self._writer = actor, store, ""
 
     async def ready(self) -> None:
         while True:
@@ -118,20 +115,16 @@ class _Reached:
             except RayTaskError as error:
                 raise error.cause from None
 
-    async def play(self, slot: Slot) -> Played:
+    async def do(self, item: Any) -> Any:
+        """LostError where the process dies; what it does not finish is nobody's then. Else as what it does."""
         writer = self._writer
-        if slot.begun is not None:
-            await self._store.release(slot.begun.id)
         try:
-            played: Played = await self._actor.play.remote(slot)
+            return await self._actor.do.remote(item)
         except RayActorError as error:
             await self._store.dismiss(writer)
             raise LostError(str(error).splitlines()[0]) from error
         except RayTaskError as error:
             raise error.cause from None
-        for used in played.used:
-            self._progress.step(used)
-        return played
 
     async def close(self) -> None:
         with suppress(RayActorError, TimeoutError):
@@ -143,21 +136,30 @@ async def _of(reference: Any) -> Any:
     return await reference
 
 
-class ClusterPlayer:
-    """Plays in a process of the cluster: takes over what it is to go on with, and gives back what was cut."""
+class HostPlayer:
+    """Plays in a process of the cluster, asked from here."""
 
-    def __init__(self, player: Player, store: Store) -> None:
-        self._player, self._store = player, store
+    def __init__(self, host: Host, store: Store, progress: Progress) -> None:
+        self._host, self._store, self._progress = host, store, progress
 
     async def ready(self) -> None:
-        await self._player.ready()
+        await self._host.ready()
 
     async def play(self, slot: Slot) -> Played:
-        if (begun := slot.begun) is not None and not await self._store.take_over(
-            begun.run, begun.agent, only=[begun.id]
-        ):
-            slot = replace(slot, begun=None)  # `begin_episode` says who has it
-        played = await self._player.play(slot)
-        if played.left is not None:
-            await self._store.release(played.left.id)
+        if slot.begun is not None:
+            await self._store.release(slot.begun.id)
+        played: Played = await self._host.do(slot)
+        for used in played.used:
+            self._progress.step(used)
         return played
+
+
+async def play_here(player: Player, store: Store, slot: Slot) -> Played:
+    """In a process of the cluster: take over what is to be gone on with, and give back what was cut."""
+    begun = slot.begun
+    if begun is not None and not await store.take_over(begun.run, begun.agent, only=[begun.id]):
+        slot = replace(slot, begun=None)  # `begin_episode` says who has it
+    played = await player.play(slot)
+    if played.left is not None:
+        await store.release(played.left.id)
+    return played

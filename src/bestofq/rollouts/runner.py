@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bestofq.agents.agent import Agent
-from bestofq.core.concurrency import run_all
+from bestofq.core.concurrency import work_off
 from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import EnvFactory
@@ -140,17 +140,13 @@ async def play_all(
             await play(player, await todo.get())
             todo.task_done()
 
-    async def all_work() -> None:
+    async def more() -> bool:
         nonlocal shared
-        async with asyncio.TaskGroup() as group:
-            workers = [group.create_task(work(player)) for player in players]
-            await todo.join()
-            while shared or wanted.keys() - tried - store.finished(run, agent):
-                await asyncio.sleep(SHARED)
-                shared = await plan()
-                await todo.join()
-            for worker in workers:
-                worker.cancel()
+        if not shared and not wanted.keys() - tried - store.finished(run, agent):
+            return False
+        await asyncio.sleep(SHARED)
+        shared = await plan()
+        return True
 
-    await run_all([all_work()])
+    await work_off(todo, map(work, players), more)
     return finished()

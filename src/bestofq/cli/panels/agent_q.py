@@ -39,7 +39,7 @@ def agent_q(
         run_agent_q(models, folder, out or folder.folder, console)
 
 
-@takes("suite", "model", "base_url", "data", "config", "set_", "store", "budget", "dry_run")
+@takes()
 def search(given: Given, run: Run = "search", split: Split = "train", tasks: Tasks = None, q: Q = None) -> None:
     """Grow a search tree for each task, 100 tasks by default: MCTS with feedback. Resumable."""
     from bestofq.cli.planning import plan_searches
@@ -52,7 +52,7 @@ def search(given: Given, run: Run = "search", split: Split = "train", tasks: Tas
     if given.dry_run:
         plan_searches(models, folder, [run], split, number)
     else:
-        search_and_show(models, folder, run, split, number, values)
+        search_and_show(models, given, run, split, number, values)
 
 
 @takes("suite", "model", "config", "set_", "store")
