@@ -41,7 +41,7 @@ from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
 
-RUN, POLL = "cluster", 0.25  # seconds
+POLL = 0.25  # seconds
 Steps = dict[str, int]  # committed, by episode
 
 
@@ -53,7 +53,7 @@ class Site:
         for _ in range(nodes):
             self.cluster.add_node(num_cpus=1)
         self.where = Location(database, str(folder / "files"))
-        self.log = folder / "driver.log"
+        self.log, self.run = folder / "driver.log", f"on{nodes}"
         settings = {
             "chat.model": "m",
             "chat.base_url": endpoint,
@@ -61,7 +61,7 @@ class Site:
             "suite.concurrency": given.at_once,
             "cluster.processes": nodes,
         }
-        self.words = ["collect", "webshop", "--agent", "prompting", "--run", RUN, "--store", database]
+        self.words = ["collect", "webshop", "--agent", "prompting", "--run", self.run, "--store", database]
         self.words += ["--files", str(self.where.files), "--cluster", str(self.cluster.address)]
         self.words += ["--tasks", str(given.episodes), "--repeats", "1"]
         self.words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
@@ -91,8 +91,8 @@ async def kills(given: argparse.Namespace, database: str, folder: Path, endpoint
             if time.monotonic() < due:
                 continue
             due = time.monotonic() + given.every
-            seen = await asyncio.to_thread(steps_of, store)
-            done = len(store.summaries(run=RUN))
+            seen = await asyncio.to_thread(steps_of, store, site.run)
+            done = len(store.summaries(run=site.run))
             if drivers_killed < given.drivers and done > given.episodes * (drivers_killed + 1) / (given.drivers + 1):
                 driver.send_signal(signal.SIGKILL)
                 driver.wait()
@@ -101,11 +101,11 @@ async def kills(given: argparse.Namespace, database: str, folder: Path, endpoint
             else:
                 site.kill_a_node(rng)
                 nodes_killed += 1
-            after = await asyncio.to_thread(steps_of, store)
+            after = await asyncio.to_thread(steps_of, store, site.run)
             lost += sum(after.get(one, 0) < count for one, count in seen.items())
-        ended = steps_of(store)
+        ended = steps_of(store, site.run)
         lost += sum(ended.get(one, 0) < count for one, count in seen.items())
-        every = store.summaries(run=RUN, status=None)
+        every = store.summaries(run=site.run, status=None)
         finished = [one for one in every if one.status == "finished"]
     seconds = time.monotonic() - began
     site.cluster.shutdown()
@@ -126,9 +126,9 @@ async def kills(given: argparse.Namespace, database: str, folder: Path, endpoint
     }
 
 
-def steps_of(store: Store) -> Steps:
+def steps_of(store: Store, run: str) -> Steps:
     """Those that can be read back, of every attempt."""
-    return {one.id: len(store.episode(one.id).steps) for one in store.summaries(run=RUN, status=None)}
+    return {one.id: len(store.episode(one.id).steps) for one in store.summaries(run=run, status=None)}
 
 
 def chromium_left() -> int:
@@ -142,16 +142,14 @@ async def efficiency(given: argparse.Namespace, database: str, folder: Path, end
     per = given.episodes
     for nodes in (1, given.nodes):
         given.episodes = per * nodes
-        site = Site(nodes, folder / str(nodes), f"{database}?options=-csearch_path%3Dn{nodes}", endpoint, given)
+        site = Site(nodes, folder, database, endpoint, given)
         Store.open(site.where).close()
         times: list[tuple[float, int]] = []
         with Store.open(site.where, read_only=True) as store:
             driver = site.drive()
             while driver.poll() is None:
-                await asyncio.sleep(POLL)
-                count = sum(steps_of(store).values()) if not times or time.monotonic() - times[-1][0] > 2 else None
-                if count is not None:
-                    times.append((time.monotonic(), count))
+                await asyncio.sleep(2)
+                times.append((time.monotonic(), sum(steps_of(store, site.run).values())))
         site.cluster.shutdown()
         last = times[-1][1]
         window = [(at, count) for at, count in times if 0.2 * last <= count <= 0.7 * last]

@@ -11,8 +11,10 @@ from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.envs.webshop.settings import WebShopSettings
-from bestofq.recipes.collect import collect
+from bestofq.recipes.collect import collect, collected
+from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
+from bestofq.recipes.q_training import episodes_of, transitions_of
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -63,7 +65,7 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
 
     async def play_and_lose_a_node(store: Store) -> None:
         playing = asyncio.create_task(played(store, Hosts(store=where)))
-        while not store.summaries(run="seed") and not playing.done():
+        while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         steps = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
         nodes.remove_node(nodes.list_all_nodes()[-1], allow_graceful=False)  # type: ignore[attr-defined]
@@ -77,3 +79,8 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         assert len(store.summaries(run="seed")) == len(expected)
         assert not store.summaries(run="seed", status="running")
         assert decisions(store) == expected
+
+        models, learned = Models(SETTINGS), collected(store, ["seed"])
+        asyncio.run(embed_there(models, Hosts(store=where), store, learned, Console(quiet=True)))
+        models.embedder._compute = None  # type: ignore[assignment,method-assign]
+        assert len(transitions_of(models, episodes_of(store, learned), store, Console(quiet=True)))

@@ -14,6 +14,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.checkpoint import CARD, load_value
 from bestofq.learning.value import ValueModel
 from bestofq.recipes.collect import collect, collected
+from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import Lesson, Origin, described, episodes_of, learn, lesson, transitions_of
 from bestofq.recipes.run_config import endpoint_of
@@ -39,6 +40,9 @@ async def best_of_q(context: RunContext, out: Path) -> ValueModel:
     values: ValueModel | None = None
     for cycle, (run, play) in enumerate(plays(settings)):
         await collect(context, run, replace(play, values=values))
+        if context.hosts is not None:
+            learned = collected(context.store, [name for name, _ in plays(settings)[: cycle + 1]])
+            await embed_there(context.models, context.hosts, context.store, learned, context.console)
         values = train_cycle(context, cycle, out)
     assert values is not None
     return values

@@ -1,5 +1,6 @@
 """Best-of-Q (arXiv 2601.22701): collect, train, improve, evaluate, ablate."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,7 @@ def collect(
         play_and_show(models, given, lambda context: play_and_keep(context, run, play), played)
 
 
-@takes("suite", "model", "config", "set_", "store", "dry_run")
+@takes("suite", "model", "config", "set_", "store", "cluster", "dry_run")
 def train(
     given: Given,
     out: Annotated[Path, Option(help="Folder for the Q-function.")],
@@ -64,10 +65,12 @@ def train(
     from bestofq.cli.choosing import alternatives, chosen
     from bestofq.cli.estimating import estimate_after_training
     from bestofq.cli.planning import plan_training
-    from bestofq.cli.settings import existing, models_of, store_of
+    from bestofq.cli.settings import existing, hosts_of, models_of, store_of
     from bestofq.cli.writing import check_folder
     from bestofq.learning.tracking import tracking
     from bestofq.recipes import best_of_q as recipe
+    from bestofq.recipes.collect import collected
+    from bestofq.recipes.embedding import embed_there
     from bestofq.recipes.q_training import Lesson, learn
 
     check_folder(out)
@@ -81,7 +84,9 @@ def train(
         models = chosen(given, tries, folder, runs, episodes, out)
 
     def read() -> Lesson | None:
-        with existing(folder) as opened:
+        with existing(folder) as opened, hosts_of(given, models, folder) as hosts:
+            if hosts is not None:
+                asyncio.run(embed_there(models, hosts, opened, collected(opened, runs, episodes), console))
             return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)
 
     with tracking(log_to, out) as log:
