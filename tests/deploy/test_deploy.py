@@ -1,0 +1,93 @@
+"""The Dockerfile, the compose file and the RayJob: what they name is there, and their commands are ours and run."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from typer.main import get_command
+
+from bestofq.cli.commands import app
+from bestofq.store.location import Location
+from bestofq.store.store import Store
+
+ROOT = Path(__file__).parent.parent.parent
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))
+JOB: dict[str, Any] = yaml.safe_load((ROOT / "deploy/rayjob.yaml").read_text("utf-8"))["spec"]
+OURS = {name: one["command"] for name, one in COMPOSE["services"].items() if one.get("image") == "bestofq"}
+
+
+@pytest.mark.parametrize("words", [*OURS.values(), shlex.split(JOB["entrypoint"])[1:]], ids=lambda words: words[0])
+def test_the_commands_are_ours(words: list[str]) -> None:
+    command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
+    assert command.make_context(words[0], words[1:], resilient_parsing=False).params["files"].startswith("s3://")
+
+
+def test_what_the_image_copies_is_there_and_its_user_is_not_root() -> None:
+    lines = (ROOT / "deploy/Dockerfile").read_text("utf-8").splitlines()
+    copied = [word for line in lines if line.startswith("COPY") for word in line.split()[1:-1]]
+    let_in = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
+    assert copied
+    assert set(copied) == set(let_in)
+    assert all((ROOT / name).exists() for name in copied)
+    assert [line.split()[1] for line in lines if line.startswith("USER")] == ["bestofq"]
+
+
+def test_services_wait_for_those_they_need() -> None:
+    services = COMPOSE["services"]
+    for name, service in services.items():
+        for needed, how in service.get("depends_on", {}).items():
+            assert how["condition"] == "service_completed_successfully" or "healthcheck" in services[needed], name
+    assert set(re.findall(r"^(\w+)=", (ROOT / "deploy/.env.example").read_text("utf-8"), re.MULTILINE)) == set(
+        re.findall(r"\$\{(\w+)", (ROOT / "deploy/compose.yaml").read_text("utf-8"))
+    )
+
+
+def test_every_pod_has_a_container_of_the_image() -> None:
+    cluster = JOB["rayClusterSpec"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    found = [group["template"]["spec"]["containers"][0] for group in groups]
+    assert len(found) == 2
+    assert all("bestofq" in one["image"] and one["envFrom"] for one in found)
+
+
+@pytest.fixture
+def objects(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The bucket of the compose file, on loopback."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    address = "http://{}:{}".format(*server.get_host_and_port())
+    given = COMPOSE["x-bestofq"]["environment"]
+    for name, value in {**given, "AWS_SECRET_ACCESS_KEY": "secret", "AWS_ENDPOINT_URL": address}.items():
+        monkeypatch.setenv(name, value)
+    httpx.put(f"{address}/bestofq")
+    yield address
+    server.stop()
+
+
+@pytest.mark.slow
+def test_the_services_run_here_as_they_do_there(database: str, objects: str) -> None:
+    def here(name: str, **instead: str) -> list[str]:
+        changes = {"postgresql+psycopg://bestofq@database/bestofq": database, **instead}
+        return [sys.executable, "-m", "bestofq.cli.main", *(changes.get(word, word) for word in OURS[name])]
+
+    subprocess.run(here("worker", **{"100": "2"}), check=True, capture_output=True, env=os.environ)
+    with Store.open(Location(database, "s3://bestofq/runs"), read_only=True) as store:
+        assert len(store.summaries(run="seed")) == 2
+    with subprocess.Popen(
+        here("viewer", **{"0.0.0.0": "127.0.0.1", "8760": "0"}), stdout=subprocess.PIPE, text=True
+    ) as viewer:
+        assert viewer.stdout is not None
+        address = re.search(r"http://\S+", viewer.stdout.readline())
+        try:
+            assert address is not None
+            assert "explore" in httpx.get(address[0], follow_redirects=True).text
+        finally:
+            viewer.terminate()
