@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
 from bestofq.core.errors import SetupError
 from bestofq.rollouts.players import LostError, Played, Player, Slot
@@ -91,6 +91,7 @@ class _Process:
         return self._name
 
     async def do(self, item: Any) -> Any:
+        await self.open()  # it may have begun again since it said that it was ready
         assert self._does is not None
         return await self._does(item)
 
@@ -122,13 +123,17 @@ class Host:
             return await self._actor.do.remote(item)
         except RayActorError as error:
             await self._store.dismiss(writer)
+            if isinstance(error, ActorUnavailableError) and writer == self._writer:
+                self._writer = ""
+                ray.kill(self._actor, no_restart=False)  # it may live, and can commit nothing more
             raise LostError(str(error).splitlines()[0]) from error
         except RayTaskError as error:
             raise error.cause from None
 
     async def close(self) -> None:
-        with suppress(RayActorError, TimeoutError):
-            await asyncio.wait_for(asyncio.ensure_future(_of(self._actor.close.remote())), CLOSING)
+        if self._writer:
+            with suppress(RayActorError, TimeoutError):
+                await asyncio.wait_for(_of(self._actor.close.remote()), CLOSING)
         ray.kill(self._actor)
 
 
