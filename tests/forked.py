@@ -57,8 +57,12 @@ def launch_forks(launch: Callable[[list[str]], object], words: list[str]) -> Non
     elastic_launch = torchrun.elastic_launch
 
     def script(name: str, *arguments: str) -> None:
-        sys.argv = [name, *arguments]
-        runpy.run_path(name, run_name="__main__")
+        if name == "-m":
+            sys.argv = [*arguments]
+            runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = [name, *arguments]
+            runpy.run_path(name, run_name="__main__")
 
     def forking(config: Any, entrypoint: str) -> Callable[..., object]:
         config.start_method = "fork"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from bestofq.cli import demo
 from bestofq.cli.demo import EXPLORED, HELD_OUT, LEARNING, WATCHED, run_demo
 from bestofq.cli.options import Given
 from bestofq.cli.settings import models_of
@@ -15,10 +16,13 @@ SMALL = ("suite.sites=1", "suite.tasks_per_site=12", "suite.quirky=0", "iql.step
 
 
 @pytest.mark.slow
-async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(tmp_path: Path) -> None:
+async def test_it_plays_learns_plays_again_and_shows_some_in_chromium(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "IN_CHROMIUM", 1)
     said, out = Console(file=StringIO(), width=160), tmp_path / "demo"
     models = models_of(Given(set_=list(SMALL)), *LEARNING)
-    await run_demo(models, said, tasks=2, out=out, fresh=True)
+    await run_demo(models, said, tasks=1, out=out, fresh=True)
     with Store.open(out, read_only=True) as store:
         agents = {run: {s.agent for s in store.summaries(run=run)} for run in (HELD_OUT, EXPLORED, WATCHED)}
         shown = next(store.episodes(run=WATCHED, agent="best-of-q"))

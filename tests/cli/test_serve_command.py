@@ -1,9 +1,9 @@
 """`bestofq serve` as a process of its own: record, learn from that, choose; and what it refuses."""
 
 import json
+import os
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from forked import Forked
 from typer.testing import CliRunner
 
 from bestofq.cli.commands import app
@@ -24,16 +25,17 @@ PAGE = "<browser_state>\n[1]<a />\n\tred shoes\n[2]<a />\n\tblue hat\n</browser_
 
 
 @contextmanager
-def served(*words: str) -> Iterator[str]:
+def served(log: Path, *words: str) -> Iterator[str]:
     """The root of a `bestofq serve` of its own, which is stopped as a user stops it."""
-    command = [sys.executable, "-m", "bestofq.cli.main", "serve", "--port", "0", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().split()[0].removesuffix("/v1")
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 0
+    process = Forked(log, app, ["serve", "--port", "0", *words])
+    try:
+        while "\n" not in process.said:
+            assert process.runs
+            time.sleep(0.01)
+        yield process.said.split()[0].removesuffix("/v1")
+    finally:
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait() == 0, process.said
 
 
 async def act(client: httpx.AsyncClient, root: str, name: str, goal: str) -> int:
@@ -58,7 +60,7 @@ async def test_it_records_learns_and_then_chooses(tmp_path: Path, monkeypatch: p
 
     async with FaultServer(reply) as server, httpx.AsyncClient(timeout=60) as client:
         upstream = ("--upstream", server.base_url, "--store", store)
-        with served(*upstream) as root:
+        with served(tmp_path / "recording", *upstream) as root:
             for number in range(12):
                 won = await act(client, root, f"s{number}", f"buy shoes {number}") == 1
                 done = await client.post(f"{root}/sessions/s{number}/outcome", json={"success": won})
@@ -70,7 +72,8 @@ async def test_it_records_learns_and_then_chooses(tmp_path: Path, monkeypatch: p
         learned = CliRunner().invoke(app, [*learning, "--set", "model.embedder=pocket"])
         assert learned.exit_code == 0, learned.output
         asked = 1  # the greedy reply is the hat, always
-        with served(*upstream, "--rank", str(q), "--embedder", "pocket", "--run", "ranked", "--n", "2") as root:
+        ranking = ("--rank", str(q), "--embedder", "pocket", "--run", "ranked", "--n", "2")
+        with served(tmp_path / "ranking", *upstream, *ranking) as root:
             assert await act(client, root, "a", "buy shoes 3") == 1
     with Store.open(store, read_only=True) as opened:
         [step] = next(iter(opened.episodes(run="ranked"))).steps

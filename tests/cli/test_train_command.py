@@ -1,9 +1,6 @@
 """`bestofq train` as a process: killed, it continues bit for bit; by torchrun, two processes learn what one does."""
 
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -121,11 +118,10 @@ def test_two_processes_of_torchrun_continue_it_and_learn_what_one_does(
     folder: Path, killed: Path, arguments: Arguments
 ) -> None:
     shutil.copytree(killed, folder / "two")
-    command = [sys.executable, "-m", "torch.distributed.run", *TWO, "-m", "bestofq.cli.main", *arguments("two")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "500"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Q and V learned from") == 1  # the second process is silent
+    words = [*TWO, "-m", "bestofq.cli.main", *arguments("two")]
+    launched = Forked(folder / "of two", launch_forks, torchrun, words, COLUMNS="500")
+    assert launched.wait() == 0, launched.said
+    assert launched.said.count("Q and V learned from") == 1  # the second process is silent
     check_same(folder / "through", folder / "two")
 
 

@@ -1,5 +1,6 @@
 """`train --try`: settings that rank held-out episodes better are found, and trained with."""
 
+import shutil
 from itertools import product
 from pathlib import Path
 
@@ -27,12 +28,23 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "_width", 200)
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("once")
+
+
 @pytest.fixture
-async def shop(tmp_path: Path) -> Path:
+async def shop(made_once: Path, tmp_path: Path) -> Path:
     """Thirty tasks, each played twice. In the run `seed` they are done by Blue and by nothing else, in `alike` Blue is
     always clicked, and half of the episodes fail; `sure` is `seed`, but that the proposer finds Blue likelier."""
+    if not (made_once / "shop").exists():
+        await play_all(made_once / "shop")
+    return Path(shutil.copytree(made_once / "shop", tmp_path / "shop"))
+
+
+async def play_all(folder: Path) -> None:
     made = Provenance(version="test", seed=0)
-    with Store.open(tmp_path / "shop") as store:
+    with Store.open(folder) as store:
         for run in ("seed", "alike", "sure"):
             await store.begin_run(run, {}, made)
             for number, won in product(range(30), (False, True)):
@@ -46,7 +58,6 @@ async def shop(tmp_path: Path) -> Path:
                 await store.append_step(episode, step)
                 verdict = Verdict(reward=float(won), outcome="success" if won else "failure")
                 await store.finish_episode(episode, verdict, PAGE)
-    return tmp_path / "shop"
 
 
 def train(shop: Path, *more: str) -> Result:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 from bestofq.rollouts.cluster import Hosts, connected  # noqa: E402
 
 PLAY = Play("explore", repeats=2)  # one at once in each process: with whom a request shares a batch changes last digits
-SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=8, concurrency=1))
+SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
 
 
 @pytest.fixture
@@ -81,6 +81,6 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         assert decisions(store) == expected
 
         models, learned = Models(SETTINGS), collected(store, ["seed"])
-        asyncio.run(embed_there(models, Hosts(store=where), store, learned, Console(quiet=True)))
+        asyncio.run(embed_there(models, Hosts(store=where, count=1), store, learned, Console(quiet=True)))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
         assert len(transitions_of(models, episodes_of(store, learned), store, Console(quiet=True)))

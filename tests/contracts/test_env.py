@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -97,15 +97,30 @@ async def opened(name: str, browser: Browser, stack: AsyncExitStack) -> tuple[Ma
             return ScriptedEnv, [TASK, TASK]
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def world(request: pytest.FixtureRequest, browser: Browser) -> AsyncIterator[tuple[Env, Env, list[Task]]]:
-    """Two environments of one kind, and its tasks."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def kinds(browser: Browser) -> AsyncIterator[Callable[[str], Awaitable[tuple[Make, list[Task]]]]]:
+    """`opened`, each kind once."""
+    found: dict[str, tuple[Make, list[Task]]] = {}
     async with AsyncExitStack() as stack:
-        make, tasks = await opened(request.param, browser, stack)
-        env, twin = make(), make()
-        yield env, twin, tasks
-        await env.close()
-        await twin.close()
+
+        async def kind(name: str) -> tuple[Make, list[Task]]:
+            if name not in found:
+                found[name] = await opened(name, browser, stack)
+            return found[name]
+
+        yield kind
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def world(
+    request: pytest.FixtureRequest, kinds: Callable[[str], Awaitable[tuple[Make, list[Task]]]]
+) -> AsyncIterator[tuple[Env, Env, list[Task]]]:
+    """Two environments of one kind, and its tasks."""
+    make, tasks = await kinds(request.param)
+    env, twin = make(), make()
+    yield env, twin, tasks
+    await env.close()
+    await twin.close()
 
 
 every_env = pytest.mark.parametrize("world", ALL, indirect=True)

@@ -1,10 +1,8 @@
 """The Dockerfile, the compose file and the RayJob: what they name is there, and their commands are ours and run."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from forked import Forked
 from typer.main import get_command
 
 from bestofq.cli.commands import app
@@ -73,21 +72,20 @@ def objects(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_the_services_run_here_as_they_do_there(database: str, objects: str) -> None:
-    def here(name: str, **instead: str) -> list[str]:
+def test_the_services_run_here_as_they_do_there(database: str, objects: str, tmp_path: Path) -> None:
+    def here(name: str, **instead: str) -> Forked:
         changes = {"postgresql+psycopg://bestofq@database/bestofq": database, **instead}
-        return [sys.executable, "-m", "bestofq.cli.main", *(changes.get(word, word) for word in OURS[name])]
+        return Forked(tmp_path / name, app, [changes.get(word, word) for word in OURS[name]])
 
-    subprocess.run(here("worker", **{"100": "2"}), check=True, capture_output=True, env=os.environ)
+    worker = here("worker", **{"100": "2"})
+    assert worker.wait() == 0, worker.said
     with Store.open(Location(database, "s3://bestofq/runs"), read_only=True) as store:
         assert len(store.summaries(run="seed")) == 2
-    with subprocess.Popen(
-        here("viewer", **{"0.0.0.0": "127.0.0.1", "8760": "0"}), stdout=subprocess.PIPE, text=True
-    ) as viewer:
-        assert viewer.stdout is not None
-        address = re.search(r"http://\S+", viewer.stdout.readline())
-        try:
-            assert address is not None
-            assert "explore" in httpx.get(address[0], follow_redirects=True).text
-        finally:
-            viewer.terminate()
+    viewer = here("viewer", **{"0.0.0.0": "127.0.0.1", "8760": "0"})
+    try:
+        while not (address := re.search(r"http://\S+", viewer.said)):
+            assert viewer.runs, viewer.said
+            time.sleep(0.01)
+        assert "explore" in httpx.get(address[0], follow_redirects=True).text
+    finally:
+        viewer.kill()
