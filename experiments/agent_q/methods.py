@@ -237,7 +237,10 @@ def read_method_episodes(path: Path) -> list[MethodEpisode]:
         with path.open(encoding="utf-8", newline="") as file:
             return [episode(row) for row in csv.DictReader(file)]
     except (KeyError, ValueError) as error:
-        raise DataError(f"{path} holds no episodes of methods: {str(error).partition(chr(10))[0]}") from error
+        raise DataError(
+            f"{path} holds no episodes of methods ({str(error).partition(chr(10))[0]}): "
+            "remove it to measure all methods again"
+        ) from error
 
 
 def calls_svg(table: Methods) -> Markup:
