@@ -48,6 +48,7 @@ class OracleStep(NamedTuple):
     task: tuple[str, str]  # suite and id
     good: tuple[bool, ...]
     chosen: int
+    lead: float | None = None  # nats by which the proposer's first is likelier than any other; None: it does not say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,17 @@ def by_kind(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
         kinds[step.kind].append(step)
         kinds["all"].append(step)
     return {kind: _ranking(kinds[kind]) for kind in sorted(kinds)}
+
+
+def by_lead(steps: Iterable[OracleStep]) -> Mapping[str, Ranking]:
+    """A `Ranking` of each quarter of the contested steps, from those where the proposer hardly prefers its first
+    candidate to those where it is sure, and of `all`; none where no proposer says how likely its candidates are."""
+    contested = [(step.lead, step) for step in steps if step.lead is not None and len(set(step.good)) > 1]
+    if not contested:
+        return {}
+    bounds = np.quantile([lead for lead, _ in contested], [0.25, 0.5, 0.75, 1.0])
+    names = [f"quarter {index + 1}, lead up to {bound:.1f} nats" for index, bound in enumerate(bounds)]
+    return by_kind(step._replace(kind=names[int(np.searchsorted(bounds, lead))]) for lead, step in contested)
 
 
 def _ranking(rated: Sequence[OracleStep]) -> Ranking:
@@ -170,13 +182,16 @@ def _at_once(coroutine: Coroutine[None, None, T]) -> T:
 
 def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:
     task = (episode.task.suite, episode.task.id)
-    return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen)
+    first, *others = (candidate.log_prob for candidate in decision.candidates)
+    likely = [one for one in others if one is not None]
+    lead = first - max(likely) if first is not None and likely else None
+    return OracleStep(kind=kind, task=task, good=tuple(right), chosen=decision.chosen, lead=lead)
 
 
 def print_ranking(
     models: Models, console: Console, *, store: Location, selection: Selection, html: Path | None
 ) -> None:
-    """Each agent's table by kind of page, then recall and regret of all; in `html` every table and figure.
+    """Each agent's tables by kind of page and by the first's lead, then recall and regret; in `html` all of them.
 
     InputError where no oracle knows what is right in any step.
     """
@@ -192,6 +207,8 @@ def print_ranking(
             raise InputError(f"no oracle knows what is right in these episodes on {models.settings.suite.name}")
         for name, steps in rated.items():
             console.print(ranking_table(f"{name}: shares of steps", by_kind(steps)))
+            if leads := by_lead(steps):
+                console.print(ranking_table(f"{name}: by how sure the proposer is of its first candidate", leads))
         made = origins(opened, finished)
         console.print(recall_table([recall(*row) for row in rated.items()], made, rater="the suite's oracle"))
         if html is not None:
