@@ -71,7 +71,7 @@ def _opening(experiments: Path, page: Path) -> list[str]:
     readme = experiments / "README.md"
     if not readme.exists():
         return []
-    text = readme.read_text("utf-8").replace("# ", "## ", 1).rstrip()
+    text = re.sub(r"^#+ ", r"#\g<0>", readme.read_text("utf-8"), flags=re.M).rstrip()
     return [_moved(text, experiments, page), "", "## Studies", ""]
 
 
