@@ -1,7 +1,7 @@
 """Attention of Qwen's picture encoders with all windows of a length at once.
 
-Qwen2.5-VL reads a picture in windows of at most 8 × 8 patches (arXiv 2502.13923, 2.1.1): a screenshot has some 80, and 28
-of the 32 layers attend within them. transformers does one window after the other, so that a GPU waits for Python to
+Qwen2.5-VL reads a picture in windows of at most 8 × 8 patches (arXiv 2502.13923, 2.1.1): a screenshot has some 80, and
+28 of the 32 layers attend within them. transformers does one window after the other, so that a GPU waits for Python to
 launch some 2,000 small kernels a picture. Not measured on a GPU yet (`benchmarks/embedder.py`).
 """
 
@@ -32,7 +32,7 @@ def by_length(
     cu_seq_lens_q: Tensor,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """[1, H, T, D] three times → [1, T, H, D]. T holds the windows in a row, with their bounds in `cu_seq_lens_q` [W + 1]."""
+    """[1, H, T, D] three times → [1, T, H, D]. T: the windows in a row, with bounds `cu_seq_lens_q` [W + 1]."""
     starts, lengths = cu_seq_lens_q[:-1], cu_seq_lens_q.diff()
     result = torch.empty_like(query)
     for length in sorted({*lengths.tolist()}):
