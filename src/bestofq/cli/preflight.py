@@ -78,7 +78,8 @@ async def _endpoint(name: str, chat: ChatConfig) -> Finding:
         async with ChatModel(chat.model_copy(update={"attempt": ANSWERS})) as model:
             offered = await model.offered()
     except BestOfQError as error:
-        return Finding(what=what, found=str(error), fix=f"--set {name}.base_url=…, or export {chat.key_variable}=…")
+        fix = f"start it there, --set {name}.base_url=…, or export {chat.key_variable}=…"
+        return Finding(what=what, found=str(error), fix=fix)
     if offered is not None and not {chat.model, f"models/{chat.model}", f"{chat.model}:latest"} & {*offered}:
         some = ", ".join(offered[:5])
         return Finding(what=what, found=f"{chat.base_url} has {some}", fix=f"--set {name}.model={offered[0]}")
