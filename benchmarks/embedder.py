@@ -3,11 +3,11 @@
     python benchmarks/embedder.py --device cuda --out embedder.json        (3B and 7B, one after the other: 8 and 17 GB)
     python benchmarks/embedder.py --sizes tiny --states 4 --actions 16     (whether it runs)
 
-A state is a screenshot of 1280 × 800 and 130 words, an action 30 words, as Best-of-Q embeds them (3.1, A.3). The model
-is built from transformers' class with the published numbers and never written to disk; nothing is fetched. `states` is
-`VisionEmbedder.embed_all`, pictures prepared by its threads; `model alone` the same batches when they are prepared;
-`windows one by one` transformers' own attention to pictures (`models/windows.py`). FLOP are counted by PyTorch in one
-pass, without attention's, which are some 5 % more.
+A state is a screenshot of 1280 × 800 and 130 words, as Best-of-Q embeds them (3.1, A.3), an action `--action-words` of
+them: some 10 of a label, 40 with its reasoning. The model is built from transformers' class with the published numbers
+and never written to disk; nothing is fetched. `states` is `VisionEmbedder.embed_all`, pictures prepared by its threads;
+`model alone` the same batches when they are prepared; `windows one by one` transformers' own attention to pictures
+(`models/windows.py`). FLOP are counted by PyTorch in one pass, without attention's, which are some 5 % more.
 """
 
 import argparse
@@ -126,7 +126,9 @@ def measure(size: str, args: argparse.Namespace, device: str, precision: Precisi
     draw = random.Random(args.seed)
     words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(400)]
     said = [" ".join(draw.choices(words, k=130)) for _ in range(args.states)]
-    actions = [EmbedItem(text="CLICK " + " ".join(draw.choices(words, k=30))) for _ in range(args.actions)]
+    actions = [
+        EmbedItem(text="CLICK " + " ".join(draw.choices(words, k=args.action_words))) for _ in range(args.actions)
+    ]
     states = [EmbedItem(text=text, screenshots=(screenshot(draw, words),)) for text in said]
     with TemporaryDirectory() as folder:
         ours = embedder(size, words, Path(folder), device, precision)
@@ -184,6 +186,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")
     parser.add_argument("--states", type=int, default=72)
     parser.add_argument("--actions", type=int, default=4096)
+    parser.add_argument("--action-words", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON file for the result")
