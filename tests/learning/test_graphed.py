@@ -115,8 +115,9 @@ def test_a_graph_learns_what_eager_steps_learn(
         given = {"device": "cuda", "cuda_graph": graph, "compile": graph and compiled, "precision": precision}
         train_iql(data, config.model_copy(update=given), on_row=found.append)
     for graphed, eager in zip(rows[True], rows[False], strict=True):
-        assert graphed.v_loss == pytest.approx(eager.v_loss, rel=1e-3)
-        assert graphed.q_loss == pytest.approx(eager.q_loss, rel=1e-3)
+        # in bfloat16 a fused kernel rounds less often: by 2e-6 of losses of 1e-3 and more
+        assert graphed.v_loss == pytest.approx(eager.v_loss, rel=1e-3, abs=1e-5)
+        assert graphed.q_loss == pytest.approx(eager.q_loss, rel=1e-3, abs=1e-5)
 
 
 @pytest.mark.gpu

@@ -85,7 +85,7 @@ class IQLConfig(Noun):
         default=True, description="on one GPU, record a step's kernels once and launch them together from then on"
     )
     compile: Annotated[bool, FREE] = Field(
-        default=False, description="compile the losses (torch.compile): worth its minute where training takes many"
+        default=False, description="compile the losses (torch.compile), which takes up to a minute: for GPUs"
     )
     log_every: Annotated[PositiveInt, FREE] = Field(default=100, description="steps per row of metrics")
     checkpoint_seconds: Annotated[float, FREE] = Field(
