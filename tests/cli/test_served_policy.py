@@ -208,7 +208,9 @@ async def test_trees_of_a_server_that_was_not_asked_for_tokens_say_how(instructe
         await pairs(tmp_path, instructed)
 
 
-async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(instructed: Path, tmp_path: Path) -> None:
+async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(
+    instructed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = LocalModel.load(instructed, device="cpu", precision="float32")
     async with server(model, models=["policy"]) as served:
         said = await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
@@ -218,4 +220,7 @@ async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(instruct
     async with server(model, models=["policy"], refuses=["return_token_ids"]) as served:
         with pytest.raises(SetupError, match="1 of the things"):
             await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
+    monkeypatch.setattr(Models, "check_token_ids", None)  # of a server that has ended nobody asks for tokens
+    with pytest.raises(SetupError, match="2 of the things"):
+        await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
     assert not (tmp_path / "store").exists()

@@ -51,13 +51,9 @@ async def tunable(models: Models, store: Location) -> list[Finding]:
     chosen = models.settings
     if chosen.chat is None or not chosen.chat.token_ids:
         return []
-    try:
-        await models.check_token_ids()
-        tokens = Finding(what="token ids", found="told with their log-probabilities, at temperature 1")
-    except BestOfQError as error:
-        tokens = Finding(what="token ids", found=str(error), fix="see docs/how-to/agent-q.md")
-    finally:
-        await models.close()
+    tokens = replace(await _endpoint("chat", chosen.chat), what="token ids")
+    if not tokens.fix:  # else nobody answers, and would be asked for a minute
+        tokens = await _token_ids(models)
     from bestofq.learning.memory import gpus_here, tuning_memory  # with PyTorch
 
     path, dpo = chosen.model.path, chosen.agent_q.dpo
@@ -69,6 +65,16 @@ async def tunable(models: Models, store: Location) -> list[Finding]:
     needed = ", ".join(f"{room.all / 1e9:,.1f} GB on each of {gpus}" for gpus, room in rows.items())
     room = Finding(what=f"tune: {path}", found=f"about {needed} GPUs; here: {gpus_here()}")
     return [tokens, room, replace(_disk(store, rows[1].stored), what="disk: the tuned weights")]
+
+
+async def _token_ids(models: Models) -> Finding:
+    try:
+        await models.check_token_ids()
+    except BestOfQError as error:
+        return Finding(what="token ids", found=str(error), fix="see docs/how-to/agent-q.md")
+    finally:
+        await models.close()
+    return Finding(what="token ids", found="told with their log-probabilities, at temperature 1")
 
 
 async def _endpoint(name: str, chat: ChatConfig) -> Finding:
