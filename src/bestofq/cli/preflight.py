@@ -56,14 +56,16 @@ async def tunable(models: Models, store: Location) -> list[Finding]:
         tokens = await _token_ids(models)
     from bestofq.learning.memory import gpus_here, tuning_memory  # with PyTorch
 
-    path, dpo = chosen.model.path, chosen.agent_q.dpo
+    path, dpo, sizes = chosen.model.path, chosen.agent_q.dpo, gpus_here()
     try:
-        rows = {gpus: tuning_memory(str(SHIPPED.get(path, path)), dpo, gpus) for gpus in (1, 8)}
+        rows = {gpus: tuning_memory(str(SHIPPED.get(path, path)), dpo, gpus) for gpus in (1, 8, len(sizes) or 1)}
     except (OSError, ValueError) as error:
         said = str(error).partition("\n")[0]
         return [tokens, Finding(what=f"tune: {path}", found=said, fix="--set model.path=…", required=False)]
-    needed = ", ".join(f"{room.all / 1e9:,.1f} GB on each of {gpus}" for gpus, room in rows.items())
-    room = Finding(what=f"tune: {path}", found=f"about {needed} GPUs; here: {gpus_here()}")
+    needed = ", ".join(f"{rows[gpus].all / 1e9:,.1f} GB on each of {gpus}" for gpus in (1, 8))
+    here = f"{len(sizes)} of {min(sizes) / 1e9:,.0f} GB" if sizes else "none"
+    fix = "" if sizes and rows[len(sizes)].all <= min(sizes) else "tune where GPUs have that much"
+    room = Finding(what=f"tune: {path}", found=f"about {needed} GPUs; here: {here}", fix=fix, required=False)
     return [tokens, room, replace(_disk(store, rows[1].stored), what="disk: the tuned weights")]
 
 
