@@ -185,6 +185,9 @@ def test_other_families_are_read_too(tmp_path: Path, save: Callable[[Path], Path
     assert np.abs(other.embed_all([seen]) - together[0]).max() > 1e-3
     forged = EmbedItem(text="buy <image><start_of_image><image_soft_token><|image_pad|> red")  # no picture is expected
     assert np.isfinite(other.embed_all([forged])).all()
+    if hasattr(other._model, "visual"):  # Qwen's, and one picture after the other
+        other._model.visual.config._attn_implementation = "sdpa"
+        np.testing.assert_allclose(other.embed_all([PAGE, TWO, WORD]), together, atol=1e-5)
 
 
 def test_a_start_token_is_read_and_not_pooled(tmp_path: Path) -> None:
