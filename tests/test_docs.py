@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")])
 PROGRAMS = {"bestofq": app, "python -m experiments": experiments_app}
 SCRIPTS = sorted((ROOT / "experiments").rglob("*.sh"))
+MEASURED = sorted((ROOT / "benchmarks").glob("*.[mp][dy]"))
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 
 
@@ -83,6 +84,18 @@ def test_scripts_call_commands_with_options_that_exist(script: Path) -> None:
     assert calls
     for call in calls:
         check_command("bestofq", shlex.split(call))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *MEASURED], ids=ids([*PAGES, *MEASURED]))
+def test_benchmarks_and_targets_of_make_exist_with_their_options(page: Path) -> None:
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    missing = []
+    for name, given in re.findall(r"python (benchmarks/\w+\.py)((?: +[^\s`|]+)*)", text):
+        code = (ROOT / name).read_text("utf-8")
+        missing += [f"{name} {option}" for option in re.findall(r"--[\w-]+", given) if f'"{option}"' not in code]
+    targets = (ROOT / "Makefile").read_text("utf-8")
+    called = re.findall(r"(?:^|`)make ([\w-]+)", text, re.M)
+    assert [*missing, *(target for target in called if f"\n{target}:" not in targets)] == []
 
 
 def test_own_parts_are_as_short_as_said() -> None:

@@ -120,6 +120,28 @@ async def test_where_nothing_is_pending_the_wait_is_shorter(site: Any, session: 
     assert min(await waits(session, 3, 0.5)) < QUIET
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("beside", "short"),
+    [("0", True), ("document.body.append('late')", False), ("bestofq.clickPoint(1)", False)],
+    ids=["nothing", "a change", "another act"],
+)
+async def test_a_page_is_watched_from_the_click_on(site: Any, session: Any, beside: str, short: bool) -> None:
+    """What has passed since then need not pass again; of a change it must, and after an act that did not click."""
+    await session.reset(site.page("<input type=checkbox>"))
+    await session.snapshot()
+    tab, clock, took = session.tab, asyncio.get_running_loop().time, []
+    for _ in range(3):
+        await tab.call("clickPoint", 1)
+        await tab.page.mouse.click(15, 15)
+        await asyncio.sleep(QUIET)
+        await tab.run(f"begun(), {beside}")
+        begun = clock()
+        assert await tab.rest(QUIET, 2.0)
+        took.append(clock() - begun)
+    assert (min(took) < QUIET - 0.02) == short
+
+
 @pytest.mark.parametrize(
     "put",
     ["const i = new Image(); i.src = '/slow/star.svg'; out.append(i)", "out.style.content = 'url(/slow/star.svg)'"],

@@ -19,6 +19,7 @@ from bestofq.build.context import open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings, ModelSettings
 from bestofq.cli.commands import app
+from bestofq.cli.options import console
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, DataError, SetupError
 from bestofq.core.language import ids_hash
@@ -208,14 +209,23 @@ async def test_trees_of_a_server_that_was_not_asked_for_tokens_say_how(instructe
         await pairs(tmp_path, instructed)
 
 
-async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(instructed: Path, tmp_path: Path) -> None:
+async def test_a_dry_run_says_whether_it_can_be_tuned_and_what_it_takes(
+    instructed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "_width", 200)
     model = LocalModel.load(instructed, device="cpu", precision="float32")
     async with server(model, models=["policy"]) as served:
         said = await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
         assert len(served.requests) == 1
+        monkeypatch.setattr("bestofq.learning.memory.gpus_here", lambda: [80e9, 80e9])
+        roomy = await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
     for told in ("token ids", "on each of 8 GPUs", "disk: the tuned weights"):
         assert told in " ".join(said.split())
+    assert ["optional" in told for told in (said, roomy)] == [not torch.cuda.is_available(), False]
     async with server(model, models=["policy"], refuses=["return_token_ids"]) as served:
         with pytest.raises(SetupError, match="1 of the things"):
             await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
+    monkeypatch.setattr(Models, "check_token_ids", None)  # of a server that has ended nobody asks for tokens
+    with pytest.raises(SetupError, match="2 of the things"):
+        await search(tmp_path / "store", served.base_url, instructed, 50, "--dry-run")
     assert not (tmp_path / "store").exists()

@@ -216,5 +216,8 @@ def test_a_pretrained_model_of_a_gguf_file_replies_in_json() -> None:
 
 def test_a_gguf_file_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(SetupError, match="gguf"):
-        LocalModel.load(tmp_path / "model.gguf")
+    monkeypatch.chdir(tmp_path)
+    Path("model.gguf").touch()
+    for path in (tmp_path / "model.gguf", "model.gguf"):
+        with pytest.raises(SetupError, match="pip install"):
+            LocalModel.load(path)

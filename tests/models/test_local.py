@@ -8,7 +8,7 @@ import torch
 
 from bestofq.core.errors import SetupError
 from bestofq.core.language import Request, user
-from bestofq.models.local import LocalModel
+from bestofq.models.local import LocalModel, has_own_template
 
 PROMPTS = (
     "goal: i need a mouse\npage:\nBuy Now [1]\nnext:",
@@ -93,5 +93,7 @@ def test_an_endpoint_s_model_without_its_address_is_refused_before_a_hub_is_aske
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bestofq.models.local.AutoModelForCausalLM", None)
+    monkeypatch.setattr("bestofq.models.local.AutoTokenizer", None)
+    assert not has_own_template("gpt-4.1")
     with pytest.raises(SetupError, match=r"no language model at gpt-4.1: give --model [^\n]+--base-url[^\n]+$"):
         LocalModel.load("gpt-4.1")

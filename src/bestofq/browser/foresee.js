@@ -37,18 +37,34 @@ Object.assign(globalThis.bestofq, (() => {
     requestIdleCallback(look);
   }
 
-  // As `settle`, or sooner, in two ways. `loads`: Chromium calls an idle page back with the time until its next frame or
-  // timer is due, so that stillness until then is known; after a click frames go on, and it is not. `alone`, on a page
-  // that only its own script changes: where it has asked for nothing that may be due, a whole frame and what that sets
-  // off are waited for, and the quiet time less a frame's.
-  function rest(quiet, limit, loads, alone) {
-    let over = false, last = performance.now();
+  // How long the document has been still, and its next frame, both from now on.
+  function watch() {
+    let last = performance.now();
     const changed = (records) => {
       if (records.some((record) => record.attributeName !== "style")) last = performance.now();
     };
     const observer = new MutationObserver(changed);
     observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
     const stillFor = () => (changed(observer.takeRecords()), performance.now() - last);
+    return { act: begun(), observer, stillFor, frame: new Promise(requestAnimationFrame) };
+  }
+
+  let press = null; // what has been watched from the act's click on
+  addEventListener("click", (event) => {
+    if (!event.isTrusted) return;
+    press?.observer.disconnect();
+    press = watch();
+  }, true);
+
+  // As `settle`, or sooner, in two ways. `loads`: Chromium calls an idle page back with the time until its next frame or
+  // timer is due, so that stillness until then is known; after a click frames go on, and it is not. `alone`, on a page
+  // that only its own script changes: where it has asked for nothing that may be due, a whole frame and what that sets
+  // off are waited for, and the quiet time less a frame's.
+  function rest(quiet, limit, loads, alone) {
+    let over = false;
+    if (press && press.act !== begun()) press = press.observer.disconnect(); // of an act before
+    const { stillFor, frame, observer } = press || watch();
+    press = null;
     const foreseen = new Promise((resolve) => {
       const look = (idle) => {
         if (over) return;
@@ -68,7 +84,7 @@ Object.assign(globalThis.bestofq, (() => {
         else resolve({ calm: true, alone });
       };
       // in the background: after all that is to be done at once
-      if (alone && nothing()) requestAnimationFrame(() => scheduler.postTask(look, { priority: "background" }));
+      if (alone && nothing()) frame.then(() => scheduler.postTask(look, { priority: "background" }));
     });
     // after a load its own timer is due later than `quiet`, or it would be what is foreseen
     return Promise.race([settle(quiet + 2 * loads, limit), foreseen, counted]).finally(() => {

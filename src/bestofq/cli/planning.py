@@ -69,7 +69,7 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
     room = sum(left * use.steps * forecast.SCREENSHOT for left, use in uses) if settings.suite.screenshots else 0.0
     checks = preflight(models, suite, [*wanted.values()], store, stored=room, learns=learns, embeds=embeds)
     if (looked := asyncio.run(checks)) and (missing := show_findings(console, looked, "Before the first call")):
-        raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
+        raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to fix each")
 
 
 def plan_searches(models: Models, store: Location, runs: Sequence[str], split: Split, tasks: int) -> None:
@@ -99,7 +99,7 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
     checks = preflight(models, suite, found, store, stored=wanted, learns=False, embeds=False)
     looked = [*asyncio.run(checks), *asyncio.run(tunable(models, store))]
     if missing := show_findings(console, looked, "Before the first call"):
-        raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to mend each")
+        raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to fix each")
 
 
 def plan_training(models: Models, store: Location, runs: Sequence[str], episodes: int | None, out: Path) -> None:

@@ -51,24 +51,32 @@ async def tunable(models: Models, store: Location) -> list[Finding]:
     chosen = models.settings
     if chosen.chat is None or not chosen.chat.token_ids:
         return []
-    try:
-        await models.check_token_ids()
-        tokens = Finding(what="token ids", found="told with their log-probabilities, at temperature 1")
-    except BestOfQError as error:
-        tokens = Finding(what="token ids", found=str(error), fix="see docs/how-to/agent-q.md")
-    finally:
-        await models.close()
+    tokens = replace(await _endpoint("chat", chosen.chat), what="token ids")
+    if not tokens.fix:  # else nobody answers, and would be asked for a minute
+        tokens = await _token_ids(models)
     from bestofq.learning.memory import gpus_here, tuning_memory  # with PyTorch
 
-    path, dpo = chosen.model.path, chosen.agent_q.dpo
+    path, dpo, sizes = chosen.model.path, chosen.agent_q.dpo, gpus_here()
     try:
-        rows = {gpus: tuning_memory(str(SHIPPED.get(path, path)), dpo, gpus) for gpus in (1, 8)}
+        rows = {gpus: tuning_memory(str(SHIPPED.get(path, path)), dpo, gpus) for gpus in (1, 8, len(sizes) or 1)}
     except (OSError, ValueError) as error:
         said = str(error).partition("\n")[0]
         return [tokens, Finding(what=f"tune: {path}", found=said, fix="--set model.path=…", required=False)]
-    needed = ", ".join(f"{room.all / 1e9:,.1f} GB on each of {gpus}" for gpus, room in rows.items())
-    room = Finding(what=f"tune: {path}", found=f"about {needed} GPUs; here: {gpus_here()}")
+    needed = ", ".join(f"{rows[gpus].all / 1e9:,.1f} GB on each of {gpus}" for gpus in (1, 8))
+    here = f"{len(sizes)} of {min(sizes) / 1e9:,.0f} GB" if sizes else "none"
+    fix = "" if sizes and rows[len(sizes)].all <= min(sizes) else "tune where GPUs have that much"
+    room = Finding(what=f"tune: {path}", found=f"about {needed} GPUs; here: {here}", fix=fix, required=False)
     return [tokens, room, replace(_disk(store, rows[1].stored), what="disk: the tuned weights")]
+
+
+async def _token_ids(models: Models) -> Finding:
+    try:
+        await models.check_token_ids()
+    except BestOfQError as error:
+        return Finding(what="token ids", found=str(error), fix="see docs/how-to/agent-q.md")
+    finally:
+        await models.close()
+    return Finding(what="token ids", found="told with their log-probabilities, at temperature 1")
 
 
 async def _endpoint(name: str, chat: ChatConfig) -> Finding:
@@ -78,7 +86,8 @@ async def _endpoint(name: str, chat: ChatConfig) -> Finding:
         async with ChatModel(chat.model_copy(update={"attempt": ANSWERS})) as model:
             offered = await model.offered()
     except BestOfQError as error:
-        return Finding(what=what, found=str(error), fix=f"--set {name}.base_url=…, or export {chat.key_variable}=…")
+        fix = f"start it there, --set {name}.base_url=…, or export {chat.key_variable}=…"
+        return Finding(what=what, found=str(error), fix=fix)
     if offered is not None and not {chat.model, f"models/{chat.model}", f"{chat.model}:latest"} & {*offered}:
         some = ", ".join(offered[:5])
         return Finding(what=what, found=f"{chat.base_url} has {some}", fix=f"--set {name}.model={offered[0]}")

@@ -84,6 +84,9 @@ class IQLConfig(Noun):
     cuda_graph: Annotated[bool, FREE] = Field(
         default=True, description="on one GPU, record a step's kernels once and launch them together from then on"
     )
+    compile: Annotated[bool, FREE] = Field(
+        default=False, description="compile the losses (torch.compile), which takes up to a minute: for GPUs"
+    )
     log_every: Annotated[PositiveInt, FREE] = Field(default=100, description="steps per row of metrics")
     checkpoint_seconds: Annotated[float, FREE] = Field(
         default=60, ge=0, description="between checkpoints of an unfinished training; 0: after each step"

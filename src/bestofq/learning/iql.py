@@ -20,7 +20,7 @@ from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batch, Batches, fingerprint
 from bestofq.learning.config import IQLConfig
 from bestofq.learning.distributed import SOLO, Group, choose_device, fast_bfloat16, process_group
-from bestofq.learning.graphed import graphed
+from bestofq.learning.graphed import Losses, compile_losses, graphed
 from bestofq.learning.networks import EmbeddingMLP, QNetwork, VNetwork
 
 MEANS = ("v_loss", "q_loss", "v_mean", "q_mean")  # of a step, in the order in which `IQL.update` gives them
@@ -71,6 +71,7 @@ class IQL:
         self._all: Batches | None = None
         self._goals: Tensor | None = None  # [T]: Q_target(s, a) of all transitions
         self._copied = False  # whether the target is another than that of `_goals`
+        self.losses = Losses(self._v_loss, self._q_loss)  # `compile_losses` puts compiled ones here
 
     def value_once(self, batches: Batches) -> None:
         """Have Q's target value each transition once for each of its copies, where more are drawn until the next."""
@@ -95,20 +96,28 @@ class IQL:
 
     def descend(self, batch: Batch, group: Group = SOLO) -> Tensor:
         """The part of `update` that is the same work at every step, all of it on the device."""
-        state, action, task, next_state, reward, continues, drawn = batch
-        with self._autocast():
-            v = self.v(state, task)
-            goal = _fixed(self.q_target, state, action, task) if self._goals is None else self._goals[drawn]
-            v_loss = expectile_loss(goal - v, self.config.expectile)
+        v_loss, v = self.losses.v(batch)
         self._descend(v_loss, self.v, self.adam_v, group)
-
-        with self._autocast():
-            q = self.q(state, action, task)
-            next_v = _fixed(self.v, next_state, task)
-            q_loss = td_loss(q, next_v, reward, continues, self.config.discount)
+        q_loss, q = self.losses.q(batch)
         self._descend(q_loss, self.q, self.adam_q, group)
+        return torch.stack([v_loss, q_loss, v, q]).detach()
 
-        return torch.stack([v_loss, q_loss, v.mean(), q.mean()]).detach()
+    def _v_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Of Eq. 3, and mean V(s)."""
+        with self._autocast():
+            v = self.v(batch.state, batch.task)
+            if self._goals is None:
+                goal = _fixed(self.q_target, batch.state, batch.action, batch.task)
+            else:
+                goal = self._goals[batch.drawn]
+            return expectile_loss(goal - v, self.config.expectile), v.mean()
+
+    def _q_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Of Eq. 4, and mean Q(s, a)."""
+        with self._autocast():
+            q = self.q(batch.state, batch.action, batch.task)
+            next_v = _fixed(self.v, batch.next_state, batch.task)
+            return td_loss(q, next_v, batch.reward, batch.continues, self.config.discount), q.mean()
 
     def begin_step(self, rank: int = 0) -> None:
         """Set the target, the learning rates (cosine, from `lr` at step 0 to 0 at `steps`) and the dropout masks."""
@@ -188,7 +197,7 @@ def train_iql(
         if resume is None and start is None:
             iql.fit_scaling(data)
         iql.value_once(batches)
-        update = updater(iql, batches[iql.step]) if group.size == 1 else partial(iql.update, group=group)
+        update = updater(iql, batches[iql.step], group)
         sums, since, began = torch.zeros(4, device=iql.device), iql.step, time.perf_counter()
         while iql.step < iql.config.steps:
             sums += update(batches[iql.step])
@@ -204,8 +213,12 @@ def train_iql(
     return iql
 
 
-def updater(iql: IQL, example: Batch) -> Callable[[Batch], Tensor]:
+def updater(iql: IQL, example: Batch, group: Group = SOLO) -> Callable[[Batch], Tensor]:
     """`iql.update` in the fastest way that its device has, for batches of the shape of `example`."""
+    if iql.config.compile:
+        compile_losses(iql, example)
+    if group.size > 1:
+        return partial(iql.update, group=group)
     return graphed(iql, example) if iql.device.type == "cuda" and iql.config.cuda_graph else iql.update
 
 

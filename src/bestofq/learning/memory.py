@@ -55,7 +55,6 @@ def tuning_memory(path: str, config: TuningConfig, gpus: int) -> Memory:
     )
 
 
-def gpus_here() -> str:
-    """How many GPUs this machine has, and the least memory of one."""
-    sizes = [torch.cuda.mem_get_info(gpu)[1] / 1e9 for gpu in range(torch.cuda.device_count())]
-    return f"{len(sizes)} of {min(sizes):,.0f} GB" if sizes else "none"
+def gpus_here() -> list[int]:
+    """Bytes of each of this machine's GPUs."""
+    return [torch.cuda.mem_get_info(gpu)[1] for gpu in range(torch.cuda.device_count())]

@@ -21,6 +21,7 @@ from bestofq.models.embed import LocalEmbedder
 from bestofq.models.local import LocalModel, Precision, gguf_of, loaded
 from bestofq.models.pooling import hidden_states, pooled
 from bestofq.models.vision_readers import QWEN, Inputs, ProcessorReader, QwenReader, Reader
+from bestofq.models.windows import at_once
 
 _GROW_AFTER = 64  # batches in a row that fitted
 Item = TypeVar("Item")
@@ -124,6 +125,8 @@ class VisionEmbedder(CachedEmbedder):
             whole, tokenizer, target, revision = loaded(auto, path, device, precision)
             qwen = whole.config.model_type in QWEN
             reader = QwenReader(path, tokenizer, whole, config) if qwen else ProcessorReader(path, config)
+            if qwen:
+                at_once(whole.model.visual)
         except (OSError, ValueError) as error:
             raise SetupError(f"no vision-language model at {path}: give a transformers directory ({error})") from error
         return cls(whole.model.to(target), reader, name=Path(path).name, revision=revision, config=config)

@@ -327,13 +327,18 @@ def _revision(config: Any, path: str | Path) -> str:
 def _found(path: str | Path) -> Iterator[None]:
     """SetupError, with what to give instead, where no checkpoint can be read from `path`."""
     advice = "give --model a transformers directory, a hub's owner/name, or with it the --base-url of an endpoint"
-    if len(Path(path).parts) == 1 and not Path(path).is_dir():  # the hub's own are all owner/name
+    if _nowhere(path):
         raise SetupError(f"no language model at {path}: {advice}")
     try:
         yield
     except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise SetupError(f"no language model at {path}: {advice} ({reason})") from error
+
+
+def _nowhere(path: str | Path) -> bool:
+    """Whether it can be no model: nothing lies there, and the hub's own are all owner/name."""
+    return len(Path(path).parts) == 1 and not Path(path).exists()
 
 
 def gguf_of(path: str | Path) -> tuple[str | Path, dict[str, str]]:
@@ -348,7 +353,7 @@ def gguf_of(path: str | Path) -> tuple[str | Path, dict[str, str]]:
 def has_own_template(path: str | Path) -> bool:
     """Whether a checkpoint has a chat template that is not the pocket models'; False where no tokenizer is."""
     try:
-        return _template(path) not in (None, _template(POCKET))
+        return not _nowhere(path) and _template(path) not in (None, _template(POCKET))
     except (OSError, ValueError):
         return False
 
