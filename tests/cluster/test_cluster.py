@@ -1,15 +1,24 @@
 """Episodes on a Ray cluster of several nodes on this machine, in PostgreSQL."""
 
 import asyncio
+import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from forked import Forked
 from rich.console import Console
+from typer.testing import CliRunner
 
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.commands import app
+from bestofq.core.actions import Answer
+from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
+from bestofq.core.observation import Observation, Task
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.recipes.collect import collect, collected
 from bestofq.recipes.embedding import embed_there
@@ -17,6 +26,7 @@ from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import episodes_of, transitions_of
 from bestofq.store.location import Location
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -27,8 +37,8 @@ PLAY = Play("explore", repeats=2)  # one at once in each process: with whom a re
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
 
 
-@pytest.fixture
-def nodes() -> Iterator[object]:
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
     """Two nodes that play, beside a head that does not."""
     from ray.cluster_utils import Cluster
 
@@ -39,6 +49,12 @@ def nodes() -> Iterator[object]:
         yield cluster
     finally:
         cluster.shutdown()
+
+
+def lose_a_node(nodes: Any) -> None:
+    """SIGKILL of one that plays; another joins."""
+    nodes.remove_node(nodes.list_all_nodes()[-1], allow_graceful=False)
+    nodes.add_node(num_cpus=1)
 
 
 async def played(store: Store, hosts: Hosts | None) -> None:
@@ -56,7 +72,7 @@ def decisions(store: Store) -> dict[object, object]:
 
 
 def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
-    database: str, tmp_path: Path, nodes: object
+    database: str, tmp_path: Path, nodes: Any
 ) -> None:
     where = Location(database, str(tmp_path / "files"))
     with Store.open(tmp_path / "alone") as alone:
@@ -68,13 +84,12 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         steps = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
-        nodes.remove_node(nodes.list_all_nodes()[-1], allow_graceful=False)  # type: ignore[attr-defined]
-        nodes.add_node(num_cpus=1)  # type: ignore[attr-defined]
+        lose_a_node(nodes)
         await playing
         after = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
         assert all(after[one] >= count for one, count in steps.items())
 
-    with Store.open(where) as store, connected(nodes.address):  # type: ignore[attr-defined]
+    with Store.open(where) as store, connected(nodes.address):
         asyncio.run(play_and_lose_a_node(store))
         assert len(store.summaries(run="seed")) == len(expected)
         assert not store.summaries(run="seed", status="running")
@@ -84,3 +99,48 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         asyncio.run(embed_there(models, Hosts(store=where, count=1), store, learned, Console(quiet=True)))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
         assert len(transitions_of(models, episodes_of(store, learned), store, Console(quiet=True)))
+
+
+async def answered(store: Store, count: int) -> None:
+    """So many episodes that ended by an answer, and that nobody has judged."""
+    await store.begin_run("web", {}, Provenance(version="test"))
+    page = Observation(url="http://a/", title="a", text="", elements=())
+    answer = Candidate(action=Answer(text="Yes."), label="answer")
+    decision = Decision(candidates=(answer,), scores=(0.0,), chosen=0)
+    for number in range(count):
+        task = Task(id=str(number), suite="web", goal="g", start_url="http://a/")
+        episode = await store.begin_episode("web", "walker", task, 0, Provenance(version="test"))
+        await store.append_step(episode, Step(index=0, observation=page, decision=decision, terminated=True))
+        await store.finish_episode(episode, Verdict(reward=0.0, outcome="unjudged"), page)
+
+
+async def test_a_judge_that_was_killed_goes_on_and_each_verdict_counts_once(
+    database: str, tmp_path: Path, nodes: Any
+) -> None:
+    episodes, where = 12, Location(database, str(tmp_path / "files"))
+    with Store.open(where) as store:
+        await answered(store, episodes)
+
+    def given() -> int:
+        with Store.open(where, read_only=True) as store:
+            return len([one for one in store.summaries(run="web") if one.outcome == "success"])
+
+    words = ["judge", "--run", "web", "--model", "m", "--store", database, "--files", str(tmp_path / "files")]
+    words += ["--cluster", nodes.address, "--set", "cluster.processes=2", "--concurrency", "1", "--base-url"]
+    verdict = json.dumps({"reason": "so", "verdict": "success"})
+    async with FaultServer(lambda _: verdict, seconds=0.4) as server:
+        killed = Forked(tmp_path / "log", app, [*words, server.base_url], OPENAI_API_KEY="none")
+        while given() < 2:
+            assert killed.runs, killed.said
+            await asyncio.sleep(0.05)
+        assert killed.kill() == -signal.SIGKILL
+        kept = given()
+        assert kept < episodes
+        again = asyncio.create_task(
+            asyncio.to_thread(CliRunner().invoke, app, [*words, server.base_url], catch_exceptions=False)
+        )
+        while given() < kept + 2 and not again.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        lose_a_node(nodes)
+        assert f"judged now: {episodes - kept} success" in (await again).output
+    assert given() == episodes

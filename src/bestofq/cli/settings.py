@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
@@ -74,10 +75,10 @@ def store_at(place: Location) -> Iterator[Store]:
 
 
 @contextmanager
-def hosts_of(given: Given, models: Models, place: Location) -> "Iterator[Hosts | None]":
+def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[Hosts | None]":
     """The processes of `--cluster` that play; None without it. ConfigError where they could not all write the store;
     SetupError without Ray or its cluster."""
-    if given.cluster is None:
+    if address is None:
         yield None
         return
     if place.is_folder or place.name.startswith("sqlite"):
@@ -85,14 +86,16 @@ def hosts_of(given: Given, models: Models, place: Location) -> "Iterator[Hosts |
             f"--store {place}: one process at a time writes it, and --cluster plays in several: give "
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
-    if given.budget is not None:
-        raise ConfigError(f"--budget {given.budget}: no process knows what the others spend: leave it or --cluster out")
+    if models.budget.limit < inf:
+        raise ConfigError(
+            f"--budget {models.budget.limit}: no process knows what the others spend: leave it or --cluster out"
+        )
     try:
         from bestofq.rollouts.cluster import Hosts, connected
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
     chosen = models.settings.cluster
-    with connected(given.cluster):
+    with connected(address):
         yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus)
 
 

@@ -6,14 +6,15 @@ no more than the step it was at.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
+from bestofq.core.concurrency import work_off
 from bestofq.core.errors import SetupError
 from bestofq.rollouts.players import LostError, Played, Player, Slot
 from bestofq.rollouts.progress import Progress
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between questions whether a lost process runs again
 CLOSING = 30.0  # seconds that a process has to close its environments
 
+Item = TypeVar("Item")
 Does = Callable[[Any], Awaitable[Any]]
 Opens = Callable[[], AbstractAsyncContextManager[tuple[Does, str]]]
 """Called in a process of the cluster: what it does with an item, and the name by which it writes the store."""
@@ -135,6 +137,27 @@ class Host:
             with suppress(RayActorError, TimeoutError):
                 await asyncio.wait_for(_of(self._actor.close.remote()), CLOSING)
         ray.kill(self._actor)
+
+
+async def hand_out(items: Iterable[Item], hosts: Sequence[Host], done: Callable[[Item, Any], Awaitable[None]]) -> None:
+    """Have each item done by a process of the cluster, by another where that dies; `done` is told what came of it.
+    Errors as either's."""
+    todo: asyncio.Queue[Item] = asyncio.Queue()
+    for item in items:
+        todo.put_nowait(item)
+
+    async def work(host: Host) -> None:
+        while True:
+            await host.ready()
+            item = await todo.get()
+            try:
+                await done(item, await host.do(item))
+            except LostError as error:
+                log.info("an item is done again: %s", error)
+                todo.put_nowait(item)
+            todo.task_done()
+
+    await work_off(todo, map(work, hosts))
 
 
 async def _of(reference: Any) -> Any:
