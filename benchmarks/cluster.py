@@ -36,7 +36,7 @@ from test_search_command import shopper
 from bestofq.core.decision import Verdict
 from bestofq.core.observation import Task
 from bestofq.rollouts.cluster import Does, Hosts, connected
-from bestofq.rollouts.players import Played, Slot
+from bestofq.rollouts.players import Played, Shared, Slot
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -165,7 +165,7 @@ async def _idle(slot: Slot) -> Played:
 
 
 @asynccontextmanager
-async def _opened() -> AsyncIterator[tuple[Does, str]]:
+async def _opened(_: Shared) -> AsyncIterator[tuple[Does, str]]:
     yield _idle, ""
 
 

@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,12 @@ from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.models.shipped import POCKET
 from bestofq.recipes.collect import collect, collected
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import episodes_of, transitions_of
+from bestofq.rollouts.players import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -32,6 +37,7 @@ ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 from bestofq.rollouts.cluster import Hosts, connected  # noqa: E402
+from bestofq.rollouts.model_actors import started  # noqa: E402
 
 PLAY = Play("explore", repeats=2)  # one at once in each process: with whom a request shares a batch changes last digits
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
@@ -42,13 +48,16 @@ def nodes() -> Iterator[Any]:
     """Two nodes that play, beside a head that does not."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    for _ in range(2):
-        cluster.add_node(num_cpus=1)
-    try:
-        yield cluster
-    finally:
-        cluster.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # of `recording_proposer.py`
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        for _ in range(2):
+            cluster.add_node(num_cpus=1)
+        try:
+            yield cluster
+        finally:
+            cluster.shutdown()
 
 
 def lose_a_node(nodes: Any) -> None:
@@ -57,8 +66,8 @@ def lose_a_node(nodes: Any) -> None:
     nodes.add_node(num_cpus=1)
 
 
-async def played(store: Store, hosts: Hosts | None) -> None:
-    async with open_suite(models := Models(SETTINGS)) as suite:
+async def played(store: Store, hosts: Hosts | None, settings: BestOfQSettings = SETTINGS) -> None:
+    async with open_suite(models := Models(settings)) as suite:
         await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", PLAY)
 
 
@@ -95,10 +104,42 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         assert not store.summaries(run="seed", status="running")
         assert decisions(store) == expected
 
-        models, learned = Models(SETTINGS), collected(store, ["seed"])
-        asyncio.run(embed_there(models, Hosts(store=where, count=1), store, learned, Console(quiet=True)))
+
+def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs_nothing(
+    database: str, tmp_path: Path, nodes: Any
+) -> None:
+    where, quiet = Location(database, str(tmp_path / "files")), Console(quiet=True)
+    (here := tmp_path / "here").mkdir()
+    (here / "model").symlink_to(POCKET)
+    named = {"path": str(here / "model"), "prompts": "short", "precision": "float32"}
+    model = SETTINGS.model.model_copy(update=named)
+    settings = SETTINGS.model_copy(update={"model": model, "proposer": "recording_proposer:make_proposer"})
+    with Store.open(tmp_path / "alone") as alone:
+        asyncio.run(played(alone, None, settings))
+        expected = decisions(alone)
+    assert [file.suffix for file in here.glob("*.*")] == [".holds"]
+
+    async def play_and_lose_the_model(store: Store, hosts: Hosts) -> None:
+        playing = asyncio.create_task(played(store, hosts, settings))
+        while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        ray.kill(ray.get_actor("models-0"), no_restart=False)
+        await playing
+
+    with (
+        Store.open(where) as store,
+        connected(nodes.address),
+        started(partial(Models, settings), 1, cpus=0, gpus=0) as actors,
+    ):
+        hosts = Hosts(store=where, count=2, shared=Shared(actors))
+        asyncio.run(play_and_lose_the_model(store, hosts))
+        assert decisions(store) == expected
+        assert sorted(file.suffix for file in here.glob("*.*")) == [".asks", ".asks", ".holds"]
+
+        models, learned = Models(settings), collected(store, ["seed"])
+        asyncio.run(embed_there(models, replace(hosts, count=1), store, learned, quiet))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
-        assert len(transitions_of(models, episodes_of(store, learned), store, Console(quiet=True)))
+        assert len(transitions_of(models, episodes_of(store, learned), store, quiet))
 
 
 async def answered(store: Store, count: int) -> None:

@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
@@ -20,6 +21,7 @@ from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
+from bestofq.rollouts.players import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -92,11 +94,19 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
         )
     try:
         from bestofq.rollouts.cluster import Hosts, connected
+        from bestofq.rollouts.model_actors import started
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
     chosen = models.settings.cluster
-    with connected(address):
-        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus)
+    make = partial(Models, models.settings)
+    with (
+        connected(address),
+        started(make, chosen.models, cpus=chosen.model_cpus, gpus=chosen.model_gpus)
+        if chosen.models
+        else nullcontext() as actors,
+    ):
+        shared = Shared(models=actors)
+        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 
 
 def existing(store: Location) -> Store:

@@ -13,6 +13,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem
 from bestofq.recipes.q_training import episodes_of
+from bestofq.rollouts.players import Shared
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.location import Location
@@ -50,9 +51,9 @@ async def embed_there(
 
 @asynccontextmanager
 async def _open_there(
-    settings: BestOfQSettings, where: Location
+    settings: BestOfQSettings, where: Location, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[Sequence[EmbedItem]], Awaitable[None]], str]]:
-    models = Models(settings)
+    models = Models(settings, actors=shared.models)
     with Store.open(where) as store:
         vectors, room = store.vectors(models.embedder.spec), asyncio.Lock()
 

@@ -15,6 +15,7 @@ from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
+from bestofq.rollouts.players import Shared
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -96,8 +97,10 @@ async def judge_run(
 
 
 @asynccontextmanager
-async def _open_there(judge: ClusterJudge) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
-    models, chosen = Models(judge.settings), judge.settings.judge
+async def _open_there(
+    judge: ClusterJudge, shared: Shared
+) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
+    models, chosen = Models(judge.settings, actors=shared.models), judge.settings.judge
     assert chosen is not None
     try:
         with Store.open(judge.hosts.store) as store:

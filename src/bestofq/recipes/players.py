@@ -13,7 +13,7 @@ from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.tree_search import searching_agent
-from bestofq.rollouts.players import LocalPlayer, Played, Player, Slot
+from bestofq.rollouts.players import LocalPlayer, Played, Player, Shared, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.runner import RunOptions
 from bestofq.store.location import Location
@@ -88,12 +88,12 @@ async def _local(
 
 @asynccontextmanager
 async def _open_there(
-    settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None
+    settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[Slot], Awaitable[Played]], str]]:
     from bestofq.rollouts.cluster import play_here
 
     async with (
-        opened_there(settings, where) as context,
+        opened_there(settings, where, shared) as context,
         _local(context, run, play, run_options(context, provenance, Progress())) as player,
     ):
         yield partial(play_here, player, context.store), context.store.writer

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import ray
@@ -16,7 +16,7 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
 from bestofq.core.concurrency import work_off
 from bestofq.core.errors import SetupError
-from bestofq.rollouts.players import LostError, Played, Player, Slot
+from bestofq.rollouts.players import LostError, Played, Player, Shared, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.store.location import Location
 from bestofq.store.store import Store
@@ -27,7 +27,7 @@ CLOSING = 30.0  # seconds that a process has to close its environments
 
 Item = TypeVar("Item")
 Does = Callable[[Any], Awaitable[Any]]
-Opens = Callable[[], AbstractAsyncContextManager[tuple[Does, str]]]
+Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Does, str]]]
 """Called in a process of the cluster: what it does with an item, and the name by which it writes the store."""
 
 
@@ -52,18 +52,21 @@ class Hosts:
     """The processes that play, and what Ray keeps for each."""
 
     store: Location  # that all of them write
-    count: int | None = None  # None: as many as the cluster has CPUs for
+    count: int | None = None  # None: as many as the cluster has CPUs for, beside the models
     cpus: float = 1.0
     gpus: float = 0.0
+    shared: Shared = field(default_factory=Shared)
 
     @asynccontextmanager
     async def opened(self, opens: Opens, at_once: int, store: Store) -> AsyncIterator[list["Host"]]:
         """Each of the processes so many times as it does items at once. They end with the context."""
-        count = self.count or max(1, int(_cpus() // max(self.cpus, 0.01)))
+        taken = 0.0 if self.shared.models is None else self.shared.models.cpus
+        count = self.count or max(1, int((_cpus() - taken) // max(self.cpus, 0.01)))
         kind = ray.remote(_Process).options(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=at_once + 8
         )
-        hosts = [Host(kind.remote(opens), store) for _ in range(count)]
+        given = ray.put(opens)  # once, with its Q-function
+        hosts = [Host(kind.remote(), given, self.shared, store) for _ in range(count)]
         try:
             yield [host for _ in range(at_once) for host in hosts]
         finally:
@@ -78,23 +81,22 @@ def _cpus() -> float:
 class _Process:
     """A process of the cluster, in itself."""
 
-    def __init__(self, opens: Opens) -> None:
-        self._opens = opens
+    def __init__(self) -> None:
         self._stack = AsyncExitStack()
         self._does: Does | None = None
         self._name = ""
         self._opening = asyncio.Lock()
 
-    async def open(self) -> str:
+    async def open(self, opens: Opens, shared: Shared) -> str:
         """Its name as a writer, once it can do something."""
         async with self._opening:
             if self._does is None:
-                self._does, self._name = await self._stack.enter_async_context(self._opens())
+                self._does, self._name = await self._stack.enter_async_context(opens(shared))
         return self._name
 
     async def do(self, item: Any) -> Any:
-        await self.open()  # it may have begun again since it said that it was ready
-        assert self._does is not None
+        if self._does is None:
+            raise LostError("it has begun again since it said that it was ready")
         return await self._does(item)
 
     async def close(self) -> None:
@@ -104,13 +106,14 @@ class _Process:
 class Host:
     """A process of the cluster, as the driver reaches it."""
 
-    def __init__(self, actor: Any, store: Store) -> None:
-        self._actor, self._store, self._writer = actor, store, ""
+    def __init__(self, actor: Any, opens: Any, shared: Shared, store: Store) -> None:
+        self._actor, self._opens, self._shared, self._store = actor, opens, shared, store
+        self._writer = ""
 
     async def ready(self) -> None:
         while True:
             try:
-                self._writer = await self._actor.open.remote()
+                self._writer = await self._actor.open.remote(self._opens, self._shared)
                 return
             except RayActorError as error:
                 log.info("a process of the cluster is not there yet: %s", error)

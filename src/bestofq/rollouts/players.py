@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Verdict
@@ -15,6 +15,9 @@ from bestofq.core.usage import Usage
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.model_actors import ModelActors
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +44,13 @@ class Played:
     verdict: Verdict
     used: Sequence[Sequence[Usage]]
     left: Episode | None = None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What a process of a cluster has in common with the others of its command."""
+
+    models: "ModelActors | None" = None  # that hold the local models; None: each process its own
 
 
 class LostError(Exception):
