@@ -21,14 +21,18 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
+from bestofq.core.errors import BudgetError
 from bestofq.core.observation import Observation, Task
 from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.models.chat import ChatConfig
+from bestofq.models.prices import Budget
 from bestofq.models.shipped import POCKET
 from bestofq.recipes.collect import collect, collected
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import episodes_of, transitions_of
 from bestofq.rollouts.players import Shared
+from bestofq.rollouts.progress import LiveProgress
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -36,6 +40,7 @@ from bestofq.testing.fault_server import FaultServer
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
+from bestofq.rollouts import cluster  # noqa: E402
 from bestofq.rollouts.cluster import Hosts, connected  # noqa: E402
 from bestofq.rollouts.model_actors import started  # noqa: E402
 
@@ -51,13 +56,13 @@ def nodes() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # of `recording_proposer.py`
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         for _ in range(2):
-            cluster.add_node(num_cpus=1)
+            made.add_node(num_cpus=1)
         try:
-            yield cluster
+            yield made
         finally:
-            cluster.shutdown()
+            made.shutdown()
 
 
 def lose_a_node(nodes: Any) -> None:
@@ -185,3 +190,38 @@ async def test_a_judge_that_was_killed_goes_on_and_each_verdict_counts_once(
         lose_a_node(nodes)
         assert f"judged now: {episodes - kept} success" in (await again).output
     assert given() == episodes
+
+
+async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they_come(
+    database: str, tmp_path: Path, nodes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[int] = []  # steps that the progress had heard of at the end of each command
+
+    class Heard(LiveProgress):
+        def __exit__(self, *error: Any) -> None:
+            super().__exit__(*error)
+            heard.append(self._steps)
+
+    monkeypatch.setattr(cluster, "PULSE", 0.1)
+    monkeypatch.setattr("bestofq.recipes.collect.LiveProgress", Heard)
+    where, calls, tasks, steps = Location(database, str(tmp_path / "files")), 20, 4, 15
+    stays = {"thought": "so", "note": "", "action": {"type": "click", "element": 1}}  # until the steps are used up
+
+    async def played(budget: Budget) -> None:
+        async with open_suite(models := Models(settings, budget)) as suite:
+            hosts = Hosts(store=where, count=2, shared=Shared(budget=budget))
+            await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", Play("prompting"))
+
+    async with FaultServer(lambda _: json.dumps({"candidates": [stays]}), seconds=0.15) as server:
+        chat = ChatConfig(model="m", base_url=server.base_url, usd_in=10.0, usd_out=0.0)  # a call reads 100 tokens
+        suite = WebShopSettings(train_tasks=tasks, concurrency=1, step_limit=steps)
+        settings = BestOfQSettings(chat=chat, suite=suite)
+        with Store.open(where) as store, connected(nodes.address):
+            with pytest.raises(BudgetError, match=r"allows 0\.02"):
+                await played(Budget(calls * 0.001))
+            asked = len(server.requests)
+            assert calls <= asked <= calls + 10  # those that were under way, and of a pulse's time; each alone: 40
+            await played(Budget())
+            assert sum(one.steps for one in store.summaries(run="seed")) == tasks * steps
+    assert asked - 10 <= heard[0] <= asked  # though no episode had ended
+    assert tasks * steps - asked <= heard[1] <= tasks * steps - heard[0]

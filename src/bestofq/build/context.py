@@ -97,7 +97,7 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
 @asynccontextmanager
 async def opened_there(settings: BestOfQSettings, where: Location, shared: Shared) -> AsyncIterator[RunContext]:
     """In a process of a cluster: its own suite, connection to the store, and models where none are shared."""
-    models = Models(settings, actors=shared.models)
+    models = Models(settings, shared.budget, shared.models)
     async with open_suite(models) as suite:
         with Store.open(where) as store:
             yield RunContext(models, suite, store, Console(quiet=True))

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
@@ -88,10 +87,6 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             f"--store {place}: one process at a time writes it, and --cluster plays in several: give "
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
-    if models.budget.limit < inf:
-        raise ConfigError(
-            f"--budget {models.budget.limit}: no process knows what the others spend: leave it or --cluster out"
-        )
     try:
         from bestofq.rollouts.cluster import Hosts, connected
         from bestofq.rollouts.model_actors import started
@@ -105,7 +100,7 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
         if chosen.models
         else nullcontext() as actors,
     ):
-        shared = Shared(models=actors)
+        shared = Shared(actors, models.budget)
         yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 
 

@@ -53,7 +53,7 @@ async def embed_there(
 async def _open_there(
     settings: BestOfQSettings, where: Location, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[Sequence[EmbedItem]], Awaitable[None]], str]]:
-    models = Models(settings, actors=shared.models)
+    models = Models(settings, shared.budget, shared.models)
     with Store.open(where) as store:
         vectors, room = store.vectors(models.embedder.spec), asyncio.Lock()
 

@@ -100,7 +100,7 @@ async def judge_run(
 async def _open_there(
     judge: ClusterJudge, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
-    models, chosen = Models(judge.settings, actors=shared.models), judge.settings.judge
+    models, chosen = Models(judge.settings, shared.budget, shared.models), judge.settings.judge
     assert chosen is not None
     try:
         with Store.open(judge.hosts.store) as store:

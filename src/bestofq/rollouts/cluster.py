@@ -16,12 +16,17 @@ from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
 from bestofq.core.concurrency import work_off
 from bestofq.core.errors import SetupError
+from bestofq.core.usage import Usage
+from bestofq.models.prices import Budget
 from bestofq.rollouts.players import LostError, Played, Player, Shared, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
+SILENT = Progress()
+PULSE = 1.0  # seconds between news of a process, and longer where there are more than HEARD
+HEARD = 100  # processes a pulse, at most
 PAUSE = 1.0  # seconds between questions whether a lost process runs again
 CLOSING = 30.0  # seconds that a process has to close its environments
 
@@ -58,8 +63,11 @@ class Hosts:
     shared: Shared = field(default_factory=Shared)
 
     @asynccontextmanager
-    async def opened(self, opens: Opens, at_once: int, store: Store) -> AsyncIterator[list["Host"]]:
-        """Each of the processes so many times as it does items at once. They end with the context."""
+    async def opened(
+        self, opens: Opens, at_once: int, store: Store, progress: Progress = SILENT
+    ) -> AsyncIterator[list["Host"]]:
+        """Each of the processes so many times as it does items at once. They end with the context. `progress` hears of
+        their steps."""
         taken = 0.0 if self.shared.models is None else self.shared.models.cpus
         count = self.count or max(1, int((_cpus() - taken) // max(self.cpus, 0.01)))
         kind = ray.remote(_Process).options(
@@ -67,10 +75,13 @@ class Hosts:
         )
         given = ray.put(opens)  # once, with its Q-function
         hosts = [Host(kind.remote(), given, self.shared, store) for _ in range(count)]
+        end, every = asyncio.Event(), PULSE * max(1.0, count / HEARD)
+        listening = [asyncio.create_task(host.listen(progress, every, end)) for host in hosts]
         try:
             yield [host for _ in range(at_once) for host in hosts]
         finally:
-            await asyncio.gather(*(host.close() for host in hosts))
+            end.set()
+            await asyncio.gather(*map(Host.close, hosts, listening))
 
 
 def _cpus() -> float:
@@ -84,15 +95,29 @@ class _Process:
     def __init__(self) -> None:
         self._stack = AsyncExitStack()
         self._does: Does | None = None
-        self._name = ""
+        self._name, self._shared, self._told = "", Shared(), 0.0
         self._opening = asyncio.Lock()
 
+    async def name(self) -> str:
+        """As a writer; empty where it can do nothing yet."""
+        return self._name
+
     async def open(self, opens: Opens, shared: Shared) -> str:
-        """Its name as a writer, once it can do something."""
+        """Its name, once it can do something."""
         async with self._opening:
             if self._does is None:
+                self._shared = shared
                 self._does, self._name = await self._stack.enter_async_context(opens(shared))
         return self._name
+
+    async def news(self, spent: float) -> tuple[float, list[Sequence[Usage]]]:
+        """USD that it has spent and steps that it has made since it was last asked; `spent`: by the command, as far as
+        that knows."""
+        budget, steps = self._shared.budget, self._shared.steps[:]
+        budget.elsewhere = spent - self._told
+        spent_since, self._told = budget.spent - self._told, budget.spent
+        self._shared.steps.clear()
+        return spent_since, steps
 
     async def do(self, item: Any) -> Any:
         if self._does is None:
@@ -111,9 +136,12 @@ class Host:
         self._writer = ""
 
     async def ready(self) -> None:
+        budget = self._shared.budget
         while True:
             try:
-                self._writer = await self._actor.open.remote(self._opens, self._shared)
+                self._writer = await self._actor.name.remote() or await self._actor.open.remote(
+                    self._opens, replace(self._shared, budget=Budget(budget.limit, elsewhere=budget.total))
+                )
                 return
             except RayActorError as error:
                 log.info("a process of the cluster is not there yet: %s", error)
@@ -135,10 +163,25 @@ class Host:
         except RayTaskError as error:
             raise error.cause from None
 
-    async def close(self) -> None:
+    async def listen(self, progress: Progress, every: float, end: asyncio.Event) -> None:
+        """Tell the process now and then what the command has spent, and hear what it has, and of its steps."""
+        budget = self._shared.budget
+        while not end.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(end.wait(), every)
+            if self._writer:
+                with suppress(RayActorError):
+                    spent, steps = await self._actor.news.remote(budget.total)
+                    budget.elsewhere += spent
+                    for used in steps:
+                        progress.step(used)
+
+    async def close(self, listening: asyncio.Task[None]) -> None:
         if self._writer:
             with suppress(RayActorError, TimeoutError):
+                await asyncio.wait_for(listening, CLOSING)
                 await asyncio.wait_for(_of(self._actor.close.remote()), CLOSING)
+        listening.cancel()
         ray.kill(self._actor)
 
 
@@ -170,8 +213,8 @@ async def _of(reference: Any) -> Any:
 class HostPlayer:
     """Plays in a process of the cluster, asked from here."""
 
-    def __init__(self, host: Host, store: Store, progress: Progress) -> None:
-        self._host, self._store, self._progress = host, store, progress
+    def __init__(self, host: Host, store: Store) -> None:
+        self._host, self._store = host, store
 
     async def ready(self) -> None:
         await self._host.ready()
@@ -180,8 +223,6 @@ class HostPlayer:
         if slot.begun is not None:
             await self._store.release(slot.begun.id)
         played: Played = await self._host.do(slot)
-        for used in played.used:
-            self._progress.step(used)
         return played
 
 
