@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from forked import Forked
+from recording_proposer import recording
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -21,8 +23,11 @@ from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.commands import app
 from bestofq.core.actions import Answer
 from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
+from bestofq.core.embedding import EmbedItem
 from bestofq.core.errors import BudgetError
+from bestofq.core.language import Request, user
 from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import LanguageModel
 from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
@@ -134,17 +139,28 @@ def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs
     with (
         Store.open(where) as store,
         connected(nodes.address),
-        started(partial(Models, settings), 1, cpus=0, gpus=0) as actors,
+        started(partial(recording, settings, tmp_path), 1, cpus=0, gpus=0) as actors,
     ):
         hosts = Hosts(store=where, count=2, shared=Shared(actors))
         asyncio.run(play_and_lose_the_model(store, hosts))
         assert decisions(store) == expected
         assert sorted(file.suffix for file in here.glob("*.*")) == [".asks", ".asks", ".holds"]
 
+        asked, own = Models(settings, actors=actors), Models(settings)
+        asyncio.run(several(asked.chatting))
+        assert any(int(file.stem) > 1 for file in tmp_path.glob("*.requests"))
+        texts = [EmbedItem(text="red shoes"), EmbedItem(text="a shop of shoes and hats")]
+        assert np.allclose(asked.embedder.embed_all(texts), own.embedder.embed_all(texts), atol=1e-4)
+
         models, learned = Models(settings), collected(store, ["seed"])
         asyncio.run(embed_there(models, replace(hosts, count=1), store, learned, quiet))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
         assert len(transitions_of(models, episodes_of(store, learned), store, quiet))
+
+
+async def several(model: LanguageModel) -> None:
+    """Requests at once."""
+    await asyncio.gather(*(model.generate(Request(messages=user(f"goal {number}"))) for number in range(12)))
 
 
 async def answered(store: Store, count: int) -> None:

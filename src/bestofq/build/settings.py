@@ -172,6 +172,15 @@ class ClusterSettings(Noun):
     model_cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each of these actors")
     model_gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each of these actors")
 
+    @property
+    def needs(self) -> dict[str, float]:
+        """CPUs and GPUs of all of them, or with one process where nobody says how many."""
+        processes = self.processes or 1
+        return {
+            "CPU": processes * self.cpus + self.models * self.model_cpus,
+            "GPU": processes * self.gpus + self.models * self.model_gpus,
+        }
+
 
 class BestOfQSettings(Noun):
     """The whole recipe (A.2)."""

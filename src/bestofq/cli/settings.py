@@ -88,18 +88,20 @@ def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
     try:
-        from bestofq.rollouts.cluster import Hosts, connected
+        from bestofq.rollouts.cluster import Hosts, connected, resources
         from bestofq.rollouts.model_actors import started
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
-    chosen = models.settings.cluster
-    make = partial(Models, models.settings)
+    chosen, make = models.settings.cluster, partial(Models, models.settings)
     with (
         connected(address),
         started(make, chosen.models, cpus=chosen.model_cpus, gpus=chosen.model_gpus)
         if chosen.models
         else nullcontext() as actors,
     ):
+        for name, count in chosen.needs.items():
+            if count > (has := resources(name)):
+                console.print(f"{count:g} {name}s are wanted and the cluster has {has:g}: some processes will wait")
         shared = Shared(actors, models.budget)
         yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 

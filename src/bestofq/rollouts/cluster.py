@@ -69,7 +69,7 @@ class Hosts:
         """Each of the processes so many times as it does items at once. They end with the context. `progress` hears of
         their steps."""
         taken = 0.0 if self.shared.models is None else self.shared.models.cpus
-        count = self.count or max(1, int((_cpus() - taken) // max(self.cpus, 0.01)))
+        count = self.count or max(1, int((resources("CPU") - taken) // max(self.cpus, 0.01)))
         kind = ray.remote(_Process).options(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=at_once + 8
         )
@@ -84,9 +84,10 @@ class Hosts:
             await asyncio.gather(*map(Host.close, hosts, listening))
 
 
-def _cpus() -> float:
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    return resources.get("CPU", 1.0)
+def resources(name: str) -> float:
+    """CPU or GPU that the nodes of the cluster have."""
+    found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return found.get(name, 0.0)
 
 
 class _Process:
@@ -177,10 +178,12 @@ class Host:
                         progress.step(used)
 
     async def close(self, listening: asyncio.Task[None]) -> None:
-        if self._writer:
-            with suppress(RayActorError, TimeoutError):
+        try:
+            if self._writer:
                 await asyncio.wait_for(listening, CLOSING)
                 await asyncio.wait_for(_of(self._actor.close.remote()), CLOSING)
+        except (RayActorError, RayTaskError, TimeoutError) as error:  # it ends now anyway, and may still be playing
+            log.info("a process of the cluster was not closed: %s", error)
         listening.cancel()
         ray.kill(self._actor)
 
