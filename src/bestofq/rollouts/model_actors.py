@@ -3,10 +3,9 @@
 Ray restarts an actor that is lost, and asks it again.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -111,10 +110,9 @@ class ActorModel:
 
     async def generate(self, request: Request) -> Generation:
         """Errors as `LocalModel`'s."""
-        started = time.perf_counter()
         with _errors():
             generation: Generation = await self.actors.ask("generate", self.role, request)
-        return replace(generation, seconds=time.perf_counter() - started)
+        return generation
 
 
 class ActorEmbedder(CachedEmbedder):
