@@ -52,14 +52,14 @@ def shopper(request: Mapping[str, Any]) -> str:
 
 LOADED = """
 import atexit, sys
-atexit.register(lambda: print("loaded:", [name for name in ("torch", "transformers") if name in sys.modules]))
+atexit.register(lambda: print("loaded:", [name for name in ("torch", "transformers", "ray") if name in sys.modules]))
 from bestofq.cli.main import run
 run()
 """
 
 
 async def bestofq(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Ends with which of PyTorch and transformers it loaded."""
+    """Ends with which of PyTorch, transformers and Ray it loaded."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", LOADED, *arguments),
         cwd=folder,

@@ -1,48 +1,83 @@
 """Episodes on a Ray cluster of several nodes on this machine, in PostgreSQL."""
 
 import asyncio
+import json
+import os
+import signal
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from forked import Forked
+from recording_proposer import recording
 from rich.console import Console
+from typer.testing import CliRunner
 
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
+from bestofq.cli.commands import app
+from bestofq.core.actions import Answer
+from bestofq.core.decision import Candidate, Decision, Provenance, Step, Verdict
+from bestofq.core.embedding import EmbedItem
+from bestofq.core.errors import BudgetError
+from bestofq.core.language import Request, user
+from bestofq.core.observation import Observation, Task
+from bestofq.core.protocols import LanguageModel
 from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.models.chat import ChatConfig
+from bestofq.models.prices import Budget
+from bestofq.models.shipped import POCKET
 from bestofq.recipes.collect import collect, collected
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import episodes_of, transitions_of
+from bestofq.rollouts.players import Shared
+from bestofq.rollouts.progress import LiveProgress
 from bestofq.store.location import Location
 from bestofq.store.store import Store
+from bestofq.testing.fault_server import FaultServer
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
+from bestofq.rollouts import cluster  # noqa: E402
 from bestofq.rollouts.cluster import Hosts, connected  # noqa: E402
+from bestofq.rollouts.model_actors import started  # noqa: E402
 
 PLAY = Play("explore", repeats=2)  # one at once in each process: with whom a request shares a batch changes last digits
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
 
 
-@pytest.fixture
-def nodes() -> Iterator[object]:
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Any]:
     """Two nodes that play, beside a head that does not."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    for _ in range(2):
-        cluster.add_node(num_cpus=1)
-    try:
-        yield cluster
-    finally:
-        cluster.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # of `recording_proposer.py`
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        for _ in range(2):
+            made.add_node(num_cpus=1)
+        try:
+            yield made
+        finally:
+            made.shutdown()
 
 
-async def played(store: Store, hosts: Hosts | None) -> None:
-    async with open_suite(models := Models(SETTINGS)) as suite:
+def lose_a_node(nodes: Any) -> None:
+    """SIGKILL of one that plays; another joins."""
+    nodes.remove_node(nodes.list_all_nodes()[-1], allow_graceful=False)
+    nodes.add_node(num_cpus=1)
+
+
+async def played(store: Store, hosts: Hosts | None, settings: BestOfQSettings = SETTINGS) -> None:
+    async with open_suite(models := Models(settings)) as suite:
         await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", PLAY)
 
 
@@ -56,7 +91,7 @@ def decisions(store: Store) -> dict[object, object]:
 
 
 def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
-    database: str, tmp_path: Path, nodes: object
+    database: str, tmp_path: Path, nodes: Any
 ) -> None:
     where = Location(database, str(tmp_path / "files"))
     with Store.open(tmp_path / "alone") as alone:
@@ -68,19 +103,141 @@ def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
         while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         steps = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
-        nodes.remove_node(nodes.list_all_nodes()[-1], allow_graceful=False)  # type: ignore[attr-defined]
-        nodes.add_node(num_cpus=1)  # type: ignore[attr-defined]
+        lose_a_node(nodes)
         await playing
         after = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
         assert all(after[one] >= count for one, count in steps.items())
 
-    with Store.open(where) as store, connected(nodes.address):  # type: ignore[attr-defined]
+    with Store.open(where) as store, connected(nodes.address):
         asyncio.run(play_and_lose_a_node(store))
         assert len(store.summaries(run="seed")) == len(expected)
         assert not store.summaries(run="seed", status="running")
         assert decisions(store) == expected
 
-        models, learned = Models(SETTINGS), collected(store, ["seed"])
-        asyncio.run(embed_there(models, Hosts(store=where, count=1), store, learned, Console(quiet=True)))
+
+def test_all_processes_ask_the_one_that_holds_the_local_model_and_its_loss_costs_nothing(
+    database: str, tmp_path: Path, nodes: Any
+) -> None:
+    where, quiet = Location(database, str(tmp_path / "files")), Console(quiet=True)
+    (here := tmp_path / "here").mkdir()
+    (here / "model").symlink_to(POCKET)
+    named = {"path": str(here / "model"), "prompts": "short", "precision": "float32"}
+    model = SETTINGS.model.model_copy(update=named)
+    settings = SETTINGS.model_copy(update={"model": model, "proposer": "recording_proposer:make_proposer"})
+    with Store.open(tmp_path / "alone") as alone:
+        asyncio.run(played(alone, None, settings))
+        expected = decisions(alone)
+    assert [file.suffix for file in here.glob("*.*")] == [".holds"]
+
+    async def play_and_lose_the_model(store: Store, hosts: Hosts) -> None:
+        playing = asyncio.create_task(played(store, hosts, settings))
+        while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        ray.kill(ray.get_actor("models-0"), no_restart=False)
+        await playing
+
+    with (
+        Store.open(where) as store,
+        connected(nodes.address),
+        started(partial(recording, settings, tmp_path), 1, cpus=0, gpus=0) as actors,
+    ):
+        hosts = Hosts(store=where, count=2, shared=Shared(actors))
+        asyncio.run(play_and_lose_the_model(store, hosts))
+        assert decisions(store) == expected
+        assert sorted(file.suffix for file in here.glob("*.*")) == [".asks", ".asks", ".holds"]
+
+        asked, own = Models(settings, actors=actors), Models(settings)
+        asyncio.run(several(asked.chatting))
+        assert any(int(file.stem) > 1 for file in tmp_path.glob("*.requests"))
+        texts = [EmbedItem(text="red shoes"), EmbedItem(text="a shop of shoes and hats")]
+        assert np.allclose(asked.embedder.embed_all(texts), own.embedder.embed_all(texts), atol=1e-4)
+
+        models, learned = Models(settings), collected(store, ["seed"])
+        asyncio.run(embed_there(models, replace(hosts, count=1), store, learned, quiet))
         models.embedder._compute = None  # type: ignore[assignment,method-assign]
-        assert len(transitions_of(models, episodes_of(store, learned), store, Console(quiet=True)))
+        assert len(transitions_of(models, episodes_of(store, learned), store, quiet))
+
+
+async def several(model: LanguageModel) -> None:
+    """Requests at once."""
+    await asyncio.gather(*(model.generate(Request(messages=user(f"goal {number}"))) for number in range(12)))
+
+
+async def answered(store: Store, count: int) -> None:
+    """So many episodes that ended by an answer, and that nobody has judged."""
+    await store.begin_run("web", {}, Provenance(version="test"))
+    page = Observation(url="http://a/", title="a", text="", elements=())
+    answer = Candidate(action=Answer(text="Yes."), label="answer")
+    decision = Decision(candidates=(answer,), scores=(0.0,), chosen=0)
+    for number in range(count):
+        task = Task(id=str(number), suite="web", goal="g", start_url="http://a/")
+        episode = await store.begin_episode("web", "walker", task, 0, Provenance(version="test"))
+        await store.append_step(episode, Step(index=0, observation=page, decision=decision, terminated=True))
+        await store.finish_episode(episode, Verdict(reward=0.0, outcome="unjudged"), page)
+
+
+async def test_a_judge_that_was_killed_goes_on_and_each_verdict_counts_once(
+    database: str, tmp_path: Path, nodes: Any
+) -> None:
+    episodes, where = 12, Location(database, str(tmp_path / "files"))
+    with Store.open(where) as store:
+        await answered(store, episodes)
+
+    def given() -> int:
+        with Store.open(where, read_only=True) as store:
+            return len([one for one in store.summaries(run="web") if one.outcome == "success"])
+
+    words = ["judge", "--run", "web", "--model", "m", "--store", database, "--files", str(tmp_path / "files")]
+    words += ["--cluster", nodes.address, "--set", "cluster.processes=2", "--concurrency", "1", "--base-url"]
+    verdict = json.dumps({"reason": "so", "verdict": "success"})
+    async with FaultServer(lambda _: verdict, seconds=0.4) as server:
+        killed = Forked(tmp_path / "log", app, [*words, server.base_url], OPENAI_API_KEY="none")
+        while given() < 2:
+            assert killed.runs, killed.said
+            await asyncio.sleep(0.05)
+        assert killed.kill() == -signal.SIGKILL
+        kept = given()
+        assert kept < episodes
+        again = asyncio.create_task(
+            asyncio.to_thread(CliRunner().invoke, app, [*words, server.base_url], catch_exceptions=False)
+        )
+        while given() < kept + 2 and not again.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        lose_a_node(nodes)
+        assert f"judged now: {episodes - kept} success" in (await again).output
+    assert given() == episodes
+
+
+async def test_all_processes_share_a_budget_and_their_steps_are_heard_of_as_they_come(
+    database: str, tmp_path: Path, nodes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[int] = []  # steps that the progress had heard of at the end of each command
+
+    class Heard(LiveProgress):
+        def __exit__(self, *error: Any) -> None:
+            super().__exit__(*error)
+            heard.append(self._steps)
+
+    monkeypatch.setattr(cluster, "PULSE", 0.1)
+    monkeypatch.setattr("bestofq.recipes.collect.LiveProgress", Heard)
+    where, calls, tasks, steps = Location(database, str(tmp_path / "files")), 20, 4, 15
+    stays = {"thought": "so", "note": "", "action": {"type": "click", "element": 1}}  # until the steps are used up
+
+    async def played(budget: Budget) -> None:
+        async with open_suite(models := Models(settings, budget)) as suite:
+            hosts = Hosts(store=where, count=2, shared=Shared(budget=budget))
+            await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", Play("prompting"))
+
+    async with FaultServer(lambda _: json.dumps({"candidates": [stays]}), seconds=0.15) as server:
+        chat = ChatConfig(model="m", base_url=server.base_url, usd_in=10.0, usd_out=0.0)  # a call reads 100 tokens
+        suite = WebShopSettings(train_tasks=tasks, concurrency=1, step_limit=steps)
+        settings = BestOfQSettings(chat=chat, suite=suite)
+        with Store.open(where) as store, connected(nodes.address):
+            with pytest.raises(BudgetError, match=r"allows 0\.02"):
+                await played(Budget(calls * 0.001))
+            asked = len(server.requests)
+            assert calls <= asked <= calls + 10  # those that were under way, and of a pulse's time; each alone: 40
+            await played(Budget())
+            assert sum(one.steps for one in store.summaries(run="seed")) == tasks * steps
+    assert asked - 10 <= heard[0] <= asked  # though no episode had ended
+    assert tasks * steps - asked <= heard[1] <= tasks * steps - heard[0]

@@ -130,7 +130,7 @@ def make_proposer(models: Models, *, beams: int = 0, log_probs: bool = False, vo
         if by == "point":
             raise ConfigError(f"{chosen.path} reads no pictures, and by=point needs them: set by=mark or by=words")
         return ChatProposer(
-            models.local,
+            models.chatting,
             dialect,
             screenshots=0,
             log_probs=log_probs,

@@ -17,6 +17,7 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
 from bestofq.envs.suites import make_suite
+from bestofq.rollouts.players import Shared
 from bestofq.rollouts.resuming import MayRepeat, seems_safe
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.location import Location
@@ -94,9 +95,9 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
 
 
 @asynccontextmanager
-async def opened_there(settings: BestOfQSettings, where: Location) -> AsyncIterator[RunContext]:
-    """In a process of a cluster: its own models, suite and connection to the store."""
-    models = Models(settings)
+async def opened_there(settings: BestOfQSettings, where: Location, shared: Shared) -> AsyncIterator[RunContext]:
+    """In a process of a cluster: its own suite, connection to the store, and models where none are shared."""
+    models = Models(settings, shared.budget, shared.models)
     async with open_suite(models) as suite:
         with Store.open(where) as store:
             yield RunContext(models, suite, store, Console(quiet=True))

@@ -25,6 +25,7 @@ from bestofq.models.token_probe import check_token_ids
 if TYPE_CHECKING:  # an agent at an endpoint needs no PyTorch
     from bestofq.models.cached_embedder import CachedEmbedder
     from bestofq.models.local import LocalModel, PromptTokens
+    from bestofq.rollouts.model_actors import ModelActors  # the extra `cluster`
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Models:
 
     settings: BestOfQSettings
     budget: Budget = field(default_factory=Budget)  # of all endpoints together
-    _in_roles: dict[ChatConfig, "ChatModel | LocalModel"] = field(default_factory=dict, init=False, compare=False)
+    actors: "ModelActors | None" = None  # of a cluster, which hold the local models; None: this process does
+    _in_roles: dict[ChatConfig, VisionModel] = field(default_factory=dict, init=False, compare=False)
 
     def replaced(self, settings: BestOfQSettings) -> "Models":
         """The models of other settings; none that is loaded is reused."""
@@ -88,7 +90,7 @@ class Models:
     @property
     def chatting(self) -> VisionModel:
         """The proposer, however it is asked."""
-        return self.endpoint or self.local
+        return self.endpoint or (self.local if self.actors is None else self._in_actors(self.settings.model.path))
 
     @property
     def prompts(self) -> str:
@@ -117,13 +119,22 @@ class Models:
         word = Request(messages=user("Reply with one word."), greedy=False, log_probs=True)
         return (await self.endpoint.generate(word)).replies[0].log_prob is not None
 
-    def in_role(self, config: ChatConfig) -> "ChatModel | LocalModel":
+    def in_role(self, config: ChatConfig) -> VisionModel:
         """The model of a role of its own: judge, picker, localizer or user. ConfigError where one that is to be loaded
         here has no chat template of its own, SetupError where it cannot be found."""
         if config not in self._in_roles:
-            here = config.base_url == HERE
-            self._in_roles[config] = self._loaded(config.model) if here else ChatModel(config, self.budget)
+            if config.base_url != HERE:
+                model: VisionModel = ChatModel(config, self.budget)
+            else:
+                model = self._in_actors(config.model, config) if self.actors else self._loaded(config.model)
+            self._in_roles[config] = model
         return self._in_roles[config]
+
+    def _in_actors(self, path: str, role: ChatConfig | None = None) -> VisionModel:
+        from bestofq.rollouts.model_actors import ActorModel
+
+        assert self.actors is not None
+        return ActorModel(self.actors, str(SHIPPED.get(path, path)), role)
 
     def _loaded(self, path: str) -> "LocalModel":
         from bestofq.models.local import LocalModel, has_own_template
@@ -138,11 +149,11 @@ class Models:
         return model
 
     @property
-    def locating(self) -> "ChatModel | LocalModel | None":
+    def locating(self) -> VisionModel | None:
         """The model of a localizer: one of its own, or the proposer where that is asked with instructions."""
         if (own := self.settings.localizer_chat) is not None:
             return self.in_role(own)
-        return self.endpoint or (None if self.prompted else self.local)
+        return self.endpoint or (None if self.prompted else self.chatting)
 
     @property
     def judge(self) -> Judge | None:
@@ -176,6 +187,10 @@ class Models:
         if chosen.embed_agreement is not None:
             agreement = Agreement.read(chosen.embed_agreement)
             return HttpEmbedder(PoolingEndpoint(agreement.endpoint), agreement)
+        if self.actors is not None:
+            from bestofq.rollouts.model_actors import ActorEmbedder
+
+            return ActorEmbedder(self.actors)
         ways = {way: getattr(chosen, f"embed_{way}") for way in EmbedConfig.model_fields if way != "prompt"}
         how = EmbedConfig(prompt=prompt_hash(), **ways)
         if chosen.embedder is None:

@@ -158,12 +158,28 @@ class AdaptiveSettings(Noun):
 
 
 class ClusterSettings(Noun):
-    """The processes that play with --cluster. Each has its own browser and local models, and plays
-    `suite.concurrency` episodes at once."""
+    """The processes that play with --cluster. Each has its own browser and plays `suite.concurrency` episodes at once,
+    by local models of its own or by those of `models` actors."""
 
     processes: int | None = Field(default=None, ge=1, description="how many. Default: as the cluster has CPUs for")
     cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each")
     gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each; a share where several have one")
+    models: int = Field(
+        default=0,
+        ge=0,
+        description="actors that hold the local models, which all processes ask; 0: each process loads its own",
+    )
+    model_cpus: float = Field(default=1.0, ge=0, description="that Ray keeps for each of these actors")
+    model_gpus: float = Field(default=0.0, ge=0, description="that Ray keeps for each of these actors")
+
+    @property
+    def needs(self) -> dict[str, float]:
+        """CPUs and GPUs of all of them, or with one process where nobody says how many."""
+        processes = self.processes or 1
+        return {
+            "CPU": processes * self.cpus + self.models * self.model_cpus,
+            "GPU": processes * self.gpus + self.models * self.model_gpus,
+        }
 
 
 class BestOfQSettings(Noun):

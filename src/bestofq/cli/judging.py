@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
+from functools import partial
 
 from bestofq.agents.judges.chat import ChatJudge
 from bestofq.agents.judges.golden import GoldenMatcher
@@ -12,14 +13,14 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli.config import load_config
 from bestofq.cli.options import Judging, console
-from bestofq.cli.settings import budget_of, existing, set_by
+from bestofq.cli.settings import budget_of, existing, hosts_of, set_by
 from bestofq.cli.writing import check_out, print_spending, write_out
 from bestofq.core.decision import Verdict
 from bestofq.core.protocols import VisionModel
 from bestofq.core.usage import Usage
 from bestofq.models.chat import HERE, ChatConfig
 from bestofq.recipes.golden import Golden, GoldenFindings, golden_findings
-from bestofq.recipes.judging import Which, episodes_to_judge, judge_run
+from bestofq.recipes.judging import ClusterJudge, Which, episodes_to_judge, judge_run
 from bestofq.recipes.provenance import current_provenance
 from bestofq.reports.agreement import Agreement, agreement, agreement_tables
 from bestofq.reports.domains import domain_grid, domain_results
@@ -39,7 +40,7 @@ def judge_episodes(wanted: Judging) -> None:
     which: Which = "beside" if wanted.against_env else "all" if wanted.again else "open"
     models, chat = _chat(wanted)
 
-    async def work(store: Store, judge: ChatJudge, todo: Sequence[EpisodeSummary]) -> None:
+    async def work(store: Store, judge: ChatJudge | ClusterJudge, todo: Sequence[EpisodeSummary]) -> None:
         usage: list[Usage] = []
         async with AsyncExitStack() as stack:
             stack.push_async_callback(models.close)
@@ -59,12 +60,14 @@ def judge_episodes(wanted: Judging) -> None:
     with Store.open(wanted.store, read_only=True) if wanted.dry_run else existing(wanted.store) as store:
         shown = 0 if wanted.base_url == HERE else SCREENSHOTS
         shown = shown if wanted.screenshots is None else wanted.screenshots
-        judge = ChatJudge(model=chat, screenshots=shown, criteria=wanted.criteria)
+        make_judge = partial(ChatJudge, screenshots=shown, criteria=wanted.criteria)
+        judge = make_judge(model=chat)
         todo = episodes_to_judge(store, run, judge, agent=agent, which=which)[: wanted.limit]
         if wanted.dry_run:
             console.print(f"{chat.name} would judge {len(todo):,} episodes of {run} in {wanted.store}")
             return
-        asyncio.run(work(store, judge, todo))
+        with hosts_of(wanted.cluster, models, wanted.store) as hosts:
+            asyncio.run(work(store, judge if hosts is None else ClusterJudge(hosts, models.settings, make_judge), todo))
         found = (
             agreement(store, run, judge=judge.name, agent=agent)
             if which == "beside"
@@ -137,8 +140,10 @@ def judge_steps(wanted: Judging) -> None:
 
 
 def _chat(wanted: Judging) -> tuple[Models, VisionModel]:
-    """The model that judges, and who closes it; the settings given are its own."""
+    """The model that judges, and who closes it; the settings given are its own, but for those of the cluster."""
     named = set_by({"model": wanted.model, "base_url": wanted.base_url or None})
-    config = load_config(ChatConfig, None, [*named, *(wanted.set_ or ())])
-    models = Models(BestOfQSettings(), budget_of(wanted.budget))
+    cluster = [one for one in wanted.set_ or () if one.startswith("cluster.")]
+    config = load_config(ChatConfig, None, [*named, *(one for one in wanted.set_ or () if one not in cluster)])
+    settings = load_config(BestOfQSettings, None, cluster).model_copy(update={"judge": config})
+    models = Models(settings, budget_of(wanted.budget))
     return models, models.in_role(config)

@@ -237,8 +237,9 @@ class Judging:
     against_env: Annotated[bool, Option("--against-env", help="How well it agrees with the environment.")] = False
     again: Annotated[bool, Option("--again", help="Also what a judge has judged already.")] = False
     limit: Annotated[int | None, Option(min=1, help="So many episodes at most.")] = None
-    concurrency: Annotated[int, Option(min=1, help="Episodes judged at once.")] = 16
+    concurrency: Annotated[int, Option(min=1, help="Episodes judged at once; with --cluster in each process.")] = 16
     set_: Set = None
+    cluster: Cluster = None
     out: Annotated[Place, Option(help="JSON file for the result.")] = None
     budget: Budget = None
     dry_run: DryRun = False

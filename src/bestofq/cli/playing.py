@@ -39,7 +39,7 @@ def play_and_show(
 
     async def work() -> None:
         async with open_suite(models, named) as suite:
-            with store_at(folder) as store, hosts_of(given, models, folder) as hosts:
+            with store_at(folder) as store, hosts_of(given.cluster, models, folder) as hosts:
                 await play(RunContext(models, suite, store, console, hosts))
                 console.print(cost_table(agent_costs(store, played)))
 
@@ -68,7 +68,7 @@ def evaluate_agents(wanted: Evaluation) -> None:
                     raise ConfigError(f"{sentence}: leave prior out of --agents")
                 kinds.remove("prior")
                 console.print(f"prior is left out: {sentence}.")
-            with store_at(store) as opened, hosts_of(wanted, models, store) as hosts:
+            with store_at(store) as opened, hosts_of(wanted.cluster, models, store) as hosts:
                 context = RunContext(models, suite, opened, console, hosts)
                 await compare(
                     context,

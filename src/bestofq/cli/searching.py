@@ -54,7 +54,7 @@ def search_and_show(models: Models, given: Given, run: str, split: Split, tasks:
             if settings.chat and settings.model.dialect == "composite" and not settings.chat.token_ids:
                 console.print("no policy can be tuned on these trees: chat.token_ids=true keeps the tokens of a server")
             chosen = await suite.tasks(split, tasks)
-            with store_at(store) as opened, hosts_of(given, models, store) as hosts:
+            with store_at(store) as opened, hosts_of(given.cluster, models, store) as hosts:
                 context = RunContext(models, suite, opened, console, hosts)
                 await begin(context, run, split, values=values)
                 return await search_tasks(context, run, chosen, values)

@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
@@ -19,6 +20,7 @@ from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
+from bestofq.rollouts.players import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -74,10 +76,10 @@ def store_at(place: Location) -> Iterator[Store]:
 
 
 @contextmanager
-def hosts_of(given: Given, models: Models, place: Location) -> "Iterator[Hosts | None]":
+def hosts_of(address: str | None, models: Models, place: Location) -> "Iterator[Hosts | None]":
     """The processes of `--cluster` that play; None without it. ConfigError where they could not all write the store;
     SetupError without Ray or its cluster."""
-    if given.cluster is None:
+    if address is None:
         yield None
         return
     if place.is_folder or place.name.startswith("sqlite"):
@@ -85,15 +87,23 @@ def hosts_of(given: Given, models: Models, place: Location) -> "Iterator[Hosts |
             f"--store {place}: one process at a time writes it, and --cluster plays in several: give "
             "--store postgresql+psycopg://user@host/database and --files s3://bucket/prefix"
         )
-    if given.budget is not None:
-        raise ConfigError(f"--budget {given.budget}: no process knows what the others spend: leave it or --cluster out")
     try:
-        from bestofq.rollouts.cluster import Hosts, connected
+        from bestofq.rollouts.cluster import Hosts, connected, resources
+        from bestofq.rollouts.model_actors import started
     except ModuleNotFoundError as error:
         raise SetupError(f"--cluster needs {error.name}: pip install 'bestofq[cluster]'") from error
-    chosen = models.settings.cluster
-    with connected(given.cluster):
-        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus)
+    chosen, make = models.settings.cluster, partial(Models, models.settings)
+    with (
+        connected(address),
+        started(make, chosen.models, cpus=chosen.model_cpus, gpus=chosen.model_gpus)
+        if chosen.models
+        else nullcontext() as actors,
+    ):
+        for name, count in chosen.needs.items():
+            if count > (has := resources(name)):
+                console.print(f"{count:g} {name}s are wanted and the cluster has {has:g}: some processes will wait")
+        shared = Shared(actors, models.budget)
+        yield Hosts(store=place, count=chosen.processes, cpus=chosen.cpus, gpus=chosen.gpus, shared=shared)
 
 
 def existing(store: Location) -> Store:

@@ -36,9 +36,20 @@ class ValueModel:
         self.q_network, self.v_network = folded(q).eval(), folded(v).eval()
         self.embed, self.train_n, self.step = embed, train_n, step
         self.checkpoint, self.discount = checkpoint, discount
-        # What lone vectors gave is kept: a task stays the same for an episode, a state for all its candidates.
+        self._keep()
+
+    def _keep(self) -> None:
+        """What lone vectors gave: a task stays the same for an episode, a state for all its candidates."""
         self._part_kept = lru_cache(_KEPT)(self._part)
         self._value_kept = lru_cache(_KEPT)(self._value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """To be sent to another process: without what is kept."""
+        return {name: value for name, value in vars(self).items() if name not in ("_part_kept", "_value_kept")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._keep()
 
     def q(self, state: Floats, action: Floats, task: Floats) -> Floats:
         """state [B, D], action [B, N, D], task [B, D] -> [B, N]; or action [B, D] -> [B]."""

@@ -63,15 +63,22 @@ class CachedEmbedder(ABC):
 
     async def embed(self, items: Sequence[EmbedItem]) -> tuple[Floats, int]:
         """Vectors [B, D] and the tokens they took, batched with requests in flight; each item is counted once."""
-        distinct = {item.key: item for item in items}
-        found = {key: self._memory[key] for key in distinct if key in self._memory}
-        wanted = [key for key in distinct if key not in found]
-        own = {key for key in wanted if key not in self._pending}
-        tasks = [self._pending[key] if key not in own else self._begin(distinct[key]) for key in wanted]
-        # A caller that is cancelled leaves the work to the others that wait for it.
-        fresh = dict(zip(wanted, await asyncio.gather(*map(asyncio.shield, tasks)), strict=True))
-        found |= {key: vector.values for key, vector in fresh.items()}
-        return self._stacked(items, found), sum(fresh[key].tokens for key in own)
+        vectors = await self.vectors(items)
+        found = {item.key: vector.values for item, vector in zip(items, vectors, strict=True)}
+        return self._stacked(items, found), sum(vector.tokens for vector in vectors)
+
+    async def vectors(self, items: Sequence[EmbedItem]) -> list[Vector]:
+        """The same, each with its tokens: 0 for what is known, or is being embedded for another."""
+
+        async def one(item: EmbedItem) -> Vector:
+            if (known := self._memory.get(item.key)) is not None:
+                return Vector(known, 0)
+            pending = self._pending.get(item.key)
+            # A caller that is cancelled leaves the work to the others that wait for it.
+            vector = await asyncio.shield(pending or self._begin(item))
+            return Vector(vector.values, 0) if pending else vector
+
+        return await asyncio.gather(*map(one, items))
 
     def embed_all(
         self,

@@ -2,7 +2,6 @@
 same command goes on after a kill."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,10 +11,9 @@ from rich.console import Console
 
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.concurrency import work_off
 from bestofq.core.embedding import EmbedItem
 from bestofq.recipes.q_training import episodes_of
-from bestofq.rollouts.players import LostError
+from bestofq.rollouts.players import Shared
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.location import Location
@@ -23,9 +21,8 @@ from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Host, Hosts
+    from bestofq.rollouts.cluster import Hosts
 
-log = logging.getLogger(__name__)
 CHUNK = 512  # items that a process embeds before it is given others
 AHEAD = 2  # chunks that each has: it waits for none
 
@@ -38,35 +35,25 @@ async def embed_there(
     items = {item.key: item for item in table.items}
     known = store.vectors(models.embedder.spec).get_many([*items])
     lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
-    todo: asyncio.Queue[Sequence[EmbedItem]] = asyncio.Queue()
-    for start in range(0, len(lacking), CHUNK):
-        todo.put_nowait(lacking[start : start + CHUNK])
-    if todo.empty():
+    if not lacking:
         return
+    from bestofq.rollouts.cluster import hand_out
+
     with bar(console) as shown:
         row = shown.add_task("embedding", total=len(items), completed=len(known))
 
-        async def work(host: "Host") -> None:
-            while True:
-                await host.ready()
-                chunk = await todo.get()
-                try:
-                    await host.do(chunk)
-                    shown.advance(row, len(chunk))
-                except LostError as error:
-                    log.info("%d items are embedded again: %s", len(chunk), error)
-                    todo.put_nowait(chunk)
-                todo.task_done()
+        async def done(chunk: Sequence[EmbedItem], _: None) -> None:
+            shown.advance(row, len(chunk))
 
         async with hosts.opened(partial(_open_there, models.settings, hosts.store), AHEAD, store) as found:
-            await work_off(todo, map(work, found))
+            await hand_out((lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK)), found, done)
 
 
 @asynccontextmanager
 async def _open_there(
-    settings: BestOfQSettings, where: Location
+    settings: BestOfQSettings, where: Location, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[Sequence[EmbedItem]], Awaitable[None]], str]]:
-    models = Models(settings)
+    models = Models(settings, shared.budget, shared.models)
     with Store.open(where) as store:
         vectors, room = store.vectors(models.embedder.spec), asyncio.Lock()
 

@@ -1,17 +1,26 @@
 """Verdicts on stored episodes, given afterwards: those that none was given on, or beside the environment's own."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
+from bestofq.build.models import Models
+from bestofq.build.settings import BestOfQSettings
 from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Episode, Outcome, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
+from bestofq.rollouts.players import Shared
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.cluster import Hosts
 
 Which = Literal["open", "all", "beside"]
 OPEN: tuple[Outcome, ...] = ("unjudged", "unparseable")
@@ -42,31 +51,66 @@ def episodes_to_judge(
     return [e for e in theirs if which == "all" or e.outcome in OPEN]
 
 
+@dataclass(frozen=True)
+class ClusterJudge:
+    """Processes of a cluster that judge, each by what `make_judge` makes of the model of the setting `judge`."""
+
+    hosts: "Hosts"
+    settings: BestOfQSettings
+    make_judge: Callable[..., Judge]  # called with `model`
+
+
 async def judge_run(
     store: Store,
     episodes: Sequence[EpisodeSummary],
-    judge: Judge,
+    judge: Judge | ClusterJudge,
     *,
     adopt: bool = True,
     concurrency: int = 16,
     on_verdict: Callable[[Verdict], None] | None = None,
 ) -> Counter[Outcome]:
-    """Have `episodes` judged; how many came to each outcome now. Each verdict is committed as it comes, in force
-    (`adopt`) or beside the environment's. Errors as the judge's."""
+    """Have `episodes` judged, `concurrency` at once (in each process of a cluster); how many came to each outcome now.
+    Each verdict is committed as it comes, by this process alone, in force (`adopt`) or beside the environment's. Errors
+    as the judge's."""
     todo = deque(episode.id for episode in episodes)
     given: Counter[Outcome] = Counter()
 
-    async def work() -> None:
-        while todo:
-            episode = with_pictures(store, store.episode(todo.popleft()))
-            verdict = await judge.judge(episode)
-            await store.add_verdict(episode.id, verdict, adopt=adopt)
-            given[verdict.outcome] += 1
-            if on_verdict is not None:
-                on_verdict(verdict)
+    async def keep(episode: str, verdict: Verdict) -> None:
+        await store.add_verdict(episode, verdict, adopt=adopt)
+        given[verdict.outcome] += 1
+        if on_verdict is not None:
+            on_verdict(verdict)
 
-    await run_all(work() for _ in range(min(concurrency, len(todo))))
+    async def work(one: Judge) -> None:
+        while todo:
+            episode = todo.popleft()
+            await keep(episode, await _judged(store, one, episode))
+
+    if isinstance(judge, ClusterJudge):
+        from bestofq.rollouts.cluster import hand_out
+
+        async with judge.hosts.opened(partial(_open_there, judge), min(concurrency, len(todo)), store) as found:
+            await hand_out(todo, found, keep)
+    else:
+        await run_all(work(judge) for _ in range(min(concurrency, len(todo))))
     return given
+
+
+@asynccontextmanager
+async def _open_there(
+    judge: ClusterJudge, shared: Shared
+) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
+    models, chosen = Models(judge.settings, shared.budget, shared.models), judge.settings.judge
+    assert chosen is not None
+    try:
+        with Store.open(judge.hosts.store) as store:
+            yield partial(_judged, store, judge.make_judge(model=models.in_role(chosen))), store.writer
+    finally:
+        await models.close()
+
+
+async def _judged(store: Store, judge: Judge, episode: str) -> Verdict:
+    return await judge.judge(with_pictures(store, store.episode(episode)))
 
 
 def with_pictures(store: Store, episode: Episode) -> Episode:

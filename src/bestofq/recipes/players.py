@@ -13,7 +13,7 @@ from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.tree_search import searching_agent
-from bestofq.rollouts.players import LocalPlayer, Played, Player, Slot
+from bestofq.rollouts.players import LocalPlayer, Played, Player, Shared, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.runner import RunOptions
 from bestofq.store.location import Location
@@ -61,8 +61,8 @@ async def players(
         opens = partial(_open_there, context.settings, hosts.store, run, play, made)
         from bestofq.rollouts.cluster import HostPlayer
 
-        async with hosts.opened(opens, at_once, context.store) as found:
-            yield [HostPlayer(host, context.store, options.progress) for host in found]
+        async with hosts.opened(opens, at_once, context.store, options.progress) as found:
+            yield [HostPlayer(host, context.store) for host in found]
     else:
         heard = replace(options, on_step=lambda step: options.progress.step(step.decision.usage))
         async with _local(context, run, play, heard, simulator) as player:
@@ -88,12 +88,12 @@ async def _local(
 
 @asynccontextmanager
 async def _open_there(
-    settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None
+    settings: BestOfQSettings, where: Location, run: str, play: Play, provenance: Provenance | None, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[Slot], Awaitable[Played]], str]]:
     from bestofq.rollouts.cluster import play_here
 
-    async with (
-        opened_there(settings, where) as context,
-        _local(context, run, play, run_options(context, provenance, Progress())) as player,
-    ):
-        yield partial(play_here, player, context.store), context.store.writer
+    async with opened_there(settings, where, shared) as context:
+        options = run_options(context, provenance, Progress())
+        heard = replace(options, on_step=lambda step: shared.steps.append(step.decision.usage))
+        async with _local(context, run, play, heard) as player:
+            yield partial(play_here, player, context.store), context.store.writer

@@ -24,7 +24,7 @@ from bestofq.core.repeating import same_page
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
-from bestofq.rollouts.players import LostError
+from bestofq.rollouts.players import LostError, Shared
 from bestofq.rollouts.progress import bar
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
@@ -92,9 +92,9 @@ async def _at_once() -> None: ...
 
 @asynccontextmanager
 async def _open_there(
-    settings: BestOfQSettings, where: Location, run: str, values: Values | None
+    settings: BestOfQSettings, where: Location, run: str, values: Values | None, shared: Shared
 ) -> AsyncIterator[tuple[Callable[[Task], Awaitable[SearchTree]], str]]:
-    async with opened_there(settings, where) as context:
+    async with opened_there(settings, where, shared) as context:
         yield partial(_search, context, run, values, lambda _: None), context.store.writer
 
 

@@ -6,26 +6,33 @@ no more than the step it was at.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
+from bestofq.core.concurrency import work_off
 from bestofq.core.errors import SetupError
-from bestofq.rollouts.players import LostError, Played, Player, Slot
+from bestofq.core.usage import Usage
+from bestofq.models.prices import Budget
+from bestofq.rollouts.players import LostError, Played, Player, Shared, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
+SILENT = Progress()
+PULSE = 1.0  # seconds between news of a process, and longer where there are more than HEARD
+HEARD = 100  # processes a pulse, at most
 PAUSE = 1.0  # seconds between questions whether a lost process runs again
 CLOSING = 30.0  # seconds that a process has to close its environments
 
+Item = TypeVar("Item")
 Does = Callable[[Any], Awaitable[Any]]
-Opens = Callable[[], AbstractAsyncContextManager[tuple[Does, str]]]
+Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Does, str]]]
 """Called in a process of the cluster: what it does with an item, and the name by which it writes the store."""
 
 
@@ -50,49 +57,72 @@ class Hosts:
     """The processes that play, and what Ray keeps for each."""
 
     store: Location  # that all of them write
-    count: int | None = None  # None: as many as the cluster has CPUs for
+    count: int | None = None  # None: as many as the cluster has CPUs for, beside the models
     cpus: float = 1.0
     gpus: float = 0.0
+    shared: Shared = field(default_factory=Shared)
 
     @asynccontextmanager
-    async def opened(self, opens: Opens, at_once: int, store: Store) -> AsyncIterator[list["Host"]]:
-        """Each of the processes so many times as it does items at once. They end with the context."""
-        count = self.count or max(1, int(_cpus() // max(self.cpus, 0.01)))
+    async def opened(
+        self, opens: Opens, at_once: int, store: Store, progress: Progress = SILENT
+    ) -> AsyncIterator[list["Host"]]:
+        """Each of the processes so many times as it does items at once. They end with the context. `progress` hears of
+        their steps."""
+        taken = 0.0 if self.shared.models is None else self.shared.models.cpus
+        count = self.count or max(1, int((resources("CPU") - taken) // max(self.cpus, 0.01)))
         kind = ray.remote(_Process).options(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=-1, max_concurrency=at_once + 8
         )
-        hosts = [Host(kind.remote(opens), store) for _ in range(count)]
+        given = ray.put(opens)  # once, with its Q-function
+        hosts = [Host(kind.remote(), given, self.shared, store) for _ in range(count)]
+        end, every = asyncio.Event(), PULSE * max(1.0, count / HEARD)
+        listening = [asyncio.create_task(host.listen(progress, every, end)) for host in hosts]
         try:
             yield [host for _ in range(at_once) for host in hosts]
         finally:
-            await asyncio.gather(*(host.close() for host in hosts))
+            end.set()
+            await asyncio.gather(*map(Host.close, hosts, listening))
 
 
-def _cpus() -> float:
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    return resources.get("CPU", 1.0)
+def resources(name: str) -> float:
+    """CPU or GPU that the nodes of the cluster have."""
+    found: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return found.get(name, 0.0)
 
 
 class _Process:
     """A process of the cluster, in itself."""
 
-    def __init__(self, opens: Opens) -> None:
-        self._opens = opens
+    def __init__(self) -> None:
         self._stack = AsyncExitStack()
         self._does: Does | None = None
-        self._name = ""
+        self._name, self._shared, self._told = "", Shared(), 0.0
         self._opening = asyncio.Lock()
 
-    async def open(self) -> str:
-        """Its name as a writer, once it can do something."""
-        async with self._opening:
-            if self._does is None:
-                self._does, self._name = await self._stack.enter_async_context(self._opens())
+    async def name(self) -> str:
+        """As a writer; empty where it can do nothing yet."""
         return self._name
 
+    async def open(self, opens: Opens, shared: Shared) -> str:
+        """Its name, once it can do something."""
+        async with self._opening:
+            if self._does is None:
+                self._shared = shared
+                self._does, self._name = await self._stack.enter_async_context(opens(shared))
+        return self._name
+
+    async def news(self, spent: float) -> tuple[float, list[Sequence[Usage]]]:
+        """USD that it has spent and steps that it has made since it was last asked; `spent`: by the command, as far as
+        that knows."""
+        budget, steps = self._shared.budget, self._shared.steps[:]
+        budget.elsewhere = spent - self._told
+        spent_since, self._told = budget.spent - self._told, budget.spent
+        self._shared.steps.clear()
+        return spent_since, steps
+
     async def do(self, item: Any) -> Any:
-        await self.open()  # it may have begun again since it said that it was ready
-        assert self._does is not None
+        if self._does is None:
+            raise LostError("it has begun again since it said that it was ready")
         return await self._does(item)
 
     async def close(self) -> None:
@@ -102,13 +132,17 @@ class _Process:
 class Host:
     """A process of the cluster, as the driver reaches it."""
 
-    def __init__(self, actor: Any, store: Store) -> None:
-        self._actor, self._store, self._writer = actor, store, ""
+    def __init__(self, actor: Any, opens: Any, shared: Shared, store: Store) -> None:
+        self._actor, self._opens, self._shared, self._store = actor, opens, shared, store
+        self._writer = ""
 
     async def ready(self) -> None:
+        budget = self._shared.budget
         while True:
             try:
-                self._writer = await self._actor.open.remote()
+                self._writer = await self._actor.name.remote() or await self._actor.open.remote(
+                    self._opens, replace(self._shared, budget=Budget(budget.limit, elsewhere=budget.total))
+                )
                 return
             except RayActorError as error:
                 log.info("a process of the cluster is not there yet: %s", error)
@@ -130,11 +164,49 @@ class Host:
         except RayTaskError as error:
             raise error.cause from None
 
-    async def close(self) -> None:
-        if self._writer:
-            with suppress(RayActorError, TimeoutError):
+    async def listen(self, progress: Progress, every: float, end: asyncio.Event) -> None:
+        """Tell the process now and then what the command has spent, and hear what it has, and of its steps."""
+        budget = self._shared.budget
+        while not end.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(end.wait(), every)
+            if self._writer:
+                with suppress(RayActorError):
+                    spent, steps = await self._actor.news.remote(budget.total)
+                    budget.elsewhere += spent
+                    for used in steps:
+                        progress.step(used)
+
+    async def close(self, listening: asyncio.Task[None]) -> None:
+        try:
+            if self._writer:
+                await asyncio.wait_for(listening, CLOSING)
                 await asyncio.wait_for(_of(self._actor.close.remote()), CLOSING)
+        except (RayActorError, RayTaskError, TimeoutError) as error:  # it ends now anyway, and may still be playing
+            log.info("a process of the cluster was not closed: %s", error)
+        listening.cancel()
         ray.kill(self._actor)
+
+
+async def hand_out(items: Iterable[Item], hosts: Sequence[Host], done: Callable[[Item, Any], Awaitable[None]]) -> None:
+    """Have each item done by a process of the cluster, by another where that dies; `done` is told what came of it.
+    Errors as either's."""
+    todo: asyncio.Queue[Item] = asyncio.Queue()
+    for item in items:
+        todo.put_nowait(item)
+
+    async def work(host: Host) -> None:
+        while True:
+            await host.ready()
+            item = await todo.get()
+            try:
+                await done(item, await host.do(item))
+            except LostError as error:
+                log.info("an item is done again: %s", error)
+                todo.put_nowait(item)
+            todo.task_done()
+
+    await work_off(todo, map(work, hosts))
 
 
 async def _of(reference: Any) -> Any:
@@ -144,8 +216,8 @@ async def _of(reference: Any) -> Any:
 class HostPlayer:
     """Plays in a process of the cluster, asked from here."""
 
-    def __init__(self, host: Host, store: Store, progress: Progress) -> None:
-        self._host, self._store, self._progress = host, store, progress
+    def __init__(self, host: Host, store: Store) -> None:
+        self._host, self._store = host, store
 
     async def ready(self) -> None:
         await self._host.ready()
@@ -154,8 +226,6 @@ class HostPlayer:
         if slot.begun is not None:
             await self._store.release(slot.begun.id)
         played: Played = await self._host.do(slot)
-        for used in played.used:
-            self._progress.step(used)
         return played
 
 

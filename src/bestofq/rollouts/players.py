@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Verdict
@@ -12,9 +12,13 @@ from bestofq.core.errors import InfraError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
 from bestofq.core.usage import Usage
+from bestofq.models.prices import Budget
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
+
+if TYPE_CHECKING:  # the extra `cluster`
+    from bestofq.rollouts.model_actors import ModelActors
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +40,19 @@ class Slot:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a slot. `used`: of its steps, in order. `left`: where it was cut and can go on."""
+    """What came of a slot. `left`: where it was cut and can go on."""
 
     verdict: Verdict
-    used: Sequence[Sequence[Usage]]
     left: Episode | None = None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What a process of a cluster has in common with the others of its command."""
+
+    models: "ModelActors | None" = None  # that hold the local models; None: each process its own
+    budget: Budget = field(default_factory=Budget)  # in each process its own, which is told what the others spend
+    steps: list[Sequence[Usage]] = field(default_factory=list)  # that it made, of which the command has not heard yet
 
 
 class LostError(Exception):
@@ -103,8 +115,7 @@ class LocalPlayer:
             self._all.remove(env)
             await _close_broken(env)
         goes_on = broken and options.go_on_when_cut and options.may_repeat is not None
-        used = [step.decision.usage for step in episode.steps]
-        return Played(episode.verdict, used, episode if goes_on else None)
+        return Played(episode.verdict, episode if goes_on else None)
 
 
 async def _close_broken(env: Env) -> None:

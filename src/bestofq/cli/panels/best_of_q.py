@@ -84,7 +84,7 @@ def train(
         models = chosen(given, tries, folder, runs, episodes, out)
 
     def read() -> Lesson | None:
-        with existing(folder) as opened, hosts_of(given, models, folder) as hosts:
+        with existing(folder) as opened, hosts_of(given.cluster, models, folder) as hosts:
             if hosts is not None:
                 asyncio.run(embed_there(models, hosts, opened, collected(opened, runs, episodes), console))
             return recipe.training_set(models, opened, runs, out, console, again=again, episodes=episodes)

@@ -74,7 +74,7 @@ def judge(wanted: Judging) -> None:
     from bestofq.cli.judging import judge_episodes, judge_steps
 
     if wanted.golden:
-        refuse_given(wanted, "with --golden", "dry_run", "against_env", "again", "screenshots", "criteria")
+        refuse_given(wanted, "with --golden", "dry_run", "cluster", "against_env", "again", "screenshots", "criteria")
         judge_steps(wanted)
     else:
         only = ("golden_agent", "golden_run", "golden_store", "golden_episode", "all_", "svg")
