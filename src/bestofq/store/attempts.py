@@ -11,8 +11,10 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
+from bestofq.core.decision import Decision
 from bestofq.core.errors import SupersededError
 from bestofq.store.claim import bury
+from bestofq.store.codec import unpack
 from bestofq.store.database import insert_new, is_sqlite, verified
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import EPISODES, PAGES, STEPS, sealed
@@ -104,7 +106,7 @@ def release(connection: Connection, episode: str, owner: str) -> None:
 
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
     """Mark an episode as `interrupted`. Its steps stay."""
-    replace(connection, EPISODES, {**row, "status": "interrupted", "steps": steps_of(connection, row["id"])})
+    replace(connection, EPISODES, {**row, "status": "interrupted", **played(connection, row["id"])})
 
 
 def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
@@ -113,6 +115,9 @@ def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> Non
     connection.execute(update(table).where(*same), sealed(table, row))
 
 
-def steps_of(connection: Connection, episode: str) -> int:
-    """How many it has by now."""
-    return connection.scalar(select(func.count()).where(STEPS.c.episode == episode)) or 0
+def played(connection: Connection, episode: str) -> dict[str, Any]:
+    """What an episode's row says of its steps once it has ended."""
+    own = STEPS.c.episode == episode
+    first = select(STEPS.c.decision).where(own, STEPS.c.number == 0).scalar_subquery()
+    steps, decision = connection.execute(select(func.count(), first).where(own)).one()
+    return {"steps": steps, "checkpoint": decision and unpack(Decision, decision).checkpoint}
