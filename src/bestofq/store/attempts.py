@@ -7,8 +7,9 @@ row: a writer whose episode was taken over, because it seemed dead, can commit n
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, literal_column, or_, select, update
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import IntegrityError
 
 from bestofq.core.decision import Decision
@@ -19,13 +20,17 @@ from bestofq.store.database import insert_new, is_sqlite, verified
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import EPISODES, PAGES, STEPS, sealed
 
-_OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == "running", EPISODES.c.owner == bindparam("by"))
+_RUNNING: ColumnElement[str] = literal_column("'running'")
+_OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == _RUNNING, EPISODES.c.owner == bindparam("by"))
 _ROW = select(*(bindparam(column.name, type_=column.type) for column in STEPS.c)).where(*_OURS)
 _HELD = _ROW.with_for_update(read=True, of=EPISODES)
 _APPENDED = insert(STEPS).from_select(list(STEPS.c), _HELD).execution_options(preserve_rowcount=True)
 """The parameters, where there is such an episode, whose row is held."""
 _PAGE = postgresql.insert(PAGES).values(key=bindparam("page_key"), body=bindparam("page_body"))
-_APPENDED_WITH_PAGE = _APPENDED.add_cte(_PAGE.on_conflict_do_nothing().cte("page"))
+_APPENDED_WITH_PAGE = str(
+    _APPENDED.add_cte(_PAGE.on_conflict_do_nothing().cte("page")).compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
+)
+"""As text: SQLAlchemy would take longer to find it again than PostgreSQL to carry it out."""
 _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 
@@ -54,7 +59,7 @@ def append(connection: Connection, row: Mapping[str, Any], page: bytes, owner: s
         insert_new(connection, PAGES, [{"key": row["page_key"], "body": page}])
         done = connection.execute(_APPENDED, {**row, "by": owner})
     else:
-        done = connection.execute(_APPENDED_WITH_PAGE, {**row, "by": owner, "page_body": page})
+        done = connection.exec_driver_sql(_APPENDED_WITH_PAGE, {**row, "by": owner, "page_body": page})
     if done.rowcount != 1:
         raise superseded(row["episode"])
 

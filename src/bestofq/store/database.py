@@ -9,6 +9,7 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,31 @@ def check_lists(engine: Engine) -> None:
                 said = connection.exec_driver_sql(f"PRAGMA integrity_check({table.name})").scalar()
                 if said != "ok":
                     raise damaged(engine, f"a list ({said})")
+
+
+def connected(engine: Engine) -> Connection:
+    """One for `transaction` alone, as long as it works."""
+    return (engine if is_sqlite(engine) else engine.execution_options(isolation_level="AUTOCOMMIT")).connect()
+
+
+@contextmanager
+def transaction(connection: Connection, *, one_statement: bool = False) -> Iterator[Connection]:
+    """All of what is done in it or nothing, on a connection that is kept. `one_statement`: it is one, which PostgreSQL
+    commits by itself."""
+    if is_sqlite(connection.engine):
+        with connection.begin():
+            yield connection
+    elif one_statement:
+        yield connection
+    else:
+        connection.exec_driver_sql("BEGIN")
+        try:
+            yield connection
+        except BaseException:
+            if not connection.invalidated:
+                connection.exec_driver_sql("ROLLBACK")
+            raise
+        connection.exec_driver_sql("COMMIT")
 
 
 def integrity(connection: Connection) -> list[str]:
