@@ -10,6 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from rich.console import Console
 from sqlalchemy import text
 from store_nouns import PROVENANCE, WON, decision, page, step, task
+from test_trees import grown
 
 from bestofq.cli.store_check import migrate_store
 from bestofq.core.errors import DataError
@@ -58,8 +59,10 @@ async def test_a_store_of_0_2_0_learns_which_q_function_scored(where: Location) 
         for id_ in (won, running):
             await store.append_step(id_, step(0, checkpoint="q-1"))
         await store.finish_episode(won, WON, None)
+        await store.trees.save("r", grown("t0").to_tree())
         with store._engine.begin() as connection:
-            connection.execute(text("ALTER TABLE episodes DROP COLUMN checkpoint"))
+            for table, column in (("episodes", "checkpoint"), ("trees", "owner")):
+                connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
             connection.execute(text("UPDATE facts SET value = '3'"))
     with pytest.raises(DataError, match="--migrate"):
         Store.open(where)
@@ -67,6 +70,7 @@ async def test_a_store_of_0_2_0_learns_which_q_function_scored(where: Location) 
     assert examine(where).intact
     with Store.open(where, read_only=True) as store:
         assert {one.id: one.checkpoint for one in store.summaries(status=None)} == {won: "q-1", running: None}
+        assert list(store.trees.all("r")) == [grown("t0").to_tree()]
 
 
 def test_the_migrated_tables_are_those_of_a_new_store(old: Location) -> None:

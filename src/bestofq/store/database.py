@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
     Engine,
     Executable,
@@ -236,11 +237,14 @@ def _insert_new(dialect: str, table: Table) -> Executable:
     return statement
 
 
-def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or put it in the place of the one with its primary key."""
+def upsert(
+    connection: Connection, table: Table, row: Mapping[str, Any], *, only: ColumnElement[bool] | None = None
+) -> bool:
+    """Insert a row, or put it in the place of the one with its primary key, if that is such a one; whether it was."""
     query = (sqlite if is_sqlite(connection.engine) else postgresql).insert(table)
     others = {column.name: query.excluded[column.name] for column in table.c if not column.primary_key}
-    connection.execute(query.on_conflict_do_update(index_elements=list(table.primary_key), set_=others), row)
+    query = query.on_conflict_do_update(index_elements=list(table.primary_key), set_=others, where=only)
+    return connection.execute(query.execution_options(preserve_rowcount=True), row).rowcount == 1
 
 
 def _is_store(connection: Connection) -> bool:

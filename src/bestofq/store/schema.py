@@ -3,7 +3,7 @@ once, by their content.
 
 An episode is an attempt at a slot (run, agent, suite, task, repeat), and has an owner: the writer that plays it. The
 database itself refuses a second finished attempt at a slot (`episodes_once`) and a second running one
-(`episodes_running`).
+(`episodes_running`). A tree has an owner too, and is replaced by nobody else.
 
 What is read is compared with what was written: tasks and pages by their keys, all other rows by a checksum over their
 columns, the last of each. Only lists of episodes take a few columns as they stand: so 100,000 are there at once, and
@@ -137,6 +137,7 @@ TREES = Table(  # of searches
     Column("repeat", Integer, primary_key=True),
     Column("rollouts", Integer, nullable=False),  # so far
     Column("saved_at", NAME, nullable=False),  # ISO 8601, UTC
+    Column("owner", NAME),  # WRITERS.token of who grows it; NULL: nobody
     Column("body", LargeBinary, nullable=False),  # packed SearchTree
     _checksum(),
 )

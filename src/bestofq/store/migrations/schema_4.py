@@ -1,4 +1,4 @@
-"""The Q-function of an episode's first step, beside the episode."""
+"""The Q-function of an episode's first step, beside the episode; owners of trees."""
 
 import json
 
@@ -25,4 +25,6 @@ def upgrade() -> None:
         if scored := [one for one in named if one["name"]]:
             connection.execute(put, scored)
     seal(connection, "episodes", (*schema_2.EPISODES[:-1], "outcome", "steps", "checkpoint", "owner"))
+    op.add_column("trees", Column("owner", Text))
+    seal(connection, "trees", ("run", "suite", "task", "repeat", "rollouts", "saved_at", "owner", "body"), keys=4)
     op.execute("UPDATE facts SET value = '4' WHERE name = 'schema'")
