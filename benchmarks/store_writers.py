@@ -23,10 +23,14 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import create_engine, insert, select, text
 
 from bestofq.core.decision import Episode, Provenance, Verdict
+from bestofq.reports import stats
+from bestofq.reports.rows import read_rows
+from bestofq.reports.success import agent_results
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.location import Location
 from bestofq.store.schema import EPISODES, STEPS, sealed
@@ -121,8 +125,9 @@ def copy(row: Mapping[str, Any], number: int) -> dict[str, Any]:
     turn = number // TASKS
     agent, repeat, run = turn % AGENTS, turn // AGENTS % RUNS, turn // AGENTS // RUNS
     verdict = WON if (number + turn) % 3 else LOST
-    own = {"id": f"{number:016x}", "run": f"run-{run}", "agent": f"agent-{agent}", "repeat": repeat}
+    own: dict[str, Any] = {"id": f"{number:016x}", "run": f"run-{run}", "agent": f"agent-{agent}", "repeat": repeat}
     said = {"verdict": verdict.model_dump_json(exclude_defaults=True), "outcome": verdict.outcome}
+    said |= {"checkpoint": f"value-{run}"} if agent == AGENTS - 1 else {}
     return sealed(EPISODES, {**row, **own, **said, "started_at": at(number), "ended_at": at(number + 40)})
 
 
@@ -148,8 +153,16 @@ def queries(store: Store, episodes: int) -> dict[str, Callable[[], object]]:
         "25 tasks": lambda: lists.tasks(EpisodeFilter(run="run-0")),
         "tasks on which agents differ": lambda: lists.count_tasks(EpisodeFilter(run="run-0"), differing=True),
         "all summaries, as a report reads them": store.summaries,
+        "all summaries, and the rows of a table that they are of": lambda: read_rows(store),
+        "the table of success, 2 resamples": lambda: with_two_resamples(store),
+        "the table of success": lambda: agent_results(store),
         "one episode": lambda: lists.episode(middle.id),
     }
+
+
+def with_two_resamples(store: Store) -> None:
+    with patch.object(stats, "RESAMPLES", 2):
+        agent_results(store)
 
 
 def listed(where: Location, episodes: int) -> dict[str, float]:

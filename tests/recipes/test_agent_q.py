@@ -24,6 +24,7 @@ from bestofq.core.preferences import PreferencePair
 from bestofq.core.protocols import LanguageModel
 from bestofq.core.tree import SearchTree
 from bestofq.recipes import agent_q as recipe
+from bestofq.recipes import tree_search
 from bestofq.recipes.agent_q import agent_q, search_training
 from bestofq.recipes.collect import begin, collect
 from bestofq.recipes.players import Play
@@ -42,6 +43,7 @@ from bestofq.reports.origin import setting
 from bestofq.store.location import Location
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
+from bestofq.store.trees import Trees
 from bestofq.testing.scripted import ScriptedModel
 
 QUIET = Console(quiet=True)
@@ -65,6 +67,24 @@ async def test_search_goes_on_where_it_ended_and_ends_in_the_tree_of_one_go(tmp_
         once = await searched(store, 8)
     assert [tree.visits[0] for tree in once] == [8] * 12
     assert [columns(tree) for tree in twice] == [columns(tree) for tree in once]
+
+
+async def test_two_processes_that_search_the_same_tasks_do_no_rollout_twice(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_search, "SHARED", 0.05)
+    saved, save = list[int](), Trees.save
+
+    async def counting(self: Trees, run: str, tree: SearchTree) -> None:
+        await save(self, run, tree)
+        saved.append(tree.visits[0])
+
+    monkeypatch.setattr(Trees, "save", counting)
+    shared = Location(database, str(tmp_path))
+    with Store.open(shared) as one, Store.open(shared) as other:
+        found = await asyncio.gather(*(searched(store, 3, 4) for store in (one, other)))
+    assert [columns(tree) for tree in found[0]] == [columns(tree) for tree in found[1]]
+    assert sorted(saved) == sorted([1, 2, 3] * 4)
 
 
 async def rounds(models: Models, store: Store, out: Path) -> Models:

@@ -93,7 +93,7 @@ async def test_a_run_whose_episodes_all_end_without_a_valid_action_says_why_and_
     assert row.roles["proposer"].calls == sum(episode.steps + 1 for episode in done) >= 3
     printed = said.file.getvalue()
     assert "3 of 3 episodes of prompting in eval" in printed
-    (replies,) = {episode.replies[0][:20] for episode in done[-1:] if episode.replies}
+    (replies,) = {e.verdict.replies[0][:20] for e in done[-1:] if e.verdict.replies}
     assert repr(replies)[1:-1] in printed
     assert "--model pocket" in printed
 

@@ -9,6 +9,7 @@ from report_nouns import PROVENANCE, decision, page, record, row_of, task
 
 from bestofq.core.decision import Outcome, Step
 from bestofq.core.errors import DataError
+from bestofq.reports.domains import domain_results
 from bestofq.reports.report import gather
 from bestofq.reports.rows import Selection, read_rows
 from bestofq.reports.success import agent_results
@@ -54,6 +55,11 @@ async def test_other_splits_are_apart_and_the_test_is_what_an_agent_is_compared_
     on_dev = agent_results(store, Selection(split="dev"))
     assert [row.agent for row in on_dev.rows] == ["prompting"]
     assert not any("rows of their own" in note for note in on_dev.notes)
+
+
+async def test_tables_of_success_decode_no_step(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zlib.decompressobj", None)
+    assert len(agent_results(store).rows) == len(domain_results(store).agents) == 4
 
 
 async def test_every_table_has_the_same_rows(store: Store) -> None:

@@ -124,7 +124,7 @@ async def test_a_proposal_without_a_valid_action_is_kept_and_paid_for(store: Sto
     (row,) = agent_costs(store).rows
     assert (row.tasks, row.roles["proposer"].calls) == (5, 5)
     summary = store.summaries()[0]
-    assert (summary.steps, summary.replies, summary.judging) == (0, ("fly", "click [9]"), ())
+    assert (summary.steps, summary.verdict.replies, summary.judge) == (0, ("fly", "click [9]"), "")
     assert sum(used.calls for used in store.episode(summary.id).verdict.unstepped) == 1
     walked = await run(store, LineEnv(), repeat=9)
     assert (walked.verdict.replies, walked.verdict.unstepped) == (None, ())

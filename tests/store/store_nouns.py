@@ -30,16 +30,31 @@ def page(number: int, *, screenshot: Screenshot | None = None) -> Observation:
     return Observation(url=f"http://shop/{number}", title="Shop", text=text, elements=elements, screenshot=screenshot)
 
 
-def decision(chosen: int = 1) -> Decision:
+def decision(chosen: int = 1, checkpoint: str | None = None) -> Decision:
     candidates = (
         Candidate(action=Click(mark=2), label="click link Kettle", thought="It is red.", log_prob=-0.25, reply="…"),
         Candidate(action=Write(mark=1, text='a "red" kettle', enter=True), label="write textbox Search"),
         Candidate(action=Click(mark=3), label="click link Other"),
     )
     usage = (Usage(role="proposer", tokens_in=800, tokens_out=30, calls=1, seconds=0.5),)
-    return Decision(candidates=candidates, scores=(0.1, 0.7, -0.2), state_value=0.4, chosen=chosen, usage=usage)
+    return Decision(
+        candidates=candidates,
+        scores=(0.1, 0.7, -0.2),
+        state_value=0.4,
+        chosen=chosen,
+        checkpoint=checkpoint,
+        usage=usage,
+    )
 
 
-def step(index: int, number: int | None = None, *, screenshot: Screenshot | None = None, last: bool = False) -> Step:
+def step(
+    index: int,
+    number: int | None = None,
+    *,
+    screenshot: Screenshot | None = None,
+    last: bool = False,
+    checkpoint: str | None = None,
+) -> Step:
     seen = page(index if number is None else number, screenshot=screenshot)
-    return Step(index=index, observation=seen, decision=decision(), reward=float(last), terminated=last)
+    made = decision(checkpoint=checkpoint)
+    return Step(index=index, observation=seen, decision=made, reward=float(last), terminated=last)

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 from forked import Forked
-from sqlalchemy import Connection, create_engine, update
+from sqlalchemy import Connection, create_engine, event, update
 from store_nouns import PROVENANCE, WON, step, task
 
 from bestofq.core.errors import DataError, SupersededError
@@ -105,6 +105,17 @@ async def test_a_step_that_meets_a_takeover_waits_for_it_and_is_refused(
             with pytest.raises(SupersededError, match=episode):
                 await late
             assert len(other.episode(episode).steps) == 1
+
+
+async def test_a_step_is_one_statement_on_a_connection_that_is_kept(shared: Location) -> None:
+    with Store.open(shared) as store:
+        episode, seen = await begin(store), list[str]()
+        event.listen(store._engine, "before_cursor_execute", lambda _c, _d, words, *_: seen.append(words.split()[0]))
+        event.listen(store._engine, "checkout", lambda *_: seen.append("checkout"))
+        await store.append_step(episode, step(1))
+        assert seen == ["WITH"]
+        await store.finish_episode(episode, WON, None)
+        assert (seen[1], seen[-1], "checkout" in seen) == ("BEGIN", "COMMIT", False)
 
 
 async def test_a_writer_learns_from_its_heartbeat_that_it_was_given_up(

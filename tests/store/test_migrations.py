@@ -8,7 +8,9 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from rich.console import Console
+from sqlalchemy import text
 from store_nouns import PROVENANCE, WON, decision, page, step, task
+from test_trees import grown
 
 from bestofq.cli.store_check import migrate_store
 from bestofq.core.errors import DataError
@@ -48,6 +50,27 @@ async def test_a_store_of_0_1_0_is_read_after_its_migration(old: Location) -> No
     assert not any(found.lost.values())
     assert (len(found.kept["steps"]), len(found.kept["vectors"])) == (9, 1)
     assert migrate(old) == (str(VERSION), str(VERSION))
+
+
+async def test_a_store_of_0_2_0_learns_which_q_function_scored(where: Location) -> None:
+    with Store.open(where) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        won, running = [await store.begin_episode("r", "a", task(f"t{n}"), 0, PROVENANCE) for n in range(2)]
+        for id_ in (won, running):
+            await store.append_step(id_, step(0, checkpoint="q-1"))
+        await store.finish_episode(won, WON, None)
+        await store.trees.save("r", grown("t0").to_tree())
+        with store._engine.begin() as connection:
+            for table, column in (("episodes", "checkpoint"), ("trees", "owner")):
+                connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+            connection.execute(text("UPDATE facts SET value = '3'"))
+    with pytest.raises(DataError, match="--migrate"):
+        Store.open(where)
+    assert migrate(where) == ("3", str(VERSION))
+    assert examine(where).intact
+    with Store.open(where, read_only=True) as store:
+        assert {one.id: one.checkpoint for one in store.summaries(status=None)} == {won: "q-1", running: None}
+        assert list(store.trees.all("r")) == [grown("t0").to_tree()]
 
 
 def test_the_migrated_tables_are_those_of_a_new_store(old: Location) -> None:

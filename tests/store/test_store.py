@@ -41,6 +41,22 @@ async def test_an_episode_is_read_back_as_it_was(where: Location) -> None:
     assert episode.steps[0].decision == decision()
 
 
+async def test_an_episode_that_has_ended_names_the_q_function_of_its_first_step(where: Location) -> None:
+    with Store.open(where) as store:
+        await store.begin_run("r", {}, PROVENANCE)
+        won, left, running = [await store.begin_episode("r", "q", task(f"t{n}"), 0, PROVENANCE) for n in range(3)]
+        for id_ in (won, left, running):
+            for index in range(2):
+                await store.append_step(id_, step(index, checkpoint=f"q-{index}"))
+        await store.finish_episode(won, WON, None)
+        await store.interrupt("r", "q", only=[left])
+        added = Episode(id="e", run="r", agent="p", task=task(), steps=(step(0),), verdict=WON, provenance=PROVENANCE)
+        await store.add_episode(added, 0)
+        named = {one.id: one.checkpoint for one in store.summaries(status=None)}
+        assert named == {won: "q-0", left: "q-0", running: None, "e": None}
+        assert store.scorers(["r"]) == {("r", "q", "q-0")}
+
+
 async def test_an_episode_from_elsewhere_is_added_whole_under_its_own_id_and_once(where: Location) -> None:
     facts = {"run": "r", "agent": "other", "task": task("t1"), "provenance": PROVENANCE}
     won = Episode(

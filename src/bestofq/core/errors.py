@@ -5,7 +5,7 @@ BestOfQError                   one clear sentence: what, which value, which limi
 │   ├── ConfigError            a setting has an unknown name or an impossible value
 │   └── DataError              a data file is missing, malformed or of another kind
 │       ├── DamageError        what a store holds is not what was written to it
-│       └── SupersededError    another process plays this episode
+│       └── SupersededError    another process plays this episode, or grows this tree
 ├── SetupError                 something this machine lacks: Chromium, a package, a model   (exit 3)
 ├── BudgetError                the endpoints' replies cost what --budget allows
 ├── CheckpointError            a checkpoint that is damaged or does not fit: dimension, EmbedSpec, NaN
@@ -51,7 +51,7 @@ class DamageError(DataError):
 
 
 class SupersededError(DataError):
-    """Another process plays this episode now; what this one had committed is kept."""
+    """Another process plays this episode now, or grows this tree; what this one had committed is kept."""
 
 
 class SetupError(BestOfQError):

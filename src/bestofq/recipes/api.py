@@ -101,7 +101,7 @@ async def search_tree(
     own: dict[str, object] = {"depth": suite.step_limit, "sandboxed": suite.sandboxed}
     config = checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
-    async with suite.open() as make_env:
+    async with suite.open() as make_env, store.trees.growing(run, task):
         envs = EnvPool(make_env, task, config, irreversible_of(suite))
         try:
             root = await envs.start()
@@ -110,8 +110,8 @@ async def search_tree(
             await Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge).run()
         finally:
             await envs.close()
-    found = tree.to_tree()
-    await store.trees.save(run, found)
+        found = tree.to_tree()
+        await store.trees.save(run, found)
     return found
 
 

@@ -48,7 +48,7 @@ async def collect(
             f"no episode of {agent_name} in {run} came to its end: all were cut, one by {cut[-1].reason!r}; "
             "fix that, then run the same command again"
         )
-    ended = [episode for episode in done if episode.replies is not None]
+    ended = [episode for episode in done if episode.verdict.replies is not None]
     if ended and 2 * len(ended) >= len(done):
         context.console.print(_without_action(settings, ended, len(done)), style="yellow", markup=False)
     return done
@@ -57,7 +57,7 @@ async def collect(
 def _without_action(settings: BestOfQSettings, ended: Sequence[EpisodeSummary], of: int) -> str:
     """Why these episodes ended: their model's replies were no valid actions."""
     last = ended[-1]
-    example = next((reply for reply in last.replies or () if reply.strip()), "")
+    example = next((reply for reply in last.verdict.replies or () if reply.strip()), "")
     taught = SHIPPED_FOR.get(settings.suite.name)
     advice = f"--model {taught}" if taught and taught != settings.model.path else "another --model"
     return (

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.concurrency import work_off
 from bestofq.core.decision import State
-from bestofq.core.errors import ConfigError, InfraError
+from bestofq.core.errors import ConfigError, InfraError, SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Scorer
 from bestofq.core.repeating import same_page
@@ -26,6 +26,7 @@ from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
 from bestofq.rollouts.players import LostError, Shared
 from bestofq.rollouts.progress import bar
+from bestofq.rollouts.runner import SHARED
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
@@ -64,6 +65,10 @@ async def search_tasks(
                     found.append(tree)
             except LostError as error:
                 log.info("%s is searched on: %s", task.id, error)
+                todo.put_nowait(task)
+            except SupersededError as error:
+                log.info("%s is waited for: %s", task.id, error)
+                await asyncio.sleep(SHARED)
                 todo.put_nowait(task)
             todo.task_done()
 
@@ -104,9 +109,9 @@ async def _search(
     models, suite, trees = context.models, context.suite, context.store.trees
     config = search_config(context.settings.agent_q.search, suite)
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
-    try:
+    async with trees.growing(run, task) as kept, AsyncExitStack() as stack:
+        stack.push_async_callback(envs.close)
         root = await envs.start()
-        kept = trees.load(run, task.suite, task.id)
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
             kept = None
@@ -128,8 +133,6 @@ async def _search(
 
         await search.run(config.iterations - tree.visits[0], keep)
         return tree.to_tree(search.usage, envs.costs.to_tuple())
-    finally:
-        await envs.close()
 
 
 def search_config(chosen: SearchConfig, suite: OpenSuite) -> SearchConfig:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from bestofq.core.errors import DataError, InputError
 from bestofq.reports.origin import origin, proposing, setting, together
-from bestofq.reports.rows import BASELINE, EVERYTHING, Selection, q_functions, suffixes
+from bestofq.reports.rows import BASELINE, EVERYTHING, Selection, parts_of, suffixes
 from bestofq.reports.stats import Attempt, Difference, Estimate, Measure, attempts_of, grouped
 from bestofq.reports.success import PERFORMANCE, Performance, performance
 from bestofq.reports.table import Origin, Row, Table, columns
@@ -110,13 +110,13 @@ def by_setting(stores: Mapping[str, Store], keys: Sequence[str], selection: Sele
 def _played(name: str, store: Store, run: RunRecord, selection: Selection) -> Iterator[Played]:
     """What is decided of a run of the store of this name, agent by agent."""
     episodes = store.summaries(run=run.name, suite=selection.suite, split=selection.split)
-    scored_by = q_functions(store, [run.name])
+    part_of = parts_of(store, [run.name])
     for agent in selection.agents or sorted({e.agent for e in episodes}):
         theirs = [e for e in episodes if e.agent == agent and e.decided]
-        made = grouped(theirs, scored_by)
+        made = grouped(theirs, lambda e: part_of(e).checkpoint)
         origins = {checkpoint: origin(store, {run.name: run}, some) for checkpoint, some in made.items()}
         for episode in theirs:
-            checkpoint = scored_by(episode)
+            checkpoint = part_of(episode).checkpoint
             yield Played(name, run, episode, checkpoint, origins[checkpoint])
 
 

@@ -122,7 +122,7 @@ def domain_results(store: Store, selection: Selection = EVERYTHING, *, by: Calla
     return Domains(
         agents=names,
         rows=(*(row(one, done[one], lost.get(one, ())) for one in domains), row(ALL, finished, cut)),
-        judging=next(iter(merge_usage(used for e in shown for used in e.judging)), None),
+        judging=next(iter(merge_usage(used for e in shown if e.judge for used in e.verdict.usage)), None),
         baseline=baseline,
         apart=any(map(rows.part_of, names)),
     )

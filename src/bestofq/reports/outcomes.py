@@ -17,8 +17,9 @@ def outcomes_of(finished: Iterable[EpisodeSummary], cut: int) -> dict[Outcome, i
 
 def never_finished(cut: Iterable[EpisodeSummary], finished: Iterable[EpisodeSummary]) -> Counter[str]:
     """By agent, the episodes that were cut and have no finished episode."""
-    done = {(episode.run, episode.agent, episode.key) for episode in finished}
-    return Counter(agent for _, agent, _ in {(e.run, e.agent, e.key) for e in cut} - done)
+    lost = {(e.run, e.agent, e.key) for e in cut}
+    done = ((e.run, e.agent, e.key) for e in finished) if lost else ()
+    return Counter(agent for _, agent, _ in lost.difference(done))
 
 
 def counted(outcomes: Mapping[Outcome, int]) -> int:

@@ -6,9 +6,9 @@ but their seed are passes of one row.
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -31,29 +31,21 @@ APART = (
 _LOST: tuple[Status, ...] = ("cut", "interrupted")
 
 
-QFunctions = Callable[[EpisodeSummary], str | None]
-"""The Q-function that scored an episode, by its checkpoint's name; None: none did."""
-
-
-def q_functions(store: Store, runs: Iterable[str]) -> QFunctions:
-    """Of these runs' episodes: what the first step names, else the only one of the agent in its run."""
-    by_episode: dict[str, str] = {}
-    by_agent: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for run in dict.fromkeys(runs):
-        for episode, agent, checkpoint in store.scorers(run):
-            by_episode[episode] = checkpoint
-            by_agent[run, agent].add(checkpoint)
-    only = {player: next(iter(found)) for player, found in by_agent.items() if len(found) == 1}
-    return lambda episode: by_episode.get(episode.id, only.get((episode.run, episode.agent)))
-
-
 class Part(NamedTuple):
     """What one agent did in one run on one split with one Q-function."""
 
     run: str
     agent: str
     split: str
-    checkpoint: str | None
+    checkpoint: str | None  # None: none scored
+
+
+def parts_of(store: Store, runs: Collection[str]) -> Callable[[EpisodeSummary], Part]:
+    """The part that an episode of these runs is of: its Q-function is what its first step names, else the agent's only
+    one in its run."""
+    several = grouped(store.scorers(runs), lambda scorer: scorer[:2])
+    only = {player: found[0][2] for player, found in several.items() if len(found) == 1}
+    return lambda e: Part(e.run, e.agent, e.split, e.checkpoint or only.get((e.run, e.agent)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +57,8 @@ class Rows:
 
     def named(self, episodes: Iterable[EpisodeSummary]) -> list[EpisodeSummary]:
         """The episodes with their row's name for their agent's; those of no row keep their agent's."""
-        return [replace(e, agent=self.names.get(self.part(e), e.agent)) for e in episodes]
+        named = ((e, self.names.get(self.part(e), e.agent)) for e in episodes)
+        return [e if name == e.agent else e._replace(agent=name) for e, name in named]
 
     def of(self, *names: str) -> list[str]:
         """The rows of these names; where there is none of a name, all rows of the agent of this name."""
@@ -139,11 +132,7 @@ def read_rows(store: Store, selection: Selection = EVERYTHING) -> tuple[Rows, li
     and its split.
     """
     finished = selection.summaries(store)
-    scored_by = q_functions(store, (episode.run for episode in finished))
-
-    def part_of(episode: EpisodeSummary) -> Part:
-        return Part(episode.run, episode.agent, episode.split, scored_by(episode))
-
+    part_of = parts_of(store, selection.in_runs(store))
     parts = grouped(finished, part_of)
     runs = {run.name: run for run in store.runs()}
     by_row = grouped(parts, lambda part: _alike(store, runs[part.run], part, parts[part]))
@@ -165,9 +154,9 @@ def _alike(store: Store, run: RunRecord, part: Part, episodes: Sequence[EpisodeS
     for owner in (AGENTS, SEARCHES):
         if isinstance(owned := settings.pop(owner, None), dict) and part.agent in owned:
             settings[owner] = owned[part.agent]  # those of others change nothing for this one
-    suites = {episode.key.suite for episode in episodes}
+    suites = {episode.suite for episode in episodes}
     lost = (e for status in _LOST for e in store.summaries(run=run.name, agent=part.agent, status=status))
-    tasks = frozenset(e.key[:2] for e in (*episodes, *lost) if e.split == part.split and e.key.suite in suites)
+    tasks = frozenset((e.suite, e.task) for e in (*episodes, *lost) if e.split == part.split and e.suite in suites)
     return part.agent, part.split, tasks, json.dumps(settings, sort_keys=True), part.checkpoint
 
 

@@ -97,7 +97,7 @@ def distinct(values: Iterable[T]) -> tuple[T, ...]:
 def attempts_of(episodes: Iterable[EpisodeSummary]) -> list[Attempt]:
     """The episodes whose outcome tells how the agent did, as statistics need them."""
     return [
-        Attempt(task=e.key[:2], run=(e.run, e.key.repeat), success=e.success, steps=e.steps)
+        Attempt(task=(e.suite, e.task), run=(e.run, e.repeat), success=e.success, steps=e.steps)
         for e in episodes
         if e.decided
     ]
@@ -136,7 +136,8 @@ def steps_interval(attempts: Sequence[Attempt]) -> Interval | None:
     tasks = {task: at for at, task in enumerate(by_task(attempts))}
     counts = np.zeros((len(tasks), len(runs), 2))  # [T, R, (steps of successes, successes)]
     for attempt in attempts:
-        counts[tasks[attempt.task], runs[attempt.run]] += attempt.success * np.array([attempt.steps, 1.0])
+        if attempt.success:
+            counts[tasks[attempt.task], runs[attempt.run]] += (attempt.steps, 1.0)
 
     def statistic(sums: Doubles) -> Doubles:  # [B, R * 2] -> [B]
         parts = sums.reshape(len(sums), len(runs), 2)

@@ -7,23 +7,30 @@ row: a writer whose episode was taken over, because it seemed dead, can commit n
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, literal_column, or_, select, update
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import IntegrityError
 
+from bestofq.core.decision import Decision
 from bestofq.core.errors import SupersededError
 from bestofq.store.claim import bury
+from bestofq.store.codec import unpack
 from bestofq.store.database import insert_new, is_sqlite, verified
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import EPISODES, PAGES, STEPS, sealed
 
-_OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == "running", EPISODES.c.owner == bindparam("by"))
+_RUNNING: ColumnElement[str] = literal_column("'running'")
+_OURS = (EPISODES.c.id == bindparam("episode"), EPISODES.c.status == _RUNNING, EPISODES.c.owner == bindparam("by"))
 _ROW = select(*(bindparam(column.name, type_=column.type) for column in STEPS.c)).where(*_OURS)
 _HELD = _ROW.with_for_update(read=True, of=EPISODES)
 _APPENDED = insert(STEPS).from_select(list(STEPS.c), _HELD).execution_options(preserve_rowcount=True)
 """The parameters, where there is such an episode, whose row is held."""
 _PAGE = postgresql.insert(PAGES).values(key=bindparam("page_key"), body=bindparam("page_body"))
-_APPENDED_WITH_PAGE = _APPENDED.add_cte(_PAGE.on_conflict_do_nothing().cte("page"))
+_APPENDED_WITH_PAGE = str(
+    _APPENDED.add_cte(_PAGE.on_conflict_do_nothing().cte("page")).compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
+)
+"""As text: SQLAlchemy would take longer to find it again than PostgreSQL to carry it out."""
 _SLOT = ("run", "agent", "suite", "task", "repeat")
 
 
@@ -52,7 +59,7 @@ def append(connection: Connection, row: Mapping[str, Any], page: bytes, owner: s
         insert_new(connection, PAGES, [{"key": row["page_key"], "body": page}])
         done = connection.execute(_APPENDED, {**row, "by": owner})
     else:
-        done = connection.execute(_APPENDED_WITH_PAGE, {**row, "by": owner, "page_body": page})
+        done = connection.exec_driver_sql(_APPENDED_WITH_PAGE, {**row, "by": owner, "page_body": page})
     if done.rowcount != 1:
         raise superseded(row["episode"])
 
@@ -104,7 +111,7 @@ def release(connection: Connection, episode: str, owner: str) -> None:
 
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
     """Mark an episode as `interrupted`. Its steps stay."""
-    replace(connection, EPISODES, {**row, "status": "interrupted", "steps": steps_of(connection, row["id"])})
+    replace(connection, EPISODES, {**row, "status": "interrupted", **played(connection, row["id"])})
 
 
 def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
@@ -113,6 +120,9 @@ def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> Non
     connection.execute(update(table).where(*same), sealed(table, row))
 
 
-def steps_of(connection: Connection, episode: str) -> int:
-    """How many it has by now."""
-    return connection.scalar(select(func.count()).where(STEPS.c.episode == episode)) or 0
+def played(connection: Connection, episode: str) -> dict[str, Any]:
+    """What an episode's row says of its steps once it has ended."""
+    own = STEPS.c.episode == episode
+    first = select(STEPS.c.decision).where(own, STEPS.c.number == 0).scalar_subquery()
+    steps, decision = connection.execute(select(func.count(), first).where(own)).one()
+    return {"steps": steps, "checkpoint": decision and unpack(Decision, decision).checkpoint}

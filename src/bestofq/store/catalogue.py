@@ -13,7 +13,7 @@ from bestofq.store import rows
 from bestofq.store.codec import content_key, text_of
 from bestofq.store.database import rows_of, scalar_of
 from bestofq.store.filter import EpisodeFilter, came_to
-from bestofq.store.records import EpisodeSummary, FinishedEpisode
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.schema import EPISODES, RUNS, STEPS, TASKS, TREES
 
 _TASK = (EPISODES.c.suite, EPISODES.c.task)
@@ -62,13 +62,6 @@ class Catalogue:
         )
         query = query.where(*EpisodeFilter(run=run).clauses).group_by(*keys).order_by(*keys)
         return rows_of(self._engine, query)
-
-    def finished(self, *, run: str) -> list[FinishedEpisode]:
-        """The run's finished episodes, those that began first first."""
-        *names, _, _ = FinishedEpisode._fields
-        query = select(*(EPISODES.c[name] for name in names), came_to("success"), or_(*map(came_to, DECIDED)))
-        query = query.where(EPISODES.c.run == run, EPISODES.c.status == "finished")
-        return [FinishedEpisode(*row) for row in rows_of(self._engine, query.order_by(EPISODES.c.started_at))]
 
     def used(self, episodes: Sequence[str]) -> dict[str, tuple[int, float | None]]:
         """By episode the tokens of its decisions, and their USD; None where a price is not known."""

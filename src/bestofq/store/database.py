@@ -9,6 +9,7 @@ commits since the last checkpoint (some seconds of steps), and never corrupts wh
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
     Engine,
     Executable,
@@ -155,6 +157,31 @@ def check_lists(engine: Engine) -> None:
                     raise damaged(engine, f"a list ({said})")
 
 
+def connected(engine: Engine) -> Connection:
+    """One for `transaction` alone, as long as it works."""
+    return (engine if is_sqlite(engine) else engine.execution_options(isolation_level="AUTOCOMMIT")).connect()
+
+
+@contextmanager
+def transaction(connection: Connection, *, one_statement: bool = False) -> Iterator[Connection]:
+    """All of what is done in it or nothing, on a connection that is kept. `one_statement`: it is one, which PostgreSQL
+    commits by itself."""
+    if is_sqlite(connection.engine):
+        with connection.begin():
+            yield connection
+    elif one_statement:
+        yield connection
+    else:
+        connection.exec_driver_sql("BEGIN")
+        try:
+            yield connection
+        except BaseException:
+            if not connection.invalidated:
+                connection.exec_driver_sql("ROLLBACK")
+            raise
+        connection.exec_driver_sql("COMMIT")
+
+
 def integrity(connection: Connection) -> list[str]:
     """What SQLite finds wrong in its own file, the first of it. PostgreSQL has tools of its own for that."""
     if not is_sqlite(connection.engine):
@@ -210,11 +237,14 @@ def _insert_new(dialect: str, table: Table) -> Executable:
     return statement
 
 
-def upsert(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Insert a row, or put it in the place of the one with its primary key."""
+def upsert(
+    connection: Connection, table: Table, row: Mapping[str, Any], *, only: ColumnElement[bool] | None = None
+) -> bool:
+    """Insert a row, or put it in the place of the one with its primary key, if that is such a one; whether it was."""
     query = (sqlite if is_sqlite(connection.engine) else postgresql).insert(table)
     others = {column.name: query.excluded[column.name] for column in table.c if not column.primary_key}
-    connection.execute(query.on_conflict_do_update(index_elements=list(table.primary_key), set_=others), row)
+    query = query.on_conflict_do_update(index_elements=list(table.primary_key), set_=others, where=only)
+    return connection.execute(query.execution_options(preserve_rowcount=True), row).rowcount == 1
 
 
 def _is_store(connection: Connection) -> bool:

@@ -1,14 +1,18 @@
 """Rows that are no core nouns: a run, and an episode without its steps."""
 
 import hashlib
-from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from bestofq.core.decision import DECIDED, Outcome, Provenance
-from bestofq.core.usage import Usage
+from bestofq.core.decision import DECIDED, Outcome, Provenance, Verdict
+from bestofq.core.errors import DamageError
 from bestofq.store.schema import Status
+
+_UNJUDGED = '{"reward":0.0,"outcome":"unjudged"}'
+_verdict = lru_cache(4096)(Verdict.model_validate_json)  # most of the environment's are alike
 
 
 class EpisodeKey(NamedTuple):
@@ -28,22 +32,6 @@ class RunRecord(NamedTuple):
     provenance: Provenance
 
 
-class FinishedEpisode(NamedTuple):
-    """What statistics need of a finished episode. `decided`: its outcome tells how the agent did (`DECIDED`)."""
-
-    id: str
-    agent: str
-    suite: str
-    split: str
-    task: str
-    repeat: int
-    steps: int
-    started_at: str  # ISO 8601, UTC
-    ended_at: str | None
-    success: bool
-    decided: bool
-
-
 class TreeSummary(NamedTuple):
     """A search tree without its nodes."""
 
@@ -53,25 +41,57 @@ class TreeSummary(NamedTuple):
     saved_at: str  # ISO 8601, UTC
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EpisodeSummary:
-    """An episode without its steps. `outcome` and `reward` are None until the verdict."""
+class EpisodeSummary(NamedTuple):
+    """An episode without its steps, as its row tells it. `outcome` and `verdict_json` are None until the verdict."""
 
     id: str
     run: str
     agent: str
-    key: EpisodeKey
+    suite: str
+    task: str
+    repeat: int
     split: str
     status: Status
     outcome: Outcome | None
-    reward: float | None
-    reason: str
-    judge: str  # who gave the verdict; empty: the environment or the rollout
-    judging: tuple[Usage, ...]  # what the judge used for it
-    replies: tuple[str, ...] | None  # as in `Verdict`
-    steps: int
+    verdict_json: str | None
+    checkpoint: str | None  # the Q-function that scored its first step, once it has ended; None: none did
     started_at: str  # ISO 8601, UTC
-    seconds: float | None
+    ended_at: str | None
+    steps: int
+
+    @property
+    def key(self) -> EpisodeKey:
+        return EpisodeKey(self.suite, self.task, self.repeat)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Without one: `unjudged`. DamageError where it cannot be read."""
+        try:
+            return _verdict(self.verdict_json or _UNJUDGED)
+        except ValueError as error:
+            raise DamageError(
+                f"the verdict of episode {self.id} is not what was written: `bestofq doctor` says what can be recovered"
+            ) from error
+
+    @property
+    def reward(self) -> float | None:
+        return None if self.verdict_json is None else self.verdict.reward
+
+    @property
+    def reason(self) -> str:
+        return self.verdict.reason
+
+    @property
+    def judge(self) -> str:
+        """Who gave the verdict; empty: the environment or the rollout."""
+        return self.verdict.judge
+
+    @property
+    def seconds(self) -> float | None:
+        """From its beginning to its end; None without one."""
+        if self.ended_at is None:
+            return None
+        return (datetime.fromisoformat(self.ended_at) - datetime.fromisoformat(self.started_at)).total_seconds()
 
     @property
     def success(self) -> bool:
@@ -80,7 +100,7 @@ class EpisodeSummary:
     @property
     def fair_order(self) -> tuple[int, bytes]:
         """Sorts a run by passes, and a pass so that its first episodes are a fair sample of the tasks."""
-        return self.key.repeat, hashlib.sha256(self.key.task.encode()).digest()
+        return self.repeat, hashlib.sha256(self.task.encode()).digest()
 
     @property
     def decided(self) -> bool:

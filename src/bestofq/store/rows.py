@@ -1,7 +1,6 @@
 """Rows read back as nouns."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, Select, func, select
@@ -11,7 +10,7 @@ from bestofq.core.observation import Observation, Task
 from bestofq.store.codec import content_key, unpack
 from bestofq.store.database import damaged, verified
 from bestofq.store.filter import EpisodeFilter
-from bestofq.store.records import EpisodeKey, EpisodeSummary
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.schema import EPISODES, PAGES, STEPS, TASKS
 
 _PAGES_KEPT = 4096
@@ -41,12 +40,12 @@ class Pages:
 
 
 def summaries(connection: Connection, query: Select[Any]) -> list[EpisodeSummary]:
-    """The episodes of a query over `summary_rows`. DamageError."""
-    return [_summary(row) for row in verified(connection, EPISODES, connection.execute(query))]
+    """The episodes of a query over `summary_rows`, as their rows stand: a list of many compares no checksums."""
+    return [*map(EpisodeSummary._make, connection.execute(query))]
 
 
 def summaries_of(connection: Connection, ids: Sequence[str]) -> list[EpisodeSummary]:
-    """The episodes with these ids, in their order; unknown ids are left out. DamageError."""
+    """The episodes with these ids, in their order; unknown ids are left out."""
     found = {one.id: one for one in summaries(connection, summary_rows().where(EPISODES.c.id.in_(ids)))}
     return [found[episode] for episode in ids if episode in found]
 
@@ -111,31 +110,10 @@ def read_task(bind: Engine | Connection, key: bytes, body: bytes | None) -> Task
 
 
 def summary_rows() -> Select[Any]:
-    """All episodes, each with the number of its steps so far."""
+    """All episodes as `EpisodeSummary`: its columns, and the number of its steps so far."""
     counted = select(func.count()).where(STEPS.c.episode == EPISODES.c.id).scalar_subquery()
-    return select(EPISODES, func.coalesce(EPISODES.c.steps, counted).label("so_far"))
-
-
-def _summary(row: Row[Any]) -> EpisodeSummary:
-    verdict, ended = _verdict(row), row.ended_at and datetime.fromisoformat(row.ended_at)
-    said = verdict or Verdict(reward=0.0, outcome="unjudged")
-    return EpisodeSummary(
-        id=row.id,
-        run=row.run,
-        agent=row.agent,
-        key=EpisodeKey(row.suite, row.task, row.repeat),
-        split=row.split,
-        status=row.status,
-        outcome=None if verdict is None else verdict.outcome,
-        reward=None if verdict is None else verdict.reward,
-        reason=said.reason,
-        judge=said.judge,
-        judging=said.usage if said.judge else (),
-        replies=said.replies,
-        steps=row.so_far,
-        started_at=row.started_at,
-        seconds=(ended - datetime.fromisoformat(row.started_at)).total_seconds() if ended else None,
-    )
+    *names, _ = (name.removesuffix("_json") for name in EpisodeSummary._fields)
+    return select(*(EPISODES.c[name] for name in names), func.coalesce(EPISODES.c.steps, counted))
 
 
 def _verdict(row: Row[Any]) -> Verdict | None:

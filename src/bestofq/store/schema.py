@@ -3,10 +3,11 @@ once, by their content.
 
 An episode is an attempt at a slot (run, agent, suite, task, repeat), and has an owner: the writer that plays it. The
 database itself refuses a second finished attempt at a slot (`episodes_once`) and a second running one
-(`episodes_running`).
+(`episodes_running`). A tree has an owner too, and is replaced by nobody else.
 
 What is read is compared with what was written: tasks and pages by their keys, all other rows by a checksum over their
-columns, the last of each. A finished episode tells how many steps it has.
+columns, the last of each. Only lists of episodes take a few columns as they stand: so 100,000 are there at once, and
+whoever needs one for certain reads it whole. A finished episode tells how many steps it has.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ from bestofq.store.codec import checksum
 
 Status = Literal["running", "finished", "cut", "interrupted"]
 """running: steps still come; finished: has its verdict; cut: by the infrastructure; interrupted: its process died."""
-VERSION = 3
+VERSION = 4
 METADATA = MetaData()
 NAME = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 """A text that is sorted by: by its bytes, in each database."""
@@ -92,6 +93,7 @@ EPISODES = Table(
     Column("verdict", Text),  # JSON of Verdict
     Column("outcome", NAME),  # the verdict's
     Column("steps", Integer),  # how many; NULL while it runs
+    Column("checkpoint", NAME),  # the Q-function that scored the first step; NULL while it runs, and where none did
     Column("owner", NAME),  # WRITERS.token of who plays it, or did last; NULL: added whole
     _checksum(),
 )
@@ -135,6 +137,7 @@ TREES = Table(  # of searches
     Column("repeat", Integer, primary_key=True),
     Column("rollouts", Integer, nullable=False),  # so far
     Column("saved_at", NAME, nullable=False),  # ISO 8601, UTC
+    Column("owner", NAME),  # WRITERS.token of who grows it; NULL: nobody
     Column("body", LargeBinary, nullable=False),  # packed SearchTree
     _checksum(),
 )

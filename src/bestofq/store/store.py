@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, Table, insert, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
 
-from bestofq.core.decision import Decision, Episode, Provenance, Step, Verdict
+from bestofq.core.decision import Episode, Provenance, Step, Verdict
 from bestofq.core.embedding import EmbedSpec
 from bestofq.core.errors import DataError, SupersededError
 from bestofq.core.observation import Observation, Task
@@ -23,7 +23,7 @@ from bestofq.core.secrets import hidden, hide_json
 from bestofq.store import attempts, claim, database, rows
 from bestofq.store.catalogue import Catalogue
 from bestofq.store.claim import Claim
-from bestofq.store.codec import content_key, pack, unpack
+from bestofq.store.codec import content_key, pack
 from bestofq.store.configuration import Owned, going_on
 from bestofq.store.database import rows_of, verified
 from bestofq.store.files import Files, open_files
@@ -166,6 +166,7 @@ class Store:
             "repeat": repeat,
             **_ended(episode.verdict),
             "steps": len(episode.steps),
+            "checkpoint": episode.steps[0].decision.checkpoint if episode.steps else None,
             **_episode_row(episode.run, episode.agent, episode.task, task, episode.provenance),
         }
 
@@ -208,8 +209,7 @@ class Store:
             final_key = None if final is None else self._keep_page(connection, final)
             end = {**_ended(verdict), "final_key": final_key, "ended_at": _now()}
             try:
-                steps = attempts.steps_of(connection, episode)
-                attempts.replace(connection, EPISODES, before | end | {"steps": steps})
+                attempts.replace(connection, EPISODES, before | end | attempts.played(connection, episode))
             except IntegrityError as error:
                 raise SupersededError(f"episode {episode} repeats a task that is finished already") from error
 
@@ -303,15 +303,11 @@ class Store:
             found.setdefault(row.judge, {})[row.episode] = Verdict.model_validate_json(row.verdict)
         return found
 
-    def scorers(self, run: str) -> list[tuple[str, str, str]]:
-        """(episode, agent, Q-function) of the episodes of a run whose first step a Q-function scored."""
-        query = select(STEPS, EPISODES.c.agent).join(EPISODES, STEPS.c.episode == EPISODES.c.id)
-        first = rows_of(self._engine, query.where(EPISODES.c.run == run, STEPS.c.number == 0))
-        named = (
-            (row.episode, row.agent, unpack(Decision, row.decision).checkpoint)
-            for row in verified(self._engine, STEPS, first)
-        )
-        return [(episode, agent, checkpoint) for episode, agent, checkpoint in named if checkpoint is not None]
+    def scorers(self, runs: Collection[str]) -> set[tuple[str, str, str]]:
+        """(run, agent, Q-function) of the episodes that have ended and whose first step a Q-function scored."""
+        query = select(EPISODES.c.run, EPISODES.c.agent, EPISODES.c.checkpoint).distinct()
+        where = query.where(EPISODES.c.run.in_(runs), EPISODES.c.checkpoint.is_not(None))
+        return {(run, agent, checkpoint) for run, agent, checkpoint in rows_of(self._engine, where)}
 
     def episode(self, episode: str) -> Episode:
         """One episode by its id, whatever its status. DataError when there is none."""

@@ -1,13 +1,22 @@
-"""Search trees, each kept as a whole after every rollout, so that a search continues where its process ended."""
+"""Search trees, each kept as a whole after every rollout, so that a search continues where its process ended.
+
+A tree has an owner while it grows, and is saved by nobody else, which the statement that saves it sees to: of two
+processes that search a task at once one goes on, and the other loses the rollout that it was at.
+"""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
-from sqlalchemy import Engine, func, select, tuple_
+from sqlalchemy import Connection, Engine, func, select, tuple_
 
+from bestofq.core.errors import SupersededError
+from bestofq.core.observation import Task
 from bestofq.core.tree import SearchTree
+from bestofq.store.attempts import replace
+from bestofq.store.claim import bury
 from bestofq.store.codec import pack, text_of, unpack
 from bestofq.store.database import rows_of, upsert, verified
 from bestofq.store.records import EpisodeKey, TreeSummary
@@ -24,12 +33,40 @@ class Trees:
         self._engine = engine
         self._writer = writer
 
+    @asynccontextmanager
+    async def growing(self, run: str, task: Task, *, repeat: int = 0) -> AsyncIterator[SearchTree | None]:
+        """The tree as it was last saved, None without one; until the context ends only this process saves it. What it
+        holds is nobody's then. SupersededError where another living process grows it."""
+        own = self._writer.token
+        query = select(TREES).filter_by(run=run, suite=task.suite, task=task.id, repeat=repeat).with_for_update()
+
+        def give(connection: Connection, owner: str | None) -> bytes | None:
+            for row in verified(connection, TREES, connection.execute(query).all()):
+                if row.owner not in (None, own) and row.owner in bury(connection):
+                    raise _superseded(task)
+                replace(connection, TREES, {**row._asdict(), "owner": owner})
+                return bytes(row.body)
+            return None
+
+        body = await self._writer.commit(lambda connection: give(connection, own))
+        try:
+            yield None if body is None else unpack(SearchTree, body)
+        finally:
+            with suppress(SupersededError):
+                await self._writer.commit(lambda connection: give(connection, None))
+
     async def save(self, run: str, tree: SearchTree, *, repeat: int = 0) -> None:
-        """Commit a tree in the place of its earlier state."""
+        """Commit a tree in the place of its earlier state. SupersededError where that is not this process's, which is
+        whose `growing` it is, or who saved it first."""
         key = {"run": run, "suite": tree.task.suite, "task": tree.task.id, "repeat": repeat}
         saved = {"rollouts": tree.visits[0], "body": pack(tree), "saved_at": datetime.now(UTC).isoformat()}
-        row = sealed(TREES, key | saved)
-        await self._writer.commit(lambda connection: upsert(connection, TREES, row))
+        row = sealed(TREES, key | saved | {"owner": self._writer.token})
+
+        def put(connection: Connection) -> None:
+            if not upsert(connection, TREES, row, only=TREES.c.owner == row["owner"]):
+                raise _superseded(tree.task)
+
+        await self._writer.commit(put)
 
     def load(self, run: str, suite: str, task: str, repeat: int = 0) -> SearchTree | None:
         """One tree as it was last saved; None where it was not begun. DamageError."""
@@ -62,6 +99,10 @@ class Trees:
         keys = {(tree.run, *tree.key): tree for tree in trees}
         query = select(*TREES.primary_key, TREES.c.body).where(tuple_(*TREES.primary_key).in_([*keys]))
         return {keys[*key]: _goal(body) for *key, body in rows_of(self._engine, query)}
+
+
+def _superseded(task: Task) -> SupersededError:
+    return SupersededError(f"the tree of task {task.id} is grown by another process: what that saves counts")
 
 
 def _goal(body: bytes) -> str:

@@ -1,6 +1,7 @@
 """One thread that writes: jobs of many callers share a transaction, and each caller learns of its own commit."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,11 +12,11 @@ from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import BestOfQError, DataError, SetupError
 from bestofq.store.claim import Claim
-from bestofq.store.database import is_sqlite, name_of
+from bestofq.store.database import connected, name_of, transaction
 
 T = TypeVar("T")
 _BATCH = 256
-_DEADLOCK, _DEADLOCKS = "40P01", 5  # PostgreSQL's word for it; so many tries
+_DEADLOCK, _DEADLOCKS, _PAUSE = "40P01", 5, 0.05  # PostgreSQL's word for it; so many tries; seconds between
 
 
 class _Job(NamedTuple):
@@ -33,7 +34,7 @@ class Writer:
     def __init__(self, engine: Engine, claim: Claim | None) -> None:
         self._engine = engine
         self._claim = claim
-        self._alone = engine if is_sqlite(engine) else engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._kept: Connection | None = None  # of the thread's own
         self._waiting: deque[_Job] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bestofq-store-writer")
 
@@ -62,6 +63,8 @@ class Writer:
     def close(self) -> None:
         """Commit what waits and end the thread."""
         self._thread.shutdown()
+        if self._kept is not None:
+            self._kept.close()
 
     def _work(self) -> None:
         some = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
@@ -86,13 +89,15 @@ class Writer:
         assert self._claim is not None
         for left in reversed(range(_DEADLOCKS)):
             try:
+                self._kept = self._kept or connected(self._engine)
                 alone = len(batch) == 1 and batch[0].one_statement
-                with (self._alone if alone else self._engine).begin() as connection:
+                with transaction(self._kept, one_statement=alone) as connection:
                     self._claim.check(connection)
                     return [job.run(connection) for job in batch]
             except OperationalError as error:
                 if left == 0 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
                     raise
+                time.sleep(_PAUSE)  # in which the other goes on
         raise AssertionError
 
 

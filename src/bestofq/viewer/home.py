@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,9 +13,9 @@ from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.naming import OURS, kind, place
 from bestofq.reports.rows import BASELINE, HELD_OUT
 from bestofq.reports.spending import Spent
-from bestofq.reports.stats import Attempt, Difference, Estimate, Measure, grouped
+from bestofq.reports.stats import Difference, Estimate, Measure, attempts_of, grouped
 from bestofq.reports.svg import inline
-from bestofq.store.records import FinishedEpisode
+from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
 SAMPLE = 40  # episodes of an agent whose tokens are read, spread over its tasks
@@ -47,7 +46,7 @@ class Comparison:
     split: str
     baseline: str | None
     lines: Sequence[AgentLine]
-    episodes: Sequence[FinishedEpisode]
+    episodes: Sequence[EpisodeSummary]
     sampled: int  # the most episodes of an agent that tokens are a mean of
 
     @property
@@ -113,7 +112,7 @@ class Comparisons:
 
 def compare(store: Store, run: str) -> Comparison | None:
     """The agents of a run, on the suite with the most episodes and the most telling split."""
-    every = store.catalogue.finished(run=run)
+    every = sorted(store.summaries(run=run), key=lambda e: e.started_at)
     if not every:
         return None
     suites = grouped(every, lambda e: e.suite)
@@ -123,7 +122,7 @@ def compare(store: Store, run: str) -> Comparison | None:
     by_agent = grouped(episodes, lambda e: e.agent)
     names = sorted(by_agent, key=place)
     baseline = names[0] if names[0] == BASELINE or len(names) > 1 else None
-    attempts = {name: _attempts(by_agent[name]) for name in names}
+    attempts = {name: attempts_of(by_agent[name]) for name in names}
     sampled = {name: _sample(by_agent[name]) for name in names}
     used = store.catalogue.used([e.id for some in sampled.values() for e in some])
 
@@ -155,26 +154,14 @@ def compare(store: Store, run: str) -> Comparison | None:
     )
 
 
-def _attempts(episodes: Sequence[FinishedEpisode]) -> list[Attempt]:
-    return [
-        Attempt(task=(e.suite, e.task), run=(e.repeat,), success=e.success, steps=e.steps)
-        for e in episodes
-        if e.decided
-    ]
-
-
-def _sample(episodes: Sequence[FinishedEpisode]) -> list[FinishedEpisode]:
+def _sample(episodes: Sequence[EpisodeSummary]) -> list[EpisodeSummary]:
     """Spread evenly over the tasks, the same ones whenever it is asked."""
     ordered = sorted(episodes, key=lambda e: (e.repeat, e.task))
     return [ordered[at * len(ordered) // SAMPLE] for at in range(SAMPLE)] if len(ordered) > SAMPLE else ordered
 
 
-def _mean_seconds(episodes: Sequence[FinishedEpisode]) -> float | None:
-    times = [
-        (datetime.fromisoformat(e.ended_at) - datetime.fromisoformat(e.started_at)).total_seconds()
-        for e in episodes
-        if e.ended_at
-    ]
+def _mean_seconds(episodes: Sequence[EpisodeSummary]) -> float | None:
+    times = [seconds for e in episodes if (seconds := e.seconds) is not None]
     return sum(times) / len(times) if times else None
 
 
@@ -203,7 +190,7 @@ class Pairs:
         agents = [line.agent for line in found.lines]
         one = one or found.baseline or agents[0]
         other = other or (found.main.agent if found.main else agents[-1])
-        tries: dict[str, dict[str, FinishedEpisode]] = {one: {}, other: {}}
+        tries: dict[str, dict[str, EpisodeSummary]] = {one: {}, other: {}}
         for e in sorted(found.episodes, key=lambda e: (e.repeat, e.task)):
             if e.agent in tries and e.decided:
                 tries[e.agent].setdefault(e.task, e)
