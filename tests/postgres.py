@@ -6,9 +6,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 NOBODY = "nobody"  # PostgreSQL refuses to be run by root
 
@@ -19,9 +21,23 @@ def programs() -> Path | None:
     return found[-1].parent if found else None
 
 
+class Server(NamedTuple):
+    """A running server; `address`: of its database."""
+
+    address: str
+    start: Callable[[], None]
+    stop: Callable[[str], None]  # by a mode of `pg_ctl`: fast, or immediate, after which it recovers
+
+
 @contextmanager
 def postgresql(*options: str) -> Iterator[str]:
     """The address of a running server's database. `options`: of the server, such as `fsync=off`."""
+    with a_server(*options) as server:
+        yield server.address
+
+
+@contextmanager
+def a_server(*options: str) -> Iterator[Server]:
     bin_, user = programs(), NOBODY if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
     assert bin_ is not None
     with socket.socket() as free:
@@ -41,9 +57,12 @@ def postgresql(*options: str) -> Iterator[str]:
     try:
         run("initdb", "-U", "bestofq", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
         listen = ("listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={root}", *options)
-        run("pg_ctl", "-w", "-l", str(root / "log"), "-o", " ".join(f"-c {one}" for one in listen), "start")
+        words = " ".join(f"-c {one}" for one in listen)
+        start = partial(run, "pg_ctl", "-w", "-l", str(root / "log"), "-o", words, "start")
+        start()
         try:
-            yield f"postgresql+psycopg://bestofq@127.0.0.1:{port}/postgres"
+            address = f"postgresql+psycopg://bestofq@127.0.0.1:{port}/postgres"
+            yield Server(address, start, lambda mode: run("pg_ctl", "-m", mode, "stop"))
         finally:
             run("pg_ctl", "-m", "immediate", "stop")
     finally:

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 from forked import Forked
-from sqlalchemy import Connection, create_engine, event, update
+from sqlalchemy import Connection, event
 from store_nouns import PROVENANCE, WON, step, task
 
 from bestofq.core.errors import DataError, SupersededError
@@ -33,13 +33,10 @@ async def begin(store: Store, name: str = "t1", steps: int = 1) -> str:
     return episode
 
 
-def on_another_machine(monkeypatch: pytest.MonkeyPatch, shared: Location) -> None:
+def on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """All writers so far are those of a machine that was last heard of long ago."""
     monkeypatch.setattr(claim, "_host", lambda: "another")
-    engine = create_engine(shared.name)
-    with engine.begin() as connection:
-        connection.execute(update(WRITERS).values(beat=WRITERS.c.beat - claim.LEASE))
-    engine.dispose()
+    monkeypatch.setattr(claim, "LEASE", 0.0)
 
 
 async def test_what_another_living_process_plays_is_left_to_it(shared: Location) -> None:
@@ -62,7 +59,7 @@ async def test_a_writer_that_seemed_dead_commits_nothing_more(
 ) -> None:
     with Store.open(shared) as slow:
         left, begun_anew = await begin(slow), await begin(slow, "t2")
-        on_another_machine(monkeypatch, shared)
+        on_another_machine(monkeypatch)
         with Store.open(shared) as other:
             second = await other.begin_episode("r", "a", task("t2"), 0, PROVENANCE)
             assert [one.id for one in await other.take_over("r", "a")] == sorted([left, second])
@@ -94,7 +91,7 @@ async def test_a_step_that_meets_a_takeover_waits_for_it_and_is_refused(
 ) -> None:
     with Store.open(shared) as slow:
         episode = await begin(slow)
-        on_another_machine(monkeypatch, shared)
+        on_another_machine(monkeypatch)
         with Store.open(shared) as other:
             with other._engine.begin() as connection:
                 [row] = attempts.abandoned(connection, "r", "a", other._writer.token)

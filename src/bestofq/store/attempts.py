@@ -26,9 +26,12 @@ _ROW = select(*(bindparam(column.name, type_=column.type) for column in STEPS.c)
 _HELD = _ROW.with_for_update(read=True, of=EPISODES)
 _APPENDED = insert(STEPS).from_select(list(STEPS.c), _HELD).execution_options(preserve_rowcount=True)
 """The parameters, where there is such an episode, whose row is held."""
+_ONCE = postgresql.insert(STEPS).from_select(list(STEPS.c), _HELD).on_conflict_do_nothing()
+_SAME = (STEPS.c[name] == bindparam(f"own_{name}") for name in ("number", "checksum"))
+_THERE = select(STEPS.c.number).where(*_OURS, STEPS.c.episode == EPISODES.c.id, *_SAME)
 _PAGE = postgresql.insert(PAGES).values(key=bindparam("page_key"), body=bindparam("page_body"))
 _APPENDED_WITH_PAGE = str(
-    _APPENDED.add_cte(_PAGE.on_conflict_do_nothing().cte("page")).compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
+    _ONCE.add_cte(_PAGE.on_conflict_do_nothing().cte("page")).compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
 )
 """As text: SQLAlchemy would take longer to find it again than PostgreSQL to carry it out."""
 _SLOT = ("run", "agent", "suite", "task", "repeat")
@@ -41,6 +44,8 @@ def begin(connection: Connection, row: Mapping[str, Any], owner: str) -> None:
     task = f"task {row['task']} (run {row['run']}, agent {row['agent']}, repeat {row['repeat']})"
     query = select(EPISODES).filter_by(**slot).where(EPISODES.c.status.in_(("running", "finished"))).with_for_update()
     for before in verified(connection, EPISODES, connection.execute(query).all()):
+        if before.id == row["id"]:
+            return  # it was committed, and the answer was lost
         if before.status == "finished":
             raise SupersededError(f"{task} is finished already, by episode {before.id}")
         if before.owner in bury(connection) - {owner}:
@@ -61,7 +66,9 @@ def append(connection: Connection, row: Mapping[str, Any], page: bytes, owner: s
     else:
         done = connection.exec_driver_sql(_APPENDED_WITH_PAGE, {**row, "by": owner, "page_body": page})
     if done.rowcount != 1:
-        raise superseded(row["episode"])
+        same = {"episode": row["episode"], "by": owner, "own_number": row["number"], "own_checksum": row["checksum"]}
+        if connection.scalar(_THERE, same) is None:  # else it was committed, and the answer was lost
+            raise superseded(row["episode"])
 
 
 def superseded(episode: object) -> SupersededError:

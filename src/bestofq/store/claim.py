@@ -1,10 +1,10 @@
 """Which processes write a store: a row each. In SQLite one at a time; in PostgreSQL any number.
 
 A writer of this machine is dead once its process is. Of another machine only its signs of life tell: it renews its row
-every `BEAT` seconds, and is dead after `LEASE` seconds without, by the database's clock. That needs nothing of the
-connection: a pooler, a restarted server and a lost host are all the same to it. It may be wrong about a writer that was
-merely slow: so only the right to take over relies on it, and what the slow one commits then is refused by the database
-(`attempts.py`).
+every `BEAT` seconds, and is dead after `LEASE` seconds without, by the database's clock and as long as that is up. That
+needs nothing of the connection: a pooler, a restarted server and a lost host are all the same to it. It may be wrong
+about a writer that was merely slow: so only the right to take over relies on it, and what the slow one commits then is
+refused by the database (`attempts.py`).
 """
 
 import os
@@ -95,10 +95,10 @@ def writing(engine: Engine) -> Iterator[Claim]:
 
 def bury(connection: Connection) -> set[str]:
     """Remove the rows of dead writers; the tokens of those that live."""
-    now, living = _now(connection), set()
+    deadline, living = _deadline(connection), set()
     for row in connection.execute(select(WRITERS)).all():
         same = (WRITERS.c.token == row.token, WRITERS.c.beat == row.beat)  # one that was renewed meanwhile stays
-        if _lives(connection.engine, row, now) or connection.execute(delete(WRITERS).where(*same)).rowcount == 0:
+        if _lives(connection.engine, row, deadline) or connection.execute(delete(WRITERS).where(*same)).rowcount == 0:
             living.add(row.token)
     return living
 
@@ -111,16 +111,16 @@ def dismiss(connection: Connection, token: str) -> None:
 def is_written(engine: Engine) -> bool:
     """Whether a process writes it: of SQLite one of this machine."""
     with engine.connect() as connection:
-        now = _now(connection)
-        return any(_lives(engine, row, now) for row in connection.execute(select(WRITERS)).all())
+        deadline = _deadline(connection)
+        return any(_lives(engine, row, deadline) for row in connection.execute(select(WRITERS)).all())
 
 
-def _lives(engine: Engine, row: Any, now: float) -> bool:
+def _lives(engine: Engine, row: Any, deadline: float) -> bool:
     if (process := _process(row.process)) is None:
         return False
     if process.host == _host():
         return process.lives and process.file == _file(engine)
-    return not is_sqlite(engine) and bool(now - row.beat < LEASE)
+    return not is_sqlite(engine) and bool(row.beat > deadline)
 
 
 def _process(words: str) -> _Process | None:
@@ -136,6 +136,15 @@ def _beat(own: Claim, stop: Event) -> None:
             if connection.execute(ours.values(beat=_now(connection))).rowcount == 0 and not stop.is_set():
                 own.lost.set()
                 return
+
+
+def _deadline(connection: Connection) -> float:
+    """Who last gave a sign of life before that is dead. A server that has just begun gives all of them `LEASE`."""
+    if is_sqlite(connection.engine):
+        return 0.0
+    begun = connection.scalar(select(func.extract("epoch", func.pg_postmaster_start_time())))
+    silent = _now(connection) - LEASE
+    return silent if silent > float(begun or 0.0) else 0.0
 
 
 def _now(connection: Connection) -> float:

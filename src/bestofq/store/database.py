@@ -1,14 +1,17 @@
 """The one place that knows which database it is: where it lies, its pragmas, insert-if-new, upsert.
 
-PostgreSQL at its defaults (fsync, synchronous_commit): what was committed survives a power cut.
+PostgreSQL at its defaults (fsync, synchronous_commit): what was committed survives a power cut. A server that is away,
+as in a restart, is waited for.
 
 SQLite in WAL mode with synchronous=NORMAL: `kill -9` loses nothing that was committed; a power cut may lose the last
 commits since the last checkpoint (some seconds of steps), and never corrupts what came before.
 """
 
+import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -34,14 +37,19 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.engine import Dialect, ExceptionContext
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError
 
 from bestofq.core.errors import DamageError, DataError, SetupError
 from bestofq.core.loading import extra
 from bestofq.store import schema
 from bestofq.store.codec import checksum
 
+log = logging.getLogger(__name__)
+AWAY = 120.0  # seconds that PostgreSQL is waited for
+_PAUSE = 0.5
+_ENDED = ("57P", "08")  # SQLSTATE of what ends a connection
 _BUSY_MS = 10_000
 _MAKING = 0xBE57_0F  # a number of our own
 _NO_DAMAGE = (
@@ -75,13 +83,43 @@ def connect(url: URL, *, read_only: bool = False) -> Engine:
     """An engine whose transactions begin and end where SQLAlchemy says so. SetupError without PostgreSQL's driver."""
     if url.get_backend_name() == "postgresql":
         extra("psycopg")
-        url = url.set(drivername="postgresql+psycopg")
-    engine = create_engine(url)
-    if is_sqlite(engine):
+        engine = create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        event.listen(engine, "do_connect", _waiting())
+    else:
+        engine = create_engine(url)
         event.listen(engine, "connect", partial(_on_connect, () if read_only else _WRITING))
         event.listen(engine, "begin", _on_begin)
         event.listen(engine, "handle_error", _on_error)
     return engine
+
+
+def _waiting() -> Callable[..., Any]:
+    """How to connect: a server that was there once is waited for."""
+    reached = False
+
+    def connect(dialect: Dialect, _record: object, words: Sequence[Any], named: Mapping[str, Any]) -> DBAPIConnection:
+        nonlocal reached
+        began, said = time.monotonic(), False
+        while True:
+            try:
+                made = dialect.connect(*words, **named)
+            except dialect.loaded_dbapi.OperationalError as error:
+                if not reached or time.monotonic() - began > AWAY:
+                    raise
+                if not said:
+                    log.warning("the database is away, and is waited for: %s", error)
+                said = True
+                time.sleep(_PAUSE)
+            else:
+                reached = True
+                return made
+
+    return connect
+
+
+def is_lost(error: DBAPIError) -> bool:
+    """Whether the connection itself is gone: what was asked for last may have been committed or not."""
+    return error.connection_invalidated or str(getattr(error.orig, "sqlstate", None)).startswith(_ENDED)
 
 
 def is_sqlite(engine: Engine) -> bool:

@@ -203,8 +203,10 @@ class Store:
         it is not running, another process plays it now, or its slot is finished already."""
 
         def finish(connection: Connection) -> None:
-            before = _row(connection, EPISODES, id=episode, status="running", owner=self._writer.token)
-            if before is None:
+            before = _row(connection, EPISODES, id=episode, owner=self._writer.token) or {}
+            if before.get("verdict") == _json(verdict):
+                return  # it was committed, and the answer was lost
+            if before.get("status") != "running":
                 raise attempts.superseded(episode)
             final_key = None if final is None else self._keep_page(connection, final)
             end = {**_ended(verdict), "final_key": final_key, "ended_at": _now()}

@@ -12,15 +12,17 @@ from sqlalchemy.exc import OperationalError
 
 from bestofq.core.errors import BestOfQError, DataError, SetupError
 from bestofq.store.claim import Claim
-from bestofq.store.database import connected, name_of, transaction
+from bestofq.store.database import connected, is_lost, name_of, transaction
 
 T = TypeVar("T")
 _BATCH = 256
-_DEADLOCK, _DEADLOCKS, _PAUSE = "40P01", 5, 0.05  # PostgreSQL's word for it; so many tries; seconds between
+_TRIES, _PAUSE = 5, 0.05  # and seconds between them
+_DEADLOCK = "40P01"  # PostgreSQL's word for it
 
 
 class _Job(NamedTuple):
-    """`run` may be called twice: once in a batch that failed, once alone."""
+    """`run` may be called again: alone, where its batch failed, and where a connection was lost, though what it did may
+    have been committed."""
 
     run: Callable[[Connection], Any]
     done: Future[Any]
@@ -63,8 +65,13 @@ class Writer:
     def close(self) -> None:
         """Commit what waits and end the thread."""
         self._thread.shutdown()
+        self._drop()
+
+    def _drop(self) -> None:
         if self._kept is not None:
+            self._kept.invalidate()
             self._kept.close()
+            self._kept = None
 
     def _work(self) -> None:
         some = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
@@ -85,9 +92,10 @@ class Writer:
                 job.done.set_result(result)
 
     def _transaction(self, batch: list[_Job]) -> list[Any]:
-        """What the jobs return. Two writers that wait for each other, of which the database lets one fail: again."""
+        """What the jobs return. Again where the database let one of two fail that waited for each other, and where the
+        connection was lost."""
         assert self._claim is not None
-        for left in reversed(range(_DEADLOCKS)):
+        for left in reversed(range(_TRIES)):
             try:
                 self._kept = self._kept or connected(self._engine)
                 alone = len(batch) == 1 and batch[0].one_statement
@@ -95,7 +103,11 @@ class Writer:
                     self._claim.check(connection)
                     return [job.run(connection) for job in batch]
             except OperationalError as error:
-                if left == 0 or getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                if is_lost(error):
+                    self._drop()
+                elif getattr(error.orig, "sqlstate", None) != _DEADLOCK:
+                    raise
+                if left == 0:
                     raise
                 time.sleep(_PAUSE)  # in which the other goes on
         raise AssertionError
