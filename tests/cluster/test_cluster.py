@@ -29,6 +29,9 @@ from bestofq.core.language import Request, user
 from bestofq.core.observation import Observation, Task
 from bestofq.core.protocols import LanguageModel
 from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.learning.config import NetworkConfig
+from bestofq.learning.networks import QNetwork, VNetwork
+from bestofq.learning.value import ValueModel
 from bestofq.models.chat import ChatConfig
 from bestofq.models.prices import Budget
 from bestofq.models.shipped import POCKET
@@ -49,7 +52,9 @@ from bestofq.rollouts import cluster  # noqa: E402
 from bestofq.rollouts.cluster import Hosts, connected  # noqa: E402
 from bestofq.rollouts.model_actors import started  # noqa: E402
 
-PLAY = Play("explore", repeats=2)  # one at once in each process: with whom a request shares a batch changes last digits
+EXPLORE = Play(
+    "explore", repeats=2
+)  # one at once in each process: with whom a request shares a batch changes last digits
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
 
 
@@ -76,9 +81,9 @@ def lose_a_node(nodes: Any) -> None:
     nodes.add_node(num_cpus=1)
 
 
-async def played(store: Store, hosts: Hosts | None, settings: BestOfQSettings = SETTINGS) -> None:
+async def played(store: Store, hosts: Hosts | None, settings: BestOfQSettings = SETTINGS, play: Play = EXPLORE) -> None:
     async with open_suite(models := Models(settings)) as suite:
-        await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", PLAY)
+        await collect(RunContext(models, suite, store, Console(quiet=True), hosts), "seed", play)
 
 
 def decisions(store: Store) -> dict[object, object]:
@@ -93,13 +98,20 @@ def decisions(store: Store) -> dict[object, object]:
 def test_a_cluster_plays_what_one_process_plays_and_a_lost_node_costs_nothing(
     database: str, tmp_path: Path, nodes: Any
 ) -> None:
-    where = Location(database, str(tmp_path / "files"))
+    where, model = (
+        Location(database, str(tmp_path / "files")),
+        SETTINGS.model.model_copy(update={"precision": "float32"}),
+    )
+    settings = SETTINGS.model_copy(update={"model": model})
+    spec, small = Models(settings).embedder.spec, NetworkConfig(project=None, hidden=(8,))
+    values = ValueModel(QNetwork(spec.dim, small), VNetwork(spec.dim, small), embed=spec, train_n=3, checkpoint="drawn")
+    play = Play("best-of-q", repeats=2, values=values)
     with Store.open(tmp_path / "alone") as alone:
-        asyncio.run(played(alone, None))
+        asyncio.run(played(alone, None, settings, play))
         expected = decisions(alone)
 
     async def play_and_lose_a_node(store: Store) -> None:
-        playing = asyncio.create_task(played(store, Hosts(store=where)))
+        playing = asyncio.create_task(played(store, Hosts(store=where), settings, play))
         while not store.summaries(run="seed") and not playing.done():  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         steps = {one.id: one.steps for one in store.summaries(run="seed", status=None)}
