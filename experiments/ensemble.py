@@ -1,7 +1,7 @@
 """Several Q-functions of one training set, other seeds, as one scorer, that is cautious or not.
 
-A candidate's score is how much better than the proposer's first the Q-functions find it on average, less `caution`
-times how far they disagree on that. Where they are not sure, the first candidate is taken.
+A candidate's score is how much better than a base candidate the Q-functions find it on average, less `caution` times how
+far they disagree on that. Where they are not sure, the base is taken: the proposer's first, or the verifier's choice.
 
 bestofq eval --agents own --set scorer=experiments.ensemble:cautious …  # the folders, by commas, in BESTOFQ_ENSEMBLE
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bestofq.build.agents import make_q_scorer
+from bestofq.build.agents import make_q_scorer, make_verifier
 from bestofq.build.models import Models
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ConfigError
@@ -24,9 +24,9 @@ FOLDERS = "BESTOFQ_ENSEMBLE"
 
 
 class Ensemble:
-    """`Scorer`: the mean over Q-functions of Q(s, a) - Q(s, first), less `caution` standard deviations of it."""
+    """`Scorer`: the mean over Q-functions of Q(s, a) - Q(s, base), less `caution` standard deviations of it."""
 
-    def __init__(self, models: Models, *, caution: float) -> None:
+    def __init__(self, models: Models, *, caution: float, verified: bool = False) -> None:
         """ConfigError where the environment names no two folders of Q-functions."""
         folders = [Path(one) for one in os.environ.get(FOLDERS, "").split(",") if one]
         if len(folders) < 2:
@@ -34,17 +34,23 @@ class Ensemble:
         values = (load_value(folder, embed=models.embedder.spec) for folder in folders)
         self._scorers = [make_q_scorer(models, one) for one in values]
         self._caution = caution
+        self._verifier = make_verifier(models) if verified else None
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
-        """[N]; 0 for the first. The vectors are embedded once and kept for the others."""
+        """[N]; 0 for the base. The vectors are embedded once and kept for the others."""
         found = [await scorer.score(state, candidates) for scorer in self._scorers]
-        scores = lower_bound(np.array([one.values for one in found], np.float32), self._caution)
+        base = 0
+        if self._verifier is not None:
+            found.append(await self._verifier.score(state, candidates))
+            base = int(np.argmax(found[-1].values))
+        values = np.array([one.values for one in found[: len(self._scorers)]], np.float32)
+        scores = lower_bound(values, self._caution, base)
         return Scores(values=tuple(scores.tolist()), usage=tuple(used for one in found for used in one.usage))
 
 
-def lower_bound(values: Floats, caution: float) -> Floats:
+def lower_bound(values: Floats, caution: float, base: int = 0) -> Floats:
     """[N] of Q-values [K, N] of K Q-functions."""
-    gains = values - values[:, :1]
+    gains = values - values[:, [base]]
     bound: Floats = gains.mean(0) - caution * gains.std(0, ddof=1)
     return bound
 
@@ -53,3 +59,5 @@ mean = partial(Ensemble, caution=0.0)
 cautious = partial(Ensemble, caution=1.0)
 very_cautious = partial(Ensemble, caution=2.0)
 most_cautious = partial(Ensemble, caution=4.0)
+verified = partial(Ensemble, caution=1.0, verified=True)
+cautious_verified = partial(Ensemble, caution=2.0, verified=True)

@@ -75,7 +75,7 @@ def make_agent(kind: AgentKind, models: Models, values: Values | None = None, *,
         case "picker":
             scorer = make_picker(models, settings.picker_chat)
         case "verifier":
-            scorer = _verifier(models)
+            scorer = make_verifier(models)
         case "arbiter":
             scorer = ArbiterScorer(make_picker(models, settings.picker_chat), no_majority)
         case "catts":
@@ -175,7 +175,7 @@ def make_picker(models: Models, own: ChatConfig | None = None) -> PickerScorer |
     return ChatPickerScorer(models.chatting, screenshots=1 if models.endpoint else 0)
 
 
-def _verifier(models: Models) -> Scorer:
+def make_verifier(models: Models) -> Scorer:
     shots = models.settings.chat_screenshots if models.endpoint else 0
     return VerifierScorer(models.prompted) if models.prompted else ChatVerifierScorer(models.chatting, shots)
 
@@ -185,7 +185,7 @@ def _arbiter(models: Models, values: Values | None, n: int) -> Scorer:
         case "picker":
             return make_picker(models, models.settings.picker_chat)
         case "verifier":
-            return _verifier(models)
+            return make_verifier(models)
         case "q":
             return _learned("catts", models, values, n)
 
