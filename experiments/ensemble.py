@@ -1,7 +1,7 @@
 """Several Q-functions of one training set, other seeds, as one scorer, that is cautious or not.
 
 A candidate's score is how much better than a base candidate the Q-functions find it on average, less `caution` times
-how far they disagree on that. Where they are not sure, the base is taken: the proposer's first, or the verifier's choice.
+how far they disagree. Where they are not sure, the base is taken: the proposer's first, or the verifier's choice.
 
 bestofq eval --agents own --set scorer=experiments.ensemble:cautious …  # the folders, by commas, in BESTOFQ_ENSEMBLE
 """
