@@ -39,7 +39,8 @@ from bestofq.core.language import Generation, Reply, Request, user
 from bestofq.core.observation import Task
 from bestofq.rollouts.cluster import Does, Hosts, connected
 from bestofq.rollouts.model_actors import ActorModel, started
-from bestofq.rollouts.players import Played, Shared, Slot
+from bestofq.rollouts.players import Played, Slot
+from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer

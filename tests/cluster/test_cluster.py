@@ -39,8 +39,8 @@ from bestofq.recipes.collect import collect, collected
 from bestofq.recipes.embedding import embed_there
 from bestofq.recipes.players import Play
 from bestofq.recipes.q_training import episodes_of, transitions_of
-from bestofq.rollouts.players import Shared
 from bestofq.rollouts.progress import LiveProgress
+from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.testing.fault_server import FaultServer
@@ -52,10 +52,9 @@ from bestofq.rollouts import cluster  # noqa: E402
 from bestofq.rollouts.cluster import Hosts, connected  # noqa: E402
 from bestofq.rollouts.model_actors import started  # noqa: E402
 
-EXPLORE = Play(
-    "explore", repeats=2
-)  # one at once in each process: with whom a request shares a batch changes last digits
+EXPLORE = Play("explore", repeats=2)
 SETTINGS = BestOfQSettings(suite=WebShopSettings(train_tasks=4, concurrency=1))
+"""One episode at once in each process: with whom a request shares a batch changes last digits."""
 
 
 @pytest.fixture(scope="module")

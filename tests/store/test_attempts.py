@@ -13,7 +13,7 @@ from sqlalchemy import Connection, event
 from store_nouns import PROVENANCE, WON, step, task
 
 from bestofq.core.errors import DataError, SupersededError
-from bestofq.store import attempts, claim
+from bestofq.store import attempts, claim, database
 from bestofq.store.database import insert_new
 from bestofq.store.location import Location
 from bestofq.store.schema import EPISODES, PAGES, WRITERS
@@ -95,7 +95,7 @@ async def test_a_step_that_meets_a_takeover_waits_for_it_and_is_refused(
         with Store.open(shared) as other:
             with other._engine.begin() as connection:
                 [row] = attempts.abandoned(connection, "r", "a", other._writer.token)
-                attempts.replace(connection, EPISODES, row | {"owner": other._writer.token})
+                database.replace(connection, EPISODES, row | {"owner": other._writer.token})
                 late = asyncio.create_task(slow.append_step(episode, step(1)))
                 await asyncio.wait([late], timeout=0.3)
                 assert not late.done()

@@ -17,8 +17,8 @@ from bestofq.core.errors import ConfigError, InputError
 from bestofq.core.observation import Observation, Split, Task
 from bestofq.core.protocols import Env, EnvFactory, Judge, KnowsIrreversible, SimulatedUser, Suite, TakesUser
 from bestofq.envs.suites import make_suite
-from bestofq.rollouts.players import Shared
 from bestofq.rollouts.resuming import MayRepeat, seems_safe
+from bestofq.rollouts.shared import Shared
 from bestofq.safety.irreversible import irreversible
 from bestofq.store.location import Location
 from bestofq.store.store import Store

@@ -20,7 +20,7 @@ from bestofq.core.protocols import Suite, Warns
 from bestofq.envs.settings import SuiteSettings
 from bestofq.envs.suites import make_suite
 from bestofq.models.prices import Budget
-from bestofq.rollouts.players import Shared
+from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 

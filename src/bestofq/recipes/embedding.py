@@ -13,8 +13,8 @@ from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.core.embedding import EmbedItem
 from bestofq.recipes.q_training import episodes_of
-from bestofq.rollouts.players import Shared
 from bestofq.rollouts.progress import bar
+from bestofq.rollouts.shared import Shared
 from bestofq.rollouts.transitions import records, tabulate
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary

@@ -15,7 +15,7 @@ from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
-from bestofq.rollouts.players import Shared
+from bestofq.rollouts.shared import Shared
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 

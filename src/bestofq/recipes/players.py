@@ -13,9 +13,10 @@ from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.tree_search import searching_agent
-from bestofq.rollouts.players import LocalPlayer, Played, Player, Shared, Slot
+from bestofq.rollouts.players import LocalPlayer, Played, Player, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.runner import RunOptions
+from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 
 

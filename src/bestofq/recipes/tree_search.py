@@ -24,9 +24,9 @@ from bestofq.core.repeating import same_page
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
-from bestofq.rollouts.players import LostError, Shared
+from bestofq.rollouts.players import SHARED, LostError
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.runner import SHARED
+from bestofq.rollouts.shared import Shared
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search

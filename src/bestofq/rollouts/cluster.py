@@ -18,8 +18,9 @@ from bestofq.core.concurrency import work_off
 from bestofq.core.errors import SetupError
 from bestofq.core.usage import Usage
 from bestofq.models.prices import Budget
-from bestofq.rollouts.players import LostError, Played, Player, Shared, Slot
+from bestofq.rollouts.players import LostError, Played, Player, Slot
 from bestofq.rollouts.progress import Progress
+from bestofq.rollouts.shared import Shared
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -189,7 +190,7 @@ class Host:
 
 
 async def hand_out(items: Iterable[Item], hosts: Sequence[Host], done: Callable[[Item, Any], Awaitable[None]]) -> None:
-    """Have each item done by a process of the cluster, by another where that dies; `done` is told what came of it.
+    """Have each item done by a process of the cluster, by another where that dies; `done` gets the item and its result.
     Errors as either's."""
     todo: asyncio.Queue[Item] = asyncio.Queue()
     for item in items:

@@ -1,26 +1,21 @@
 """Who plays the episodes of a run: this process, or a process of a cluster (`cluster.py`)."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Verdict
 from bestofq.core.errors import InfraError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import Env, EnvFactory
-from bestofq.core.usage import Usage
-from bestofq.models.prices import Budget
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
 from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.model_actors import ModelActors
-
 log = logging.getLogger(__name__)
+SHARED = 2.0  # seconds between looks at what another process plays or searches
 
 
 @dataclass(frozen=True)
@@ -44,15 +39,6 @@ class Played:
 
     verdict: Verdict
     left: Episode | None = None
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What a process of a cluster has in common with the others of its command."""
-
-    models: "ModelActors | None" = None  # that hold the local models; None: each process its own
-    budget: Budget = field(default_factory=Budget)  # in each process its own, which is told what the others spend
-    steps: list[Sequence[Usage]] = field(default_factory=list)  # that it made, of which the command has not heard yet
 
 
 class LostError(Exception):

@@ -11,14 +11,13 @@ from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions
-from bestofq.rollouts.players import LocalPlayer, LostError, Player, Slot
+from bestofq.rollouts.players import SHARED, LocalPlayer, LostError, Player, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.resuming import left_running
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-SHARED = 2.0  # seconds between looks at what another process plays
 LOST_AT_MOST = 10  # times that a process dies that plays one episode: then that is to blame
 
 

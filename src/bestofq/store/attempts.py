@@ -7,7 +7,7 @@ row: a writer whose episode was taken over, because it seemed dead, can commit n
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, func, insert, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, literal_column, or_, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import IntegrityError
@@ -16,7 +16,7 @@ from bestofq.core.decision import Decision
 from bestofq.core.errors import SupersededError
 from bestofq.store.claim import bury
 from bestofq.store.codec import unpack
-from bestofq.store.database import insert_new, is_sqlite, verified
+from bestofq.store.database import insert_new, is_sqlite, replace, verified
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.schema import EPISODES, PAGES, STEPS, sealed
 
@@ -119,12 +119,6 @@ def release(connection: Connection, episode: str, owner: str) -> None:
 def interrupt(connection: Connection, row: Mapping[str, Any]) -> None:
     """Mark an episode as `interrupted`. Its steps stay."""
     replace(connection, EPISODES, {**row, "status": "interrupted", **played(connection, row["id"])})
-
-
-def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
-    """Put a row in the place of the one with its primary key."""
-    same = [column == row[column.name] for column in table.primary_key]
-    connection.execute(update(table).where(*same), sealed(table, row))
 
 
 def played(connection: Connection, episode: str) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from sqlalchemy import (
     inspect,
     literal_column,
     select,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect, ExceptionContext
@@ -273,6 +274,12 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
 def _insert_new(dialect: str, table: Table) -> Executable:
     statement: Executable = (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()
     return statement
+
+
+def replace(connection: Connection, table: Table, row: Mapping[str, Any]) -> None:
+    """Put a row in the place of the one with its primary key."""
+    same = [column == row[column.name] for column in table.primary_key]
+    connection.execute(update(table).where(*same), schema.sealed(table, row))
 
 
 def upsert(

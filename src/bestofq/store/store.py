@@ -135,7 +135,7 @@ class Store:
             before = _row(connection, RUNS, name=name) or row
             after = _hashed(going_on(name, json.loads(before["config"]), kept, *own))
             if after["config"] != before["config"]:
-                attempts.replace(connection, RUNS, before | after)
+                database.replace(connection, RUNS, before | after)
 
         await self._writer.commit(begin)
 
@@ -211,7 +211,7 @@ class Store:
             final_key = None if final is None else self._keep_page(connection, final)
             end = {**_ended(verdict), "final_key": final_key, "ended_at": _now()}
             try:
-                attempts.replace(connection, EPISODES, before | end | attempts.played(connection, episode))
+                database.replace(connection, EPISODES, before | end | attempts.played(connection, episode))
             except IntegrityError as error:
                 raise SupersededError(f"episode {episode} repeats a task that is finished already") from error
 
@@ -233,7 +233,7 @@ class Store:
             said = {"verdict": _json(verdict), "judged_at": _now()}
             database.upsert(connection, VERDICTS, sealed(VERDICTS, key | said))
             if adopt:
-                attempts.replace(connection, EPISODES, before | _ended(verdict) | {"status": "finished"})
+                database.replace(connection, EPISODES, before | _ended(verdict) | {"status": "finished"})
 
         await self._writer.commit(add)
 

@@ -15,10 +15,9 @@ from sqlalchemy import Connection, Engine, func, select, tuple_
 from bestofq.core.errors import SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.tree import SearchTree
-from bestofq.store.attempts import replace
 from bestofq.store.claim import bury
 from bestofq.store.codec import pack, text_of, unpack
-from bestofq.store.database import rows_of, upsert, verified
+from bestofq.store.database import replace, rows_of, upsert, verified
 from bestofq.store.records import EpisodeKey, TreeSummary
 from bestofq.store.schema import TREES, sealed
 from bestofq.store.writer import Writer
