@@ -13,6 +13,7 @@ from store_nouns import PROVENANCE, WON, page, step, task
 
 from bestofq.core.errors import SetupError
 from bestofq.store import claim, database
+from bestofq.store.database import read
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.store.writer import Writer
@@ -66,6 +67,8 @@ async def test_a_server_that_stays_away_is_one_sentence_and_what_was_played_goes
             await store.append_step(episode, step(1))
         with pytest.raises(SetupError, match="start the server"):
             Store.open(shared)
+        with pytest.raises(SetupError, match="start the server"):
+            store.runs()
         monkeypatch.setattr(claim, "_host", lambda: "another")
         own.start()
         with Store.open(shared) as other:  # whose server has not been up long enough to call a writer dead
@@ -110,3 +113,18 @@ async def test_what_was_committed_though_the_answer_was_lost_is_committed_once(
         assert (found.id, found.verdict, found.final) == (episode, WON, page(2))
         assert found.steps == (step(0), step(1))
         assert store.summaries(status="interrupted") == []
+
+
+def test_what_is_read_when_the_connection_is_lost_is_read_again(database: str, tmp_path: Path) -> None:
+    with Store.open(Location(database, str(tmp_path))) as store:
+        tries: list[int] = []
+
+        def count(connection: Connection) -> int:
+            tries.append(1)
+            if len(tries) < 3:
+                connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+            return int(connection.scalar(text("SELECT count(*) FROM episodes")) or 0)
+
+        assert read(store._engine, count) == 0
+        with pytest.raises(SetupError, match="start the server"):
+            read(store._engine, lambda c: c.execute(text("SELECT pg_terminate_backend(pg_backend_pid())")))

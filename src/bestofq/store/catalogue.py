@@ -5,13 +5,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, Row, Select, and_, func, literal, or_, select, tuple_, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Row,
+    Select,
+    and_,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    union_all,
+)
 
 from bestofq.core.decision import DECIDED, Episode
 from bestofq.core.observation import Task
 from bestofq.store import rows
 from bestofq.store.codec import content_key, text_of
-from bestofq.store.database import rows_of, scalar_of
+from bestofq.store.database import read, rows_of, scalar_of
 from bestofq.store.filter import EpisodeFilter, came_to
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.schema import EPISODES, RUNS, STEPS, TASKS, TREES
@@ -123,8 +136,7 @@ class Catalogue:
     def episodes(self, wanted: EpisodeFilter, *, offset: int = 0, limit: int = 50) -> list[EpisodeSummary]:
         """A part of these episodes, those that began last first."""
         query = select(EPISODES.c.id).where(*wanted.clauses).order_by(*_NEWEST_FIRST).offset(offset).limit(limit)
-        with self._engine.connect() as connection:
-            return rows.summaries_of(connection, list(connection.scalars(query)))
+        return read(self._engine, lambda connection: rows.summaries_of(connection, [*connection.scalars(query)]))
 
     def beside(self, episode: EpisodeSummary, wanted: EpisodeFilter) -> Place:
         """Where an episode stands in the order of `episodes` among these, of which it need not be one."""
@@ -149,7 +161,8 @@ class Catalogue:
         `differing`: without those on which all decided episodes succeeded, or none."""
         part = _by_task(wanted, differing).order_by(*_TASK).offset(offset).limit(limit)
         order = (EPISODES.c.run, EPISODES.c.agent, EPISODES.c.repeat, EPISODES.c.started_at)
-        with self._engine.connect() as connection:
+
+        def found(connection: Connection) -> list[tuple[Task, list[EpisodeSummary]]]:
             some = [(suite, task) for suite, task in connection.execute(part)]
             here = (tuple_(*_TASK).in_(some), *wanted.clauses)
             said = select(*_TASK, EPISODES.c.task_key, TASKS.c.body).outerjoin(
@@ -161,13 +174,18 @@ class Catalogue:
             episodes: dict[tuple[str, str], list[EpisodeSummary]] = {}
             for summary in rows.summaries_of(connection, list(ids)):
                 episodes.setdefault(summary.key[:2], []).append(summary)
-        return [(tasks[key], episodes[key]) for key in some]
+            return [(tasks[key], episodes[key]) for key in some]
+
+        return read(self._engine, found)
 
     def episode(self, episode: str) -> tuple[EpisodeSummary, Episode] | None:
         """One episode, in both its forms, with its steps so far; None where there is none of this id."""
-        with self._engine.connect() as connection:
+
+        def both(connection: Connection) -> tuple[EpisodeSummary, Episode] | None:
             found = rows.summaries_of(connection, [episode])
             return (found[0], rows.episodes(connection, [episode], self._pages)[0]) if found else None
+
+        return read(self._engine, both)
 
     def _count(self, query: Select[Any]) -> int:
         return scalar_of(self._engine, select(func.count()).select_from(query.subquery())) or 0

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from sqlalchemy import (
@@ -48,8 +48,10 @@ from bestofq.store import schema
 from bestofq.store.codec import checksum
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 AWAY = 120.0  # seconds that PostgreSQL is waited for
 _PAUSE = 0.5
+_TRIES = 3
 _ENDED = ("57P", "08")  # SQLSTATE of what ends a connection
 _BUSY_MS = 10_000
 _MAKING = 0xBE57_0F  # a number of our own
@@ -167,19 +169,17 @@ def check(engine: Engine) -> None:
             if not _is_store(connection):
                 raise DataError(f"{name_of(engine)} holds no bestofq store: collect episodes into it first")
     except DatabaseError as error:
-        if not is_sqlite(engine):
+        if not is_sqlite(engine) or isinstance(error, OperationalError):
             raise _unreachable(engine, error) from error
-        if not isinstance(error, OperationalError):
-            raise DataError(
-                f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
-            ) from error
         raise DataError(
-            f"{name_of(engine)} cannot be read ({error.orig}): copy its folder, and read the copy"
+            f"{name_of(engine)} holds no bestofq store ({error.orig}): give another folder, or put back a copy"
         ) from error
 
 
 def _unreachable(engine: Engine, error: DatabaseError) -> SetupError:
     said = str(error.orig).strip().partition("\n")[0]
+    if is_sqlite(engine):
+        return SetupError(f"{name_of(engine)} cannot be read ({said}): copy its folder, and read the copy")
     return SetupError(
         f"{name_of(engine)} cannot be used ({said}): start the server, and see to its host, user and database"
     )
@@ -233,16 +233,27 @@ def row_number(connection: Connection) -> Label[Any]:
     return literal_column("rowid" if is_sqlite(connection.engine) else "ctid").label("row_number")
 
 
+def read(engine: Engine, work: Callable[[Connection], T]) -> T:
+    """What the work reads, again where the connection was lost in it. SetupError where the server stays away, and where
+    the file cannot be read."""
+    for left in reversed(range(_TRIES)):
+        try:
+            with engine.connect() as connection:
+                return work(connection)
+        except OperationalError as error:
+            if not (is_lost(error) and left):
+                raise _unreachable(engine, error) from error
+    raise AssertionError
+
+
 def rows_of(engine: Engine, query: Select[Any]) -> Sequence[Any]:
     """The rows, each a tuple whose columns have names."""
-    with engine.connect() as connection:
-        return connection.execute(query).all()
+    return read(engine, lambda connection: connection.execute(query).all())
 
 
 def scalar_of(engine: Engine, query: Select[Any]) -> Any:
     """The first column of the first row; None without rows."""
-    with engine.connect() as connection:
-        return connection.scalar(query)
+    return read(engine, lambda connection: connection.scalar(query))
 
 
 def damaged(bind: Engine | Connection, what: str) -> DamageError:

@@ -242,8 +242,7 @@ class Store:
         one plays it."""
         own = self._writer.token
         ids = await self._writer.commit(lambda connection: attempts.take_over(connection, run, agent, own, only))
-        with self._engine.connect() as connection:
-            return rows.summaries_of(connection, ids)
+        return database.read(self._engine, lambda connection: rows.summaries_of(connection, ids))
 
     async def release(self, episode: str) -> None:
         """Leave a running episode to whoever takes it over."""
@@ -279,8 +278,8 @@ class Store:
 
     def summaries(self, **which: Unpack[Which]) -> list[EpisodeSummary]:
         """Finished episodes, or those of a `status`, without their steps, in the order of `episodes`."""
-        with self._engine.connect() as connection:
-            return rows.summaries(connection, rows.narrowed(rows.summary_rows(), _filter(which)))
+        query = rows.narrowed(rows.summary_rows(), _filter(which))
+        return database.read(self._engine, lambda connection: rows.summaries(connection, query))
 
     def episodes(self, **which: Unpack[Which]) -> Iterator[Episode]:
         """Finished episodes, or those of a `status`, by run, agent, suite, task, repeat: an order that does not depend
@@ -318,8 +317,7 @@ class Store:
         raise DataError(f"there is no episode {episode!r} in {database.name_of(self._engine)}")
 
     def _episodes(self, ids: Sequence[str]) -> list[Episode]:
-        with self._engine.connect() as connection:
-            return rows.episodes(connection, ids, self._pages)
+        return database.read(self._engine, lambda connection: rows.episodes(connection, ids, self._pages))
 
     async def _keep_pictures(self, *pages: Observation | None) -> None:
         """On disk before the rows that name them; those of many episodes at once."""
