@@ -28,12 +28,14 @@ from bestofq.envs.webshop.settings import WebShopSettings
 from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, View, choose
+from experiments.listing import LISTED
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.composite import CompositeDemonstrations, walk_booking, walk_shop
 from experiments.pocket_models.examples import (
     Example,
     after,
     candidate,
+    listing,
     looking_up,
     picking,
     proposing,
@@ -56,6 +58,9 @@ class DemonstrationConfig(Noun):
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
     review_share: float = Field(default=1.0, ge=0, le=1, description="chance that it also teaches reviewing")
     reviews: int = Field(default=4, ge=1, description="candidates reviewed after one state, at most")
+    listing_share: float = Field(
+        default=0.0, ge=0, le=1, description="chance that it also teaches listing several actions"
+    )
     lookup_share: float = Field(default=0.0, ge=0, le=1, description="chance that it also teaches finding marks")
     lookups: int = Field(default=16, ge=1, description="marks found after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
@@ -137,6 +142,8 @@ async def _walk(
             if rng.random() < config.pick_share:
                 listed = some_candidates([best], state.observation, others, rng, count=3)
                 yield picking(state, listed, best)
+            if config.listing_share and rng.random() < config.listing_share:
+                yield listing(state, some_candidates([best], state.observation, others, rng, count=LISTED), best)
             if config.lookup_share and rng.random() < config.lookup_share:
                 marks = [element.mark for element in state.observation.elements]
                 if drill := looking_up(state, rng.sample(marks, min(config.lookups, len(marks)))):

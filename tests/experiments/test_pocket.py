@@ -27,6 +27,7 @@ from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, to_url
 from bestofq.models.local import LocalModel
 from bestofq.models.shipped import SHIPPED
+from experiments.listing import LISTED, listed
 from experiments.oracles.webshop import Oracle
 from experiments.pocket_models.demonstrations import DemonstrationConfig, demonstrate
 from experiments.pocket_models.examples import candidate
@@ -77,8 +78,9 @@ async def test_the_oracle_leaves_a_product_that_cannot_win(suite: WebShop) -> No
 
 
 async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) -> None:
-    examples = await demonstrate(DEMONSTRATIONS, 150, 0, tmp_path)
-    again = await demonstrate(DEMONSTRATIONS, 150, 0, tmp_path)
+    config = DEMONSTRATIONS.model_copy(update={"listing_share": 0.5})
+    examples = await demonstrate(config, 150, 0, tmp_path)
+    again = await demonstrate(config, 150, 0, tmp_path)
     assert examples == again
     kinds: Counter[str] = Counter()
     for example in examples:
@@ -97,8 +99,10 @@ async def test_demonstrations_are_replies_an_agent_could_give(tmp_path: Path) ->
                 text="",
                 elements=tuple(Element(mark=m, role="link", name=str(m)) for m in marks),
             )
-            assert parse_reply(reply, page).thought
-    assert min(kinds["next:"], kinds["best:"], kinds["so:"]) / len(examples) > 0.05
+            found = listed(reply, page) if kind == f"next {LISTED}:" else [parse_reply(reply, page)]
+            assert all(each.thought for each in found)
+            assert len(found) == len(reply.strip().split("\n")) - 1
+    assert min(kinds[kind] for kind in ("next:", f"next {LISTED}:", "best:", "so:")) / len(examples) > 0.05
 
 
 async def test_a_review_compares_a_label_with_the_goal(suite: WebShop) -> None:
