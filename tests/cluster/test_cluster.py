@@ -65,6 +65,7 @@ def nodes() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))  # of `recording_proposer.py`
+        patch.setenv("RAY_worker_niceness", "0")  # Ray's 15 would leave them what the other tests do not take
         made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
         for _ in range(2):
             made.add_node(num_cpus=1)
