@@ -1,13 +1,13 @@
 #!/bin/sh
 # Candidates that one reply lists, none of them first for being likeliest (experiments/listing.py), beside the single
-# reply and draws of the same model. The shipped pocket model is taught such replies first. Two hours on one core; started
+# reply and draws of the same model. The shipped pocket model is taught such replies first. An hour and a half on one core; started
 # again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
 model=runs/pocket-listing
 store=runs/ladder-listing
-config="--config $here/shop.toml --set model.path=$model"
+config="--config $here/shop.toml --set model.path=$model --set seed_runs=3"
 lists="--set proposer=experiments.listing:make_proposer"
 matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
 [ -d $model ] || .venv/bin/python -m experiments pocket --out $model --set base=src/bestofq/models/pocket \
