@@ -77,6 +77,7 @@ async def killed(folder: Path, server: FaultServer, requests: int) -> None:
         assert process.runs, process.said
         await asyncio.sleep(0.001)
     assert process.kill() == -signal.SIGKILL
+    await server.left()
 
 
 def calls(trees: list[SearchTree]) -> int:

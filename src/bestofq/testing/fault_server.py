@@ -114,6 +114,11 @@ class FaultServer:
         await asyncio.gather(*self._open, return_exceptions=True)
         await self._server.wait_closed()
 
+    async def left(self) -> None:
+        """Waits until no client is connected: what a killed one had sent is among the `requests` then."""
+        while self._open:
+            await asyncio.wait(self._open)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
