@@ -16,6 +16,7 @@ from bestofq.recipes.q_training import episodes_of
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.shared import Shared
 from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.workers import Worker, queue_of, work_off
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -37,16 +38,16 @@ async def embed_there(
     lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
     if not lacking:
         return
-    from bestofq.rollouts.cluster import hand_out
-
+    todo = queue_of(lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK))
     with bar(console) as shown:
         row = shown.add_task("embedding", total=len(items), completed=len(known))
 
-        async def done(chunk: Sequence[EmbedItem], _: None) -> None:
+        async def embed(worker: Worker, chunk: Sequence[EmbedItem]) -> None:
+            await worker.do(chunk)
             shown.advance(row, len(chunk))
 
         async with hosts.opened(partial(_open_there, models.settings, hosts.store), AHEAD, store) as found:
-            await hand_out((lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK)), found, done)
+            await work_off(todo, found, embed)
 
 
 @asynccontextmanager
