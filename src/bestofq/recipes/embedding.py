@@ -15,7 +15,7 @@ from bestofq.core.embedding import EmbedItem
 from bestofq.recipes.q_training import episodes_of
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.shared import Shared
-from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.transitions import tabulate
 from bestofq.rollouts.workers import Worker, queue_of, work_off
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
@@ -32,7 +32,7 @@ async def embed_there(
     models: Models, hosts: "Hosts", store: Store, learned: Sequence[EpisodeSummary], console: Console
 ) -> None:
     """Compute and keep the vectors that the training set of these episodes lacks."""
-    table = tabulate(records(episodes_of(store, learned), models.texts, others=models.settings.iql.others))
+    table = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
     items = {item.key: item for item in table.items}
     known = store.vectors(models.embedder.spec).get_many([*items])
     lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
