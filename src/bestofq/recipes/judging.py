@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -97,11 +97,9 @@ async def _open_there(
 ) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
     models, chosen = Models(judge.settings, shared.budget, shared.models), judge.settings.judge
     assert chosen is not None
-    try:
+    async with aclosing(models):
         with Store.open(judge.hosts.store) as store:
             yield partial(_judged, store, judge.make_judge(model=models.in_role(chosen))), store.writer
-    finally:
-        await models.close()
 
 
 async def _judged(store: Store, judge: Judge, episode: str) -> Verdict:
