@@ -163,7 +163,7 @@ async def test_a_search_that_begins_late_carries_out_again_what_the_agent_did() 
     behind = state_after(hall, doors[1:], (await env.step(doors[1].action)).observation)
     scores = await scorer.score(behind, (await proposer.propose(behind, 2)).candidates)
     assert scores.values == (1.0, 0.0)
-    await scorer.close()
+    await scorer.aclose()
 
 
 PAGES = {
@@ -253,7 +253,7 @@ async def searched(site: Site, browser: Browser) -> Search:
         ranker=None,
     )
     await search.run()
-    await envs.close()
+    await envs.aclose()
     return search
 
 

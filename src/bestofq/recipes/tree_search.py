@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 from bestofq.agents.agent import Agent
@@ -85,8 +85,7 @@ async def _search(
     models, suite, trees = context.models, context.suite, context.store.trees
     config = search_config(context.settings.agent_q.search, suite)
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
-    async with trees.growing(run, task) as kept, AsyncExitStack() as stack:
-        stack.push_async_callback(envs.close)
+    async with trees.growing(run, task) as kept, aclosing(envs):
         root = await envs.start()
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
@@ -143,7 +142,7 @@ async def searching_agent(models: Models, suite: OpenSuite, values: Values | Non
         irreversible=suite.irreversible,
         judge=suite.judge,
     )
-    try:
+    async with aclosing(scorer):
         yield Agent(
             name="mcts",
             proposer=FoundProposer(scorer, make_proposer(models)),
@@ -151,5 +150,3 @@ async def searching_agent(models: Models, suite: OpenSuite, values: Values | Non
             selector=GreedySelector(),
             n_candidates=config.candidates,
         )
-    finally:
-        await scorer.close()

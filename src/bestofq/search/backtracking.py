@@ -145,7 +145,7 @@ class EnvPool:
         """Whether the action must not be carried out on the page: it seems irreversible, and this is no sandbox."""
         return not self.config.sandboxed and self.irreversible(page, action)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Once no rollout is under way."""
         while self._free:
             await self._free.pop().env.close()
