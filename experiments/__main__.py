@@ -137,6 +137,7 @@ def estimate(
         write(results, "result", learned())
 
 
+@app.command()
 def inputs(
     dev: Annotated[Path, typer.Option(help="Store of stored dev episodes, their run called dev.")],
     out: Annotated[Path, typer.Option(help="Folder of what is learned.")],

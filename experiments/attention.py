@@ -31,7 +31,7 @@ from bestofq.models.batching import in_groups
 from bestofq.models.local import LocalModel
 from bestofq.models.pooling import hidden_states, padded
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.transitions import tabulate
 from experiments.prior_inputs import prior_of, taken_priors
 
 FILE = "BESTOFQ_ATTENTION"
@@ -132,7 +132,7 @@ class Lesson(NamedTuple):
 
 def lesson(models: Models, episodes: Sequence[Episode]) -> Lesson:
     """All texts of the episodes, each read once; the whitening is of the first 512 read."""
-    table, reader = tabulate(records(episodes, TEXTS)), Reader(models.local)
+    table, reader = tabulate(episodes, TEXTS), Reader(models.local)
     drawn = np.random.default_rng(0).permutation(len(table.items))[:512].tolist()
     reader.read([table.items[index].text for index in drawn])
     texts = [item.text for item in table.items]

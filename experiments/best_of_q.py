@@ -16,8 +16,9 @@ from bestofq.recipes.best_of_q import best_of_q, plays
 from bestofq.recipes.collect import AGENTS, compare
 from bestofq.recipes.players import Play
 from bestofq.recipes.provenance import made_by
+from bestofq.reports import stats
 from bestofq.reports.costs import agent_costs, cost_table, pareto_svg
-from bestofq.reports.curve import dev_base, dev_curve, success_rate
+from bestofq.reports.curve import dev_base, dev_curve
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.domains import domain_grid, domain_of, domain_results
 from bestofq.reports.figures import learning_curve_svg, success_bars_svg
@@ -132,8 +133,9 @@ def family_of(task: str) -> str:
 def collected(store: Store, run: str) -> dict[str, float | None]:
     """Sizes of a run; `success` is None where no outcome tells."""
     episodes = store.summaries(run=run)
+    attempts = stats.attempts_of(episodes)
     return {
         "episodes": len(episodes),
-        "success": success_rate(episodes) if any(episode.decided for episode in episodes) else None,
+        "success": stats.success_rate(attempts).mean if attempts else None,
         "transitions": sum(episode.steps for episode in episodes),
     }

@@ -70,7 +70,7 @@ def _pictures(folder: Path, found: Mapping[str, Any]) -> dict[str, str]:
         case {"rankers": [{"tokens_by_role": _}, *_]}:
             panels = {"shop": "result", "miniwob": "miniwob"}
             read = {name: json.loads((folder / f"{file}.json").read_text("utf-8")) for name, file in panels.items()}
-            return {"pareto.svg": one_figure({name: panel(name, part["rankers"]) for name, part in read.items()})}
+            return {"pareto.svg": one_figure({name: panel(part["rankers"]) for name, part in read.items()})}
     return {}
 
 

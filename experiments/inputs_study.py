@@ -25,7 +25,7 @@ from bestofq.recipes.q_training import embedded, training_progress
 from bestofq.reports.recall import rated_shares, recall
 from bestofq.reports.stats import Quantity
 from bestofq.reports.table import Row, Table, columns
-from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from experiments.attention import AttentionScorer, Lesson, learn, lesson, load, save
@@ -75,7 +75,7 @@ def _learned(
         if not file.exists():
             save(learn(read(), config, console, prior=prior), file)
         return AttentionScorer(models, load(file))
-    table = tabulate(records(taught, models.texts))
+    table = tabulate(taught, models.texts)
     vectors = embedded(models, table.items, store, store.vectors(models.embedder.spec), console)
     data = table.transitions(vectors)
     data = with_priors(data, taken_priors(taught)) if prior else data

@@ -24,7 +24,7 @@ REPLIES = 4  # drawn, of which the next is read where one lists no action
 
 def listing_prompt(state: State) -> str:
     """Asks for one thought, and after it an action a line."""
-    return f"{propose_prompt(state).rstrip()[:-1]} {LISTED}:"
+    return f"{propose_prompt(state).removesuffix(':')} {LISTED}:"
 
 
 def listed(reply: str, seen: Observation) -> list[Candidate]:

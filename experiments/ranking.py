@@ -4,11 +4,11 @@ For each stored step: was a right action among the candidates, and was it taken?
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -25,6 +25,7 @@ from bestofq.envs.quirks.suite import Quirks
 from bestofq.envs.suites import make_suite
 from bestofq.envs.webshop.suite import WebShop
 from bestofq.envs.webshop.views import from_url
+from bestofq.recipes.text_site import at_once
 from bestofq.reports.diagnosis import Options
 from bestofq.reports.origin import origins
 from bestofq.reports.recall import rated_counts, recall, recall_table
@@ -37,8 +38,6 @@ from bestofq.viewer.export import export
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
 from experiments.oracles.quirks import QuirksOracle
 from experiments.oracles.webshop import Oracle, is_right
-
-T = TypeVar("T")
 
 
 class OracleStep(NamedTuple):
@@ -163,21 +162,12 @@ def _quirks(pairs: Iterable[tuple[Episode, Episode]], suite: Quirks) -> Iterator
     """Each episode is played again as text, since its pages do not tell what the site did."""
     for episode, played in pairs:
         env, oracle = TextEnv(suite), QuirksOracle(suite, episode.task, knows=True)
-        _at_once(env.reset(episode.task, seed=0))
+        at_once(env.reset(episode.task, seed=0))
         for step, taken in zip(episode.steps, played.steps, strict=True):
             decision, title = step.decision, env.visit.site.kind.stages[env.visit.stage].title
             right = [oracle.is_right(env.visit, step.observation, c.action) for c in decision.candidates]
             yield _rated(title, episode, decision, right)
-            _at_once(env.step(taken.decision.candidate.action))
-
-
-def _at_once(coroutine: Coroutine[None, None, T]) -> T:
-    """The result of a coroutine that waits for nothing."""
-    try:
-        coroutine.send(None)
-    except StopIteration as ended:
-        return cast(T, ended.value)
-    raise RuntimeError(f"{coroutine} waits")
+            at_once(env.step(taken.decision.candidate.action))
 
 
 def _rated(kind: str, episode: Episode, decision: Decision, right: Sequence[bool]) -> OracleStep:

@@ -10,10 +10,13 @@ store=runs/ladder-listing
 config="--config $here/shop.toml --set model.path=$model --set seed_runs=3"
 lists="--set proposer=experiments.listing:make_proposer"
 matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
-[ -d $model ] || .venv/bin/python -m experiments pocket --out $model --set base=src/bestofq/models/pocket \
-    --set examples=20000 --set demonstrations.listing_share=1 --set demonstrations.review_share=0.3 \
-    --set demonstrations.miniwob.share=0 --set training.steps=400 --set training.lr_muon=0.006 \
-    --set training.lr_adam=0.001 --set training.widths=[192,256,320,400,512]
+if [ ! -d $model ]; then
+    .venv/bin/python -m experiments pocket --out $model.part --set base=src/bestofq/models/pocket \
+        --set examples=20000 --set demonstrations.listing_share=1 --set demonstrations.review_share=0.3 \
+        --set demonstrations.miniwob.share=0 --set training.steps=400 --set training.lr_muon=0.006 \
+        --set training.lr_adam=0.001 --set training.widths=[192,256,320,400,512]
+    mv $model.part $model
+fi
 
 "$BESTOFQ" collect $config $lists --store $store
 "$BESTOFQ" train --no-estimate $config $lists --store $store --out $store/paper

@@ -17,7 +17,7 @@ from bestofq.core.decision import Episode
 from bestofq.core.errors import DataError
 from bestofq.core.usage import Role
 from bestofq.recipes.provenance import commit, this_command
-from bestofq.reports.costs import AgentCost, Costs, pareto_svg
+from bestofq.reports.costs import Point, points_svg
 from bestofq.reports.spending import Spent
 from bestofq.reports.stats import Attempt, Difference, Interval, paired_difference, success_interval, success_rate
 from bestofq.store.store import Store
@@ -113,22 +113,11 @@ def _signed(found: Difference | None) -> str:
     return f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
-def panel(out: str, found: Sequence[Mapping[str, Any]]) -> Markup:
+def panel(found: Sequence[Mapping[str, Any]]) -> Markup:
     """Success against tokens an episode, of rankers `as_json`."""
-    rows = (
-        AgentCost(
-            run=out,
-            agent=one["ranker"],
-            tasks=1,
-            successes=0,
-            lost=0,
-            roles={"proposer": Spent(tokens_in=round(one["tokens"]), unpriced=1)},
-            success=one["success"],
-            interval=one["interval"],
-        )
-        for one in found
+    return points_svg(
+        [Point(one["ranker"], round(one["tokens"]), one["success"], Interval(**one["interval"])) for one in found]
     )
-    return pareto_svg(Costs(rows=tuple(rows)))
 
 
 def one_figure(panels: Mapping[str, Markup]) -> str:
@@ -153,7 +142,7 @@ def main() -> None:
         rows = [as_json(name, found) for name in found]
         out.with_suffix(".json").write_text(json.dumps({**made, "rankers": rows}, indent=1) + "\n")
         out.with_suffix(".md").write_text(table(found))
-        panels["shop" if out.name == "result" else out.name] = panel(out.name, rows)
+        panels["shop" if out.name == "result" else out.name] = panel(rows)
         sys.stdout.write(table(found))
     Path(sys.argv[1]).with_name("pareto.svg").write_text(one_figure(panels))
 

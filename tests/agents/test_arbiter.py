@@ -83,7 +83,7 @@ async def test_at_an_endpoint_replies_are_counted_and_the_model_picks_where_they
     async with FaultServer(reply) as server:
         models = Models(BestOfQSettings.model_validate({"chat": {"model": "any", "base_url": server.base_url}}))
         decision = await make_agent(agent, models).decide(STATE, np.random.default_rng(0))
-        await models.close()
+        await models.aclose()
     action = decision.candidate.action
     assert isinstance(action, Click)
     assert action.mark == (3 if picks else 2)

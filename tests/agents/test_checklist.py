@@ -45,7 +45,7 @@ async def checklist(server: FaultServer) -> AsyncIterator[Scorer]:
     judge = {"model": "prm", "base_url": server.base_url}
     models = Models(BestOfQSettings.model_validate({"checklist_chat": judge}))
     yield make_agent("checklist", models).scorer
-    await models.close()
+    await models.aclose()
 
 
 async def test_a_candidate_is_worth_the_mean_over_a_checklist_that_is_written_once() -> None:

@@ -100,7 +100,7 @@ async def test_in_a_search_it_is_counted_too() -> None:
         state = State(task=task, observation=root)
         search = Search(MutableTree(task, root), state, envs, proposer=ScriptedProposer(asking), ranker=None)
         await search.run()
-        await envs.close()
+        await envs.aclose()
     assert spent_by_role(search.usage)["user"].calls == len(server.requests) == 1
 
 

@@ -98,7 +98,7 @@ async def instructed(server: FaultServer) -> AsyncIterator[Scorer]:
     """The agent verifier's, of a model behind an endpoint."""
     models = Models(BestOfQSettings(chat=ChatConfig(model="any", base_url=server.base_url)))
     yield make_agent("verifier", models).scorer
-    await models.close()
+    await models.aclose()
 
 
 def reviewed(verdicts: Mapping[str, str]) -> Callable[[Mapping[str, Any]], str]:

@@ -103,7 +103,7 @@ async def test_all_agents_decide_the_same_through_our_own_server(tmp_path: Path)
         remote = await decisions(tmp_path / "remote", agents, chat)
         asked = Models(BestOfQSettings(model=MODEL, chat=chat))
         assert await asked.gives_log_probs()
-        await asked.close()
+        await asked.aclose()
     local = await decisions(tmp_path / "local", agents)
     assert max(len(d.candidates) for episode in local for d in episode) == 3
     for there, here in zip(remote, local, strict=True):

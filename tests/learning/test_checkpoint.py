@@ -98,14 +98,6 @@ def test_export_is_small_and_values_agree(
     assert files[1].stat().st_size < 2 * sum(p.numel() for p in [*iql.q.parameters(), *iql.v.parameters()])
 
 
-def test_unfolded_weights_can_be_trained_on(
-    tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
-) -> None:
-    save_training(tmp_path, IQL(8, config), embed=embed, train_n=3)
-    q, v = load_networks(tmp_path, embed=embed)
-    assert train_iql(data, config, start=(q, v)).step == 200
-
-
 def test_refuses_nan_and_keeps_the_older_checkpoint(
     tmp_path: Path, data: Transitions, config: IQLConfig, embed: EmbedSpec
 ) -> None:

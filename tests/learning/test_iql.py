@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from bestofq.core.errors import ConfigError, DataError
+from bestofq.core.errors import DataError
 from bestofq.core.transitions import Transitions
 from bestofq.learning.batches import Batches
 from bestofq.learning.config import IQLConfig, NetworkConfig
 from bestofq.learning.iql import IQL, IQLRow, expectile_loss, td_loss, train_iql
-from bestofq.learning.networks import QNetwork
 
 
 def test_defaults_are_the_papers() -> None:
@@ -102,14 +101,6 @@ def test_training_leaves_the_users_random_numbers_alone(data: Transitions, confi
     torch.manual_seed(3)
     train_iql(data, config.model_copy(update={"steps": 5}))
     assert torch.equal(torch.rand(4), expected)
-
-
-def test_starts_from_given_weights(data: Transitions, config: IQLConfig) -> None:
-    first = train_iql(data, config)
-    again = train_iql(data, config.model_copy(update={"steps": 1, "lr_q": 1e-12, "seed": 7}), start=(first.q, first.v))
-    torch.testing.assert_close(again.q.out.weight, first.q.out.weight)
-    with pytest.raises(ConfigError, match="project=16"):
-        train_iql(data, config, start=(QNetwork(8), first.v))
 
 
 @pytest.mark.slow

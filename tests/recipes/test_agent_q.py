@@ -38,8 +38,8 @@ from bestofq.recipes.policy_training import (
     tune,
 )
 from bestofq.recipes.tree_search import search_tasks
-from bestofq.reports.curve import success_rate
 from bestofq.reports.origin import setting
+from bestofq.reports.stats import attempts_of, success_rate
 from bestofq.store.location import Location
 from bestofq.store.pairs import read_pairs, write_pairs
 from bestofq.store.store import Store
@@ -205,7 +205,8 @@ async def test_an_agent_that_searches_buys_right_more_often_than_the_model_alone
         async with open_suite(models) as suite:
             context, kinds = RunContext(models, suite, store, QUIET), ("prompting", "mcts")
             rates = {
-                kind: success_rate(await collect(context, "eval", Play(kind, split="dev", limit=40))) for kind in kinds
+                kind: success_rate(attempts_of(await collect(context, "eval", Play(kind, split="dev", limit=40)))).mean
+                for kind in kinds
             }
         kept = store.runs()[0].config["searches"]
     assert rates["mcts"] > rates["prompting"] + 0.05

@@ -31,7 +31,7 @@ from bestofq.recipes.q_training import embedded
 from bestofq.reports.costs import agent_costs
 from bestofq.reports.curve import dev_curve
 from bestofq.reports.rows import Selection
-from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
 
 TASKS = 4
@@ -131,7 +131,7 @@ async def test_training_embeds_nothing_that_acting_has_embedded(
     later = Models(settings)
     with Store.open(tmp_path) as store:
         for run, again in (("train", False), ("dev", True)):  # what is not trained on is not kept
-            table = tabulate(records(store.episodes(run=run), later.texts))
+            table = tabulate(store.episodes(run=run), later.texts)
             embedded(later, table.items, store, store.vectors(spec), console)
             assert len(computed) == (len(table.items) if again else 0)
 

@@ -97,7 +97,7 @@ async def test_searches_alone_are_a_report_too(tmp_path: Path) -> None:
         both = gather(store)
         (row,) = search_rows(store, ["eval", "search"], alpha=0.5, threshold=0.2)
     assert [table.name for table in found.tables] == ["searches"]
-    assert [tree.key.task for tree in one.trees] == ["solved"]
+    assert [tree.task for tree in one.trees] == ["solved"]
     assert {"agents", "searches"} <= {table.name for table in both.tables}
     assert {*both.made} == {"prompting", "searches of search"}
     assert (row.trees, row.rollouts, row.nodes, row.solved, row.pairs) == (2, 4, 6, 1, 1)

@@ -15,7 +15,7 @@ from bestofq.core.errors import DataError
 from bestofq.core.observation import Observation, Screenshot, Task
 from bestofq.models.cached_embedder import CachedEmbedder, Vector
 from bestofq.rollouts.episode import EpisodeOptions, run_episode
-from bestofq.rollouts.transitions import Record, records, tabulate
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.store import Store
 
 
@@ -42,30 +42,34 @@ async def play(folder: Path, *replies: str, limit: int = 30) -> Episode:
         return store.episode(done.id)
 
 
-def row(record: Record) -> tuple[str, str, str | None, float, bool]:
-    after = record.next_state.text if record.next_state else None
-    return record.state.text, record.action.text, after, record.reward, record.terminal
+def rows(episodes: Sequence[Episode]) -> list[tuple[str, str, str | None, float]]:
+    """Of each step the texts of state and action, that of the next state (None: it is terminal), and the reward."""
+    table = tabulate(episodes, Plain())
+    texts, found = [item.text for item in table.items], table.rows
+    columns = (found.state, found.action, found.next_state, found.terminal, found.reward)
+    each = zip(*(column.tolist() for column in columns), strict=True)
+    return [(texts[s], texts[a], None if ended else texts[n], reward) for s, a, n, ended, reward in each]
 
 
 async def test_the_reward_is_at_the_end_only(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [1]", "click [2]", "click [2]")
-    assert [row(record) for record in records([episode], Plain())] == [
-        ("Page 0 after 0", "click link one on", "Page 1 after 1", 0.0, False),
-        ("Page 1 after 1", "click link one back", "Page 0 after 2", 0.0, False),
-        ("Page 0 after 2", "click link one on", "Page 1 after 3", 0.0, False),
-        ("Page 1 after 3", "click link one on", None, 1.0, True),
+    assert rows([episode]) == [
+        ("Page 0 after 0", "click link one on", "Page 1 after 1", 0.0),
+        ("Page 1 after 1", "click link one back", "Page 0 after 2", 0.0),
+        ("Page 0 after 2", "click link one on", "Page 1 after 3", 0.0),
+        ("Page 1 after 3", "click link one on", None, 1.0),
     ]
 
 
 async def test_running_out_of_steps_is_terminal_with_reward_0(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [1]", "click [2]", limit=2)
-    assert [(r.reward, r.terminal) for r in records([episode], Plain())] == [(0.0, False), (0.0, True)]
+    assert [row[2:] for row in rows([episode])] == [("Page 0 after 1", 0.0), (None, 0.0)]
 
 
 async def test_a_half_right_end_is_no_success(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
     half = episode.model_copy(update={"verdict": Verdict(reward=0.5, outcome="failure")})
-    assert [r.reward for r in records([half], Plain())] == [0.0, 0.0]
+    assert [reward for *_, reward in rows([half])] == [0.0, 0.0]
 
 
 async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
@@ -73,16 +77,15 @@ async def test_cut_and_empty_episodes_are_left_out(tmp_path: Path) -> None:
     undecided: tuple[Outcome, ...] = ("infra_error", "unjudged", "unparseable")
     cut = [episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome=outcome)}) for outcome in undecided]
     empty = episode.model_copy(update={"steps": ()})
-    assert list(records([*cut, empty], Plain())) == []
     with pytest.raises(DataError, match="no finished episode"):
-        tabulate(records([*cut, empty], Plain()))
+        tabulate([*cut, empty], Plain())
 
 
 async def test_blocked_and_impossible_episodes_are_learned_from_as_failures(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
     kinds: tuple[Outcome, ...] = ("blocked", "impossible")
     ended = [episode.model_copy(update={"verdict": Verdict(reward=0.0, outcome=outcome)}) for outcome in kinds]
-    assert [record.reward for record in records(ended, Plain())] == [0.0] * 4
+    assert [reward for *_, reward in rows(ended)] == [0.0] * 4
 
 
 async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
@@ -111,7 +114,7 @@ async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
         await store.begin_run("r", {}, Provenance(version="test"))
         agent = line_agent(selector=GreedySelector(), replies=[["click [2]"], ["click [2]"]])
         await run_episode(Photographed(), agent, line_task("t", 2), store=store, run="r")
-        table = tabulate(records(store.episodes(run="r"), EmbeddingTexts(pictures=True)))
+        table = tabulate(store.episodes(run="r"), EmbeddingTexts(pictures=True))
         assert [[len(shot.data) for shot in item.screenshots] for item in table.items] == [[0], [0], [], []]
         embedder = Sizes(EmbedSpec(model="sizes", revision="1", dim=1), batch=8)
         vectors = embedder.embed_all(table.items, store.vectors(embedder.spec), pictures=store.screenshots.load)
@@ -123,7 +126,7 @@ async def test_stored_pictures_are_embedded(tmp_path: Path) -> None:
 
 async def test_each_distinct_item_has_one_row(tmp_path: Path) -> None:
     episode = await play(tmp_path, "click [2]", "click [2]")
-    table = tabulate(records([episode, episode], Plain()))
+    table = tabulate([episode, episode], Plain())
     assert [item.text for item in table.items] == [
         "Page 0 after 0",
         "Page 1 after 1",
@@ -151,8 +154,8 @@ async def test_candidates_that_were_not_taken_are_given_to_who_asks(tmp_path: Pa
             LineEnv(), agent, line_task("t", 2), store=store, run="r", options=EpisodeOptions(step_limit=2)
         )
         episode = store.episode(done.id)
-    assert tabulate(records([episode], Plain())).rows.others is None
-    table = tabulate(records([episode], Plain(), others=True))
+    assert tabulate([episode], Plain()).rows.others is None
+    table = tabulate([episode], Plain(), others=True)
     (back,) = (i for i, item in enumerate(table.items) if item.text == "click link one back")
     assert table.rows.others is not None
     assert table.rows.others.tolist() == [[back], [-1]]

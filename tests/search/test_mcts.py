@@ -123,11 +123,10 @@ async def test_a_page_that_is_not_found_again_closes_its_branch() -> None:
 
     steps: list[str] = []
     rewards = {"21": 1.0, "12": 1.0}
-    search, envs, _ = await search_of(
+    search, _, _ = await search_of(
         rewards, depth=2, iterations=8, make=lambda: Forgetful(rewards, depth=2, steps=steps)
     )
     await search.run()
-    assert envs.costs.diverged > 0
     assert search.tree.visits[0] == 8  # what came to nothing does not count
     assert "pruned" in search.tree.ending
     chosen = {search.tree.seen[p.chosen].url for p in node_pairs(search.tree.to_tree(), alpha=1, threshold=0.1)}

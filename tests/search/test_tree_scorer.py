@@ -59,7 +59,7 @@ async def test_an_agent_that_searches_finds_the_way_that_its_proposer_would_not(
     assert [d.chosen for d in decisions] == [1, 0, 1, 0]
     assert all(0 <= score <= 1.001 for d in decisions for score in d.scores)
     assert (decisions[-1].state_value or 0.0) > 0.5
-    await scorer.close()
+    await scorer.aclose()
 
 
 async def test_a_decision_keeps_what_its_search_knew_of_each_candidate() -> None:
@@ -74,12 +74,12 @@ async def test_a_decision_keeps_what_its_search_knew_of_each_candidate() -> None
     for decision in decisions:
         assert decision.visits is not None
         assert decision.visits[decision.chosen] > 0
-    await scorer.close()
+    await scorer.aclose()
     plain, _ = world()
     (first, *_) = (await play(plain))[1]
     assert (first.checkpoint, first.feedback) == (None, None)
     assert first.visits is not None
-    await plain.close()
+    await plain.aclose()
 
 
 async def test_an_agent_follows_what_its_search_found_without_asking_the_model_again() -> None:
@@ -95,7 +95,7 @@ async def test_an_agent_follows_what_its_search_found_without_asking_the_model_a
     assert asked == [0]
     assert steps.index("2121") == len(steps) - 1  # nothing was searched after the success
     assert all(d.candidates[d.chosen].action == Click(mark=int(mark)) for d, mark in zip(decisions, way, strict=True))
-    await scorer.close()
+    await scorer.aclose()
 
 
 async def test_where_the_search_cannot_come_to_the_agents_page_nothing_is_claimed() -> None:
@@ -108,7 +108,7 @@ async def test_where_the_search_cannot_come_to_the_agents_page_nothing_is_claime
     assert scores.values == (0.0, 0.0)
     assert scores.state_value == 0.0
     assert steps == []
-    await scorer.close()
+    await scorer.aclose()
 
 
 class Died(Exception):

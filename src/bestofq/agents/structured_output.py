@@ -18,6 +18,7 @@ from bestofq.core.protocols import LanguageModel, VisionModel
 from bestofq.core.usage import Role, Usage, merge_usage
 
 T = TypeVar("T")
+SHOWN = 30  # past actions, the last ones, to a model with instructions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,6 @@ async def state_prompts(
     system: Callable[[Picture | None], str],
     text: Callable[[int, int], str],
     screenshots: int,
-    history: int,
     pointing: bool = False,
 ) -> Prompts:
     """The `request` with messages about the state. `text`: of so many past actions and pictures shown.
@@ -139,7 +139,7 @@ async def state_prompts(
         )
     earlier = tuple(one for one in state.screenshots if one.data and shot)[::-1][: max(0, screenshots - 1)][::-1]
     picture = await model.picture(shot) if shot else None
-    history = min(history, len(state.decisions))
+    history = min(SHOWN, len(state.decisions))
 
     def prompt() -> Prompt:
         shots = (*earlier, *((shot,) if shot and picture else ()))

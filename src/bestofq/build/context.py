@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,20 +78,17 @@ async def open_suite(models: Models, suite: Suite | None = None) -> AsyncIterato
     async def tasks(split: Split, limit: int | None) -> Sequence[Task]:
         return await chosen_tasks(suite, chosen.only, split, limit)
 
-    try:
-        check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
-        async with suite.open() as make_env:
-            yield OpenSuite(
-                answered_by(models.user, make_env),
-                tasks,
-                step_limit_of(models.settings, suite),
-                suite.judge or (models.judge if suite.needs_judge else None),
-                suite.sandboxed,
-                irreversible_of(suite),
-                may_repeat_of(suite),
-            )
-    finally:
-        await models.close()
+    check_pictures(models.settings, chosen.in_browser and chosen.screenshots)
+    async with aclosing(models), suite.open() as make_env:
+        yield OpenSuite(
+            answered_by(models.user, make_env),
+            tasks,
+            step_limit_of(models.settings, suite),
+            suite.judge or (models.judge if suite.needs_judge else None),
+            suite.sandboxed,
+            irreversible_of(suite),
+            may_repeat_of(suite),
+        )
 
 
 @asynccontextmanager

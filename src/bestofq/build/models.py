@@ -55,7 +55,7 @@ class Models:
         model = self.settings.model.model_copy(update=changes)
         return self.replaced(self.settings.model_copy(update={"model": model}))
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Closes the endpoints' connections."""
         for model in (self.endpoint, *self._in_roles.values()):
             if isinstance(model, ChatModel):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from functools import partial
 
@@ -42,15 +42,14 @@ def judge_episodes(wanted: Judging) -> None:
 
     async def work(store: Store, judge: ChatJudge | ClusterJudge, todo: Sequence[EpisodeSummary]) -> None:
         usage: list[Usage] = []
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(models.close)
-            with bar(console, 20) as progress:
-                line = progress.add_task(f"judging {run}", total=len(todo))
+        with bar(console, 20) as progress:
+            line = progress.add_task(f"judging {run}", total=len(todo))
 
-                def on_verdict(verdict: Verdict) -> None:
-                    usage.extend(verdict.usage)
-                    progress.advance(line)
+            def on_verdict(verdict: Verdict) -> None:
+                usage.extend(verdict.usage)
+                progress.advance(line)
 
+            async with aclosing(models):
                 counts = await judge_run(
                     store, todo, judge, adopt=which != "beside", concurrency=wanted.concurrency, on_verdict=on_verdict
                 )
@@ -87,10 +86,9 @@ def judge_steps(wanted: Judging) -> None:
     matcher = GoldenMatcher(model=chat)
 
     async def work(store: Store, golden: Golden) -> GoldenFindings:
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(models.close)
-            with bar(console) as progress:
-                line = progress.add_task("episodes", total=wanted.limit)
+        with bar(console) as progress:
+            line = progress.add_task("episodes", total=wanted.limit)
+            async with aclosing(models):
                 return await golden_findings(
                     store,
                     matcher,

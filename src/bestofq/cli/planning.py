@@ -11,7 +11,7 @@ from bestofq.build.context import chosen_tasks, step_limit_of
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
 from bestofq.cli import forecast
-from bestofq.cli.doctor import show_findings
+from bestofq.cli.doctor import Finding, show_findings
 from bestofq.cli.options import console
 from bestofq.cli.preflight import preflight, tunable
 from bestofq.core.errors import SetupError
@@ -68,8 +68,7 @@ def plan_episodes(models: Models, store: Location, plays: Sequence[tuple[str, Pl
     embeds = any(settings.reads_q(play.kind) for _, play in plays)
     room = sum(left * use.steps * forecast.SCREENSHOT for left, use in uses) if settings.suite.screenshots else 0.0
     checks = preflight(models, suite, [*wanted.values()], store, stored=room, learns=learns, embeds=embeds)
-    if (looked := asyncio.run(checks)) and (missing := show_findings(console, looked, "Before the first call")):
-        raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to fix each")
+    _refuse_missing(asyncio.run(checks))
 
 
 def plan_searches(models: Models, store: Location, runs: Sequence[str], split: Split, tasks: int) -> None:
@@ -97,8 +96,11 @@ def plan_searches(models: Models, store: Location, runs: Sequence[str], split: S
         return
     console.print(f"By the {len(known):,} trees stored." if known else forecast.ASSUMED_TREE, highlight=False)
     checks = preflight(models, suite, found, store, stored=wanted, learns=False, embeds=False)
-    looked = [*asyncio.run(checks), *asyncio.run(tunable(models, store))]
-    if missing := show_findings(console, looked, "Before the first call"):
+    _refuse_missing([*asyncio.run(checks), *asyncio.run(tunable(models, store))])
+
+
+def _refuse_missing(looked: Sequence[Finding]) -> None:
+    if looked and (missing := show_findings(console, looked, "Before the first call")):
         raise SetupError(f"{len(missing)} of the things that this needs are missing: the table says how to fix each")
 
 

@@ -7,6 +7,7 @@ import asyncio
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -71,11 +72,10 @@ async def tunable(models: Models, store: Location) -> list[Finding]:
 
 async def _token_ids(models: Models) -> Finding:
     try:
-        await models.check_token_ids()
+        async with aclosing(models):
+            await models.check_token_ids()
     except BestOfQError as error:
         return Finding(what="token ids", found=str(error), fix="see docs/how-to/agent-q.md")
-    finally:
-        await models.close()
     return Finding(what="token ids", found="told with their log-probabilities, at temperature 1")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import aclosing
 
 import typer
 
@@ -51,26 +52,19 @@ def run_on_page(wanted: PageRun) -> bool:
 
     async def work() -> Episode:
         with store_at(wanted.store) as store:
-            try:
-                async with Browser.launch(browsing) as browser:
-                    user = view.reply if view.interactive else None
-                    env = WebEnv(
-                        browser,
-                        screenshots=wanted.screenshots,
-                        user=user,
-                        approve=view.approve,
-                        forms=wanted.ask_forms,
-                    )
-                    env.simulated_user = models.user
-                    with view.live(), keeping_vectors(models, kind_of(chosen.name), store.vectors):
-                        episode = await visit(env, chosen, task, store=store, config=config, options=options)
-                    view.ended(episode)
-                    if refused := sorted(env.session.refused):
-                        hint = ("\nThe page requested hosts that are not allowed; allow them by --hosts ", "yellow")
-                        view.say(hint, ",".join(refused[:8]), ", or --any-host")
-                    return episode
-            finally:
-                await models.close()
+            async with aclosing(models), Browser.launch(browsing) as browser:
+                user = view.reply if view.interactive else None
+                env = WebEnv(
+                    browser, screenshots=wanted.screenshots, user=user, approve=view.approve, forms=wanted.ask_forms
+                )
+                env.simulated_user = models.user
+                with view.live(), keeping_vectors(models, kind_of(chosen.name), store.vectors):
+                    episode = await visit(env, chosen, task, store=store, config=config, options=options)
+                view.ended(episode)
+                if refused := sorted(env.session.refused):
+                    hint = ("\nThe page requested hosts that are not allowed; allow them by --hosts ", "yellow")
+                    view.say(hint, ",".join(refused[:8]), ", or --any-host")
+                return episode
 
     try:
         episode = asyncio.run(work())

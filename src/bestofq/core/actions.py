@@ -129,6 +129,12 @@ def element_of(action: Targeted, observation: Observation) -> Element | None:
     return min(reversed(under), key=lambda e: e.box.width * e.box.height if e.box else 0.0, default=None)
 
 
+def on_mark(action: Action, observation: Observation) -> Action:
+    """The same action by the mark of the element that it is on, so that its words say what that is."""
+    under = element_of(action, observation) if isinstance(action, Targeted) else None
+    return action if under is None else action.model_copy(update={"point": None, "target": None, "mark": under.mark})
+
+
 def action_text(action: Action, elements: Sequence[Element] | None = None) -> str:
     """One line for the action. With `elements`, a mark is replaced by what it names, so that the line still means
     something on another page (histories, embeddings); without, it is the command a model writes: `click [7]`."""

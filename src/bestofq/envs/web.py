@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from bestofq.browser.actions import Impossible
 from bestofq.browser.browser import Browser
 from bestofq.browser.session import Session
-from bestofq.core.actions import Action, Answer, AskUser, Targeted, action_text, element_of
+from bestofq.core.actions import Action, Answer, AskUser, action_text, on_mark
 from bestofq.core.decision import StepResult
 from bestofq.core.errors import BrowserError
 from bestofq.core.observation import Observation, Task
@@ -138,6 +138,4 @@ class WebEnv:
 
 def _said(action: Action, page: Observation) -> str:
     """The action in words, on the element that it is on."""
-    under = element_of(action, page) if isinstance(action, Targeted) else None
-    named = action if under is None else action.model_copy(update={"point": None, "target": None, "mark": under.mark})
-    return action_text(named, page.elements)
+    return action_text(on_mark(action, page), page.elements)

@@ -1,12 +1,14 @@
 """WebVoyager's `interact_messages.json`, one in each task's folder, `task<Site>--<number>`. They have no outcome."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bestofq.agents.dialects.commands import Commands, read_command
 from bestofq.core.actions import Action, Answer, Click, GoBack, Goto, Other, Scroll, Wait, Write
 from bestofq.core.decision import Candidate, Decision, Episode
+from bestofq.core.errors import ReplyError
 from bestofq.core.observation import Element, Observation
 from bestofq.interop.actions import candidate_of
 from bestofq.interop.files import Malformed, json_files
@@ -16,7 +18,7 @@ NAME = "webvoyager"
 _TASK = re.compile(r"Now given a task:\s*(.*?)\s*Please interact with\s+(\S+)", re.S)
 _MARK = re.compile(r'\[(\d{1,9})\]: (?:<(\w+)> )?"(.*?)"(?=[;,]|\s*$)', re.M)
 _ON = r"\[?(\d{1,9})\]?"
-_ACTIONS: tuple[tuple[re.Pattern[str], Callable[..., Action]], ...] = (
+_ACTIONS: Commands = (
     (re.compile(rf"Click {_ON}"), lambda mark: Click(mark=int(mark))),
     (re.compile(rf"Type {_ON};? (.*)", re.S), lambda mark, text: Write(mark=int(mark), text=_bare(text), enter=True)),
     (re.compile(r"Scroll \[?WINDOW\]?;? \[?(up|down)\]?"), lambda direction: Scroll(direction=direction)),
@@ -74,13 +76,10 @@ def _candidate(reply: str, elements: tuple[Element, ...]) -> Candidate:
 
 
 def _action(written: str) -> Action:
-    for pattern, make in _ACTIONS:
-        if found := pattern.fullmatch(written):
-            try:
-                return make(*found.groups())
-            except ValueError:  # such as of mark 0, which none of ours has
-                break
-    return Other(text=written)
+    try:
+        return read_command(written, _ACTIONS, "one of WebVoyager's")
+    except ReplyError:  # such as of mark 0, which none of ours has
+        return Other(text=written)
 
 
 def _bare(text: str) -> str:

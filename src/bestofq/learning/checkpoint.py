@@ -91,14 +91,14 @@ def export_value(
     return _write(directory, iql, "value", tensors, known)
 
 
-def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> ValueModel:
+def load_value(directory: Path, *, embed: EmbedSpec) -> ValueModel:
     """Q and V for inference, from either kind of checkpoint, in float32. `embed` is the spec of the vectors they will
     be given. Raises CheckpointError where it is another than they were trained on."""
     q, v = load_networks(directory, embed=embed)
     card = read_card(directory)
     return ValueModel(
-        q.to(device),
-        v.to(device),
+        q,
+        v,
         embed=card.embed,
         train_n=card.train_n,
         step=card.step,
@@ -108,7 +108,7 @@ def load_value(directory: Path, *, embed: EmbedSpec, device: str = "cpu") -> Val
 
 
 def load_networks(directory: Path, *, embed: EmbedSpec) -> tuple[QNetwork, VNetwork]:
-    """Q and V as stored, from either kind of checkpoint: for `train_iql(..., start=...)`. Raises CheckpointError."""
+    """Q and V as stored, from either kind of checkpoint. Raises CheckpointError."""
     card = _fitting_card(directory, None, embed)
     tensors = _read_tensors(directory, card)
     q, v = QNetwork(card.embed.dim, card.network), VNetwork(card.embed.dim, card.network)

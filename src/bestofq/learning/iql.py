@@ -170,22 +170,19 @@ def train_iql(
     config: IQLConfig | None = None,
     *,
     resume: IQL | None = None,
-    start: tuple[QNetwork, VNetwork] | None = None,
     on_row: Callable[[IQLRow], Any] | None = None,
     on_step: Callable[[IQL], Any] | None = None,
     group: Group | None = None,
 ) -> IQL:
     """Train Q and V on `data`, up to `config.steps` steps.
 
-    `resume` continues from a loaded checkpoint (same data, same config); `start` begins a new run from given weights.
+    `resume` continues from a loaded checkpoint (same data, same config).
     Under torchrun each process calls this with the same arguments, and the batch is split among them (`group`, None:
     all that torchrun began); `on_row`, and `on_step` after each step, are called in the first process only.
     Raises DataError, ConfigError, CheckpointError.
     """
     iql = resume or IQL(data.dim, config or IQLConfig())
     _claim(iql, data, config)
-    if start is not None:
-        _begin_from(iql, *start)
     joined = process_group(iql.device) if group is None else nullcontext(group)
     gpus = [iql.device] if iql.device.type == "cuda" else []
     with joined as group, torch.random.fork_rng(devices=gpus):
@@ -194,7 +191,7 @@ def train_iql(
         size, seed = iql.config.batch_size, iql.config.seed
         dtype = iql.dtype if iql.config.network.scaling is None else torch.float32
         batches = Batches(data, batch_size=size, seed=seed, device=iql.device, dtype=dtype, group=group)
-        if resume is None and start is None:
+        if resume is None:
             iql.fit_scaling(data)
         iql.value_once(batches)
         update = updater(iql, batches[iql.step], group)
@@ -234,17 +231,6 @@ def _claim(iql: IQL, data: Transitions, config: IQLConfig | None) -> None:
     found = fingerprint(data)
     if iql.data not in ("", found):
         raise CheckpointError(
-            f"The checkpoint was trained on data {iql.data}, this is {found}: resume with the same data, "
-            "or start a new run from its weights."
+            f"The checkpoint was trained on data {iql.data}, this is {found}: resume with the same data."
         )
     iql.data = found
-
-
-def _begin_from(iql: IQL, q: QNetwork, v: VNetwork) -> None:
-    if q.config != iql.config.network or q.dim != iql.dim:
-        raise ConfigError(
-            f"The weights to start from are a network of dim {q.dim} and {q.config!r}, "
-            f"the configuration asks for dim {iql.dim} and {iql.config.network!r}."
-        )
-    iql.q.load_state_dict(q.state_dict())
-    iql.v.load_state_dict(v.state_dict())

@@ -1,7 +1,7 @@
 """What a program calls in one line: play a suite, search a task, tune a model, do one thing on any page."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -102,14 +102,11 @@ async def search_tree(
     config = checked(TypeAdapter(SearchConfig), own | settings)
     await _begin(store, run, suite)
     async with suite.open() as make_env, store.trees.growing(run, task):
-        envs = EnvPool(make_env, task, config, irreversible_of(suite))
-        try:
+        async with aclosing(EnvPool(make_env, task, config, irreversible_of(suite))) as envs:
             root = await envs.start()
             tree = MutableTree(task, root)
             state = State(task=task, observation=root)
             await Search(tree, state, envs, proposer=proposer, ranker=ranker, judge=suite.judge).run()
-        finally:
-            await envs.close()
         found = tree.to_tree()
         await store.trees.save(run, found)
     return found

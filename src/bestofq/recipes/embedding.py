@@ -15,7 +15,8 @@ from bestofq.core.embedding import EmbedItem
 from bestofq.recipes.q_training import episodes_of
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.shared import Shared
-from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.transitions import tabulate
+from bestofq.rollouts.workers import Worker, queue_of, work_off
 from bestofq.store.location import Location
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
@@ -31,22 +32,22 @@ async def embed_there(
     models: Models, hosts: "Hosts", store: Store, learned: Sequence[EpisodeSummary], console: Console
 ) -> None:
     """Compute and keep the vectors that the training set of these episodes lacks."""
-    table = tabulate(records(episodes_of(store, learned), models.texts, others=models.settings.iql.others))
+    table = tabulate(episodes_of(store, learned), models.texts, others=models.settings.iql.others)
     items = {item.key: item for item in table.items}
     known = store.vectors(models.embedder.spec).get_many([*items])
     lacking = [item for key, item in sorted(items.items()) if key not in known]  # shared contexts stay together
     if not lacking:
         return
-    from bestofq.rollouts.cluster import hand_out
-
+    todo = queue_of(lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK))
     with bar(console) as shown:
         row = shown.add_task("embedding", total=len(items), completed=len(known))
 
-        async def done(chunk: Sequence[EmbedItem], _: None) -> None:
+        async def embed(worker: Worker, chunk: Sequence[EmbedItem]) -> None:
+            await worker.do(chunk)
             shown.advance(row, len(chunk))
 
         async with hosts.opened(partial(_open_there, models.settings, hosts.store), AHEAD, store) as found:
-            await hand_out((lacking[start : start + CHUNK] for start in range(0, len(lacking), CHUNK)), found, done)
+            await work_off(todo, found, embed)
 
 
 @asynccontextmanager

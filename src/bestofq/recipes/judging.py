@@ -1,21 +1,21 @@
 """Verdicts on stored episodes, given afterwards: those that none was given on, or beside the environment's own."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.concurrency import run_all
 from bestofq.core.decision import Episode, Outcome, Verdict
 from bestofq.core.errors import InputError
 from bestofq.core.observation import Observation
 from bestofq.core.protocols import Judge
 from bestofq.rollouts.episode import ended_by_itself
 from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.workers import Here, Worker, queue_of, work_off
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -72,27 +72,22 @@ async def judge_run(
     """Have `episodes` judged, `concurrency` at once (in each process of a cluster); how many came to each outcome now.
     Each verdict is committed as it comes, by this process alone, in force (`adopt`) or beside the environment's. Errors
     as the judge's."""
-    todo = deque(episode.id for episode in episodes)
+    todo = queue_of(episode.id for episode in episodes)
     given: Counter[Outcome] = Counter()
 
-    async def keep(episode: str, verdict: Verdict) -> None:
+    async def work(worker: Worker, episode: str) -> None:
+        verdict: Verdict = await worker.do(episode)
         await store.add_verdict(episode, verdict, adopt=adopt)
         given[verdict.outcome] += 1
         if on_verdict is not None:
             on_verdict(verdict)
 
-    async def work(one: Judge) -> None:
-        while todo:
-            episode = todo.popleft()
-            await keep(episode, await _judged(store, one, episode))
-
+    at_once = min(concurrency, len(episodes))
     if isinstance(judge, ClusterJudge):
-        from bestofq.rollouts.cluster import hand_out
-
-        async with judge.hosts.opened(partial(_open_there, judge), min(concurrency, len(todo)), store) as found:
-            await hand_out(todo, found, keep)
+        async with judge.hosts.opened(partial(_open_there, judge), at_once, store) as found:
+            await work_off(todo, found, work)
     else:
-        await run_all(work(judge) for _ in range(min(concurrency, len(todo))))
+        await work_off(todo, [Here(partial(_judged, store, judge))] * at_once, work)
     return given
 
 
@@ -102,11 +97,9 @@ async def _open_there(
 ) -> AsyncIterator[tuple[Callable[[str], Awaitable[Verdict]], str]]:
     models, chosen = Models(judge.settings, shared.budget, shared.models), judge.settings.judge
     assert chosen is not None
-    try:
+    async with aclosing(models):
         with Store.open(judge.hosts.store) as store:
             yield partial(_judged, store, judge.make_judge(model=models.in_role(chosen))), store.writer
-    finally:
-        await models.close()
 
 
 async def _judged(store: Store, judge: Judge, episode: str) -> Verdict:

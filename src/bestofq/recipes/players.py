@@ -13,10 +13,11 @@ from bestofq.core.decision import Provenance
 from bestofq.core.errors import ConfigError
 from bestofq.core.observation import Split
 from bestofq.recipes.tree_search import searching_agent
-from bestofq.rollouts.players import LocalPlayer, Played, Player, Slot
+from bestofq.rollouts.players import LocalPlayer, Played, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.runner import RunOptions
 from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.workers import Worker
 from bestofq.store.location import Location
 
 
@@ -52,7 +53,7 @@ def run_options(context: RunContext, provenance: Provenance | None, progress: Pr
 @asynccontextmanager
 async def players(
     context: RunContext, run: str, play: Play, options: RunOptions, simulator: OpenSuite | None = None
-) -> AsyncIterator[Sequence[Player]]:
+) -> AsyncIterator[Sequence[Worker]]:
     """One for each episode that is played at once; `simulator` as for `collect`. ConfigError where a cluster is to
     search in one."""
     made, at_once, hosts = options.provenance, context.settings.suite.at_once, context.hosts

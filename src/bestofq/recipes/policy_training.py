@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from bestofq.agents.dialects.composite import COMPOSITE
-from bestofq.agents.proposers.chat import ChatProposer
+from bestofq.agents.structured_output import SHOWN
 from bestofq.build.agents import dialect_of
 from bestofq.build.models import Models, in_pocket_prompts
 from bestofq.core.decision import State
@@ -143,7 +143,7 @@ def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] 
     root = State(task=tree.task, observation=tree.pages[tree.page[0]])
     state = state_after(root, taken_to(above, tree), tree.pages[tree.page[above]])
     read = candidate.prompt_hash if candidate else None
-    history = min(ChatProposer.history, len(state.decisions))
+    history = min(SHOWN, len(state.decisions))
     while True:
         ids = tuple(models.tokens.encode(*asked(models, state, history)))
         if read in (None, ids_hash(ids)):
@@ -153,7 +153,7 @@ def _prompt_ids(models: Models, tree: SearchTree, node: int) -> tuple[int, ...] 
         history //= 2
 
 
-def asked(models: Models, state: State, history: int = ChatProposer.history) -> tuple[str | Message, ...]:
+def asked(models: Models, state: State, history: int = SHOWN) -> tuple[str | Message, ...]:
     """What the policy is asked in a state; with instructions it is shown the last `history` actions."""
     if in_pocket_prompts(models.settings):
         return (dialect_of(models.settings).prompt(state),)

@@ -29,7 +29,7 @@ from bestofq.learning.tracking import Log, unlogged
 from bestofq.learning.training import train_own, train_stoppable
 from bestofq.models.cached_embedder import VectorStore
 from bestofq.rollouts.progress import bar
-from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
@@ -194,7 +194,7 @@ def transitions_of(
     models: Models, episodes: Iterable[Episode], store: Store, console: Console, vectors: VectorStore | None = None
 ) -> Transitions:
     """The training set of episodes; vectors are kept in `vectors`, None: in `store`. InputError without a success."""
-    table = tabulate(records(episodes, models.texts, others=models.settings.iql.others))
+    table = tabulate(episodes, models.texts, others=models.settings.iql.others)
     if not table.rows.reward.any():
         raise InputError(
             "none of the episodes succeeded, so there is nothing to learn a value from: "

@@ -14,7 +14,7 @@ from bestofq.core.logged import LoggedChoices
 from bestofq.core.transitions import Floats, Ints, Transitions
 from bestofq.learning.siblings import ranked_right, siblings
 from bestofq.recipes.q_training import embedded, episodes_of
-from bestofq.rollouts.transitions import records, tabulate
+from bestofq.rollouts.transitions import tabulate
 from bestofq.store.records import EpisodeSummary
 from bestofq.store.store import Store
 
@@ -39,7 +39,7 @@ class Logs(NamedTuple):
 def logs_of(models: Models, store: Store, episodes: Sequence[EpisodeSummary], console: Console) -> Logs:
     """DataError where there is none."""
     found = [one for one in episodes_of(store, episodes) if one.steps and one.verdict.outcome in DECIDED]
-    table = tabulate(records(found, models.texts, others=True))
+    table = tabulate(found, models.texts, others=True)
     vectors = embedded(models, table.items, store, store.vectors(models.embedder.spec), console)
     epsilons = {run.name: run.config.get("epsilon") for run in store.runs()}
     return Logs(table.transitions(vectors), found, epsilons)

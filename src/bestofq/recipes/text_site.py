@@ -51,7 +51,7 @@ class TextSite:
     def reset(self, task: Task) -> Observation:
         """Begin a task; its first page."""
         self.task, self.steps, self.reward, self.ended = task, 0, 0.0, False
-        self.seen = _done(self._env.reset(task, seed=task.seed))
+        self.seen = at_once(self._env.reset(task, seed=task.seed))
         return self.seen
 
     def act(self, action: Action) -> Observation:
@@ -59,7 +59,7 @@ class TextSite:
         if self.task is None:
             raise DataError(f"{self.name} has no episode: reset it first")
         if not self.ended:
-            result = _done(self._env.step(action))
+            result = at_once(self._env.step(action))
             self.steps, self.seen = self.steps + 1, result.observation
             self.reward = (result.reward or 0.0) if result.terminated else 0.0
             self.ended = result.terminated or self.steps >= self._suite.step_limit
@@ -73,7 +73,7 @@ class TextSite:
         return state_text(State(task=self.task, observation=self.seen))
 
 
-def _done(work: Coroutine[Any, Any, T]) -> T:
+def at_once(work: Coroutine[Any, Any, T]) -> T:
     """What a coroutine returns that waits for nothing, as those of a text site: also inside a running event loop."""
     try:
         work.send(None)

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bestofq.agents.agent import Agent
 from bestofq.agents.scorers.learned import Values
@@ -15,7 +14,6 @@ from bestofq.build.agents import make_picker, make_proposer, make_q_scorer
 from bestofq.build.context import OpenSuite, RunContext, opened_there
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
-from bestofq.core.concurrency import work_off
 from bestofq.core.decision import State
 from bestofq.core.errors import ConfigError, InfraError, SupersededError
 from bestofq.core.observation import Task
@@ -24,18 +22,15 @@ from bestofq.core.repeating import same_page
 from bestofq.core.seeds import episode_seed
 from bestofq.core.tree import SearchTree
 from bestofq.core.usage import merge_usage
-from bestofq.rollouts.players import SHARED, LostError
 from bestofq.rollouts.progress import bar
 from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.workers import SHARED, Here, Worker, queue_of, work_off
 from bestofq.search.backtracking import EnvPool
 from bestofq.search.config import SearchConfig
 from bestofq.search.mcts import Search
 from bestofq.search.tree import MutableTree
 from bestofq.search.tree_scorer import FoundProposer, TreeScorer
 from bestofq.store.location import Location
-
-if TYPE_CHECKING:  # the extra `cluster`
-    from bestofq.rollouts.cluster import Host
 
 log = logging.getLogger(__name__)
 
@@ -46,53 +41,34 @@ async def search_tasks(
     """A tree for each task, saved after every rollout; trees that lie in the store are gone on with. A task whose
     searches the machinery breaks keeps the tree it has; any other error ends all searches."""
     settings, store, console, hosts = context.settings, context.store, context.console, context.hosts
-    at_once, found = settings.suite.at_once, list[SearchTree]()
-    todo: asyncio.Queue[Task] = asyncio.Queue()
-    for task in tasks:
-        todo.put_nowait(task)
+    at_once, found, todo = settings.suite.at_once, list[SearchTree](), queue_of(tasks)
+    with bar(console) as shown:
+        row = shown.add_task(f"{run}: rollouts", total=len(tasks) * settings.agent_q.search.iterations)
 
-    async def work(
-        search: Callable[[Task], Awaitable[SearchTree]], ready: Callable[[], Awaitable[None]] = _at_once
-    ) -> None:
-        while True:
-            await ready()
-            task = await todo.get()
+        async def search(worker: Worker, task: Task) -> None:
             try:
-                found.append(await search(task))
+                found.append(await worker.do(task))
+                if hosts is not None:
+                    shown.advance(row, settings.agent_q.search.iterations)
             except InfraError as error:
                 log.warning("the search for %s was cut: %s", task.id, error)
                 if (tree := store.trees.load(run, task.suite, task.id)) is not None:
                     found.append(tree)
-            except LostError as error:
-                log.info("%s is searched on: %s", task.id, error)
-                todo.put_nowait(task)
             except SupersededError as error:
                 log.info("%s is waited for: %s", task.id, error)
                 await asyncio.sleep(SHARED)
                 todo.put_nowait(task)
-            todo.task_done()
 
-    with bar(console) as shown:
-        row = shown.add_task(f"{run}: rollouts", total=len(tasks) * settings.agent_q.search.iterations)
         if hosts is None:
-            search = partial(_search, context, run, values, partial(shown.advance, row))
-            await work_off(todo, (work(search) for _ in range(at_once)))
+            here = Here(partial(_search, context, run, values, partial(shown.advance, row)))
+            await work_off(todo, [here] * at_once, search)
         else:
-
-            async def asked(host: "Host", task: Task) -> SearchTree:
-                tree: SearchTree = await host.do(task)
-                shown.advance(row, settings.agent_q.search.iterations)
-                return tree
-
             async with hosts.opened(partial(_open_there, settings, hosts.store, run, values), at_once, store) as there:
-                await work_off(todo, (work(partial(asked, host), host.ready) for host in there))
+                await work_off(todo, there, search)
     if len(found) < len(tasks):
         console.print(f"[yellow]{len(tasks) - len(found)} of {len(tasks)} tasks could not be searched[/]")
     order = {(task.suite, task.id): index for index, task in enumerate(tasks)}
     return sorted(found, key=lambda tree: order[tree.task.suite, tree.task.id])
-
-
-async def _at_once() -> None: ...
 
 
 @asynccontextmanager
@@ -109,8 +85,7 @@ async def _search(
     models, suite, trees = context.models, context.suite, context.store.trees
     config = search_config(context.settings.agent_q.search, suite)
     envs = EnvPool(suite.make_env, task, config, suite.irreversible)
-    async with trees.growing(run, task) as kept, AsyncExitStack() as stack:
-        stack.push_async_callback(envs.close)
+    async with trees.growing(run, task) as kept, aclosing(envs):
         root = await envs.start()
         if kept is not None and not same_page(kept.pages[kept.page[0]], root):
             log.warning("%s begins on another page than when its tree was begun: it is searched anew", task.id)
@@ -167,7 +142,7 @@ async def searching_agent(models: Models, suite: OpenSuite, values: Values | Non
         irreversible=suite.irreversible,
         judge=suite.judge,
     )
-    try:
+    async with aclosing(scorer):
         yield Agent(
             name="mcts",
             proposer=FoundProposer(scorer, make_proposer(models)),
@@ -175,5 +150,3 @@ async def searching_agent(models: Models, suite: OpenSuite, values: Values | Non
             selector=GreedySelector(),
             n_candidates=config.candidates,
         )
-    finally:
-        await scorer.close()

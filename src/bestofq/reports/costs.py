@@ -143,31 +143,37 @@ def price_table(prices: Prices) -> Table:
     )
 
 
+class Point(NamedTuple):
+    """An agent in the figure of success against the cost of a task."""
+
+    agent: str
+    cost: float
+    rate: float
+    interval: Interval | None
+
+
 def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
     """Success against the cost of a task, with the front of what nothing cheaper beats (Best-of-Q, Fig. 2): in USD
     where every price is known, else in tokens. Agents without a verdict have no point."""
     decided = [(row, row.success) for row in costs.rows if row.success is not None]
     priced = all(row.total.price is not None for row, _ in decided)
-    points = [((row.total.usd if priced else row.total.tokens) / row.tasks, rate) for row, rate in decided]
-    front = pareto_front(points)
-    tone = tones([row.agent for row in costs.rows], baseline)
-    drawn = [
-        {
-            "name": f"{shown(row.agent)} ({row.run})" if costs.several_runs else shown(row.agent),
-            "cost": cost,
-            "rate": rate,
-            "interval": row.interval,
-            "tone": tone[row.agent],
-            "amount": _amount(cost, priced),
-        }
-        for (row, _), (cost, rate) in zip(decided, points, strict=True)
-    ]
-    ruled = axis([0.0, *(row.interval.high if row.interval else rate for row, rate in decided)])
-    most = 1.15 * max((cost for cost, _ in points), default=0.0) or 1.0
+    points = []
+    for row, rate in decided:
+        name = f"{row.agent} ({row.run})" if costs.several_runs else row.agent
+        points.append(Point(name, (row.total.usd if priced else row.total.tokens) / row.tasks, rate, row.interval))
+    return points_svg(points, baseline, priced)
+
+
+def points_svg(points: Sequence[Point], baseline: str | None = BASELINE, priced: bool = False) -> Markup:
+    """`pareto_svg` of costs in tokens, or `priced` in USD."""
+    front = pareto_front([point[1:3] for point in points])
+    tone = tones([point.agent for point in points], baseline)
+    ruled = axis([0.0, *(point.interval.high if point.interval else point.rate for point in points)])
+    most = 1.15 * max((point.cost for point in points), default=0.0) or 1.0
     plot = Plot(x=(0, most), y=ruled[:2], top=14)
     labels = [
-        Label.beside(plot.at_x(cost), plot.at_y(rate), str(one["name"]), 0.7 * plot.width)
-        for (cost, rate), one in zip(points, drawn, strict=True)
+        Label.beside(plot.at_x(point.cost), plot.at_y(point.rate), shown(point.agent), 0.7 * plot.width)
+        for point in points
     ]
     return figure(
         "pareto",
@@ -177,8 +183,8 @@ def pareto_svg(costs: Costs, baseline: str | None = BASELINE) -> Markup:
         rates=rate_ticks(ruled),
         ticks=[(amount, _amount(amount, priced)) for amount in nice_ticks(0, most) if amount <= most],
         unit="USD per task" if priced else "tokens per task (not every price is known)",
-        points=drawn,
-        front=[points[number] for number in front],
+        points=[(point, shown(point.agent), tone[point.agent], _amount(point.cost, priced)) for point in points],
+        front=[points[number][1:3] for number in front],
     )
 
 

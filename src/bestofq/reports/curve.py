@@ -1,12 +1,9 @@
 """The learning curve of Best-of-Q's recipe (Best-of-Q, Figs. 4 and 8) from its runs in a store."""
 
-from collections.abc import Sequence
-
 from bestofq.reports import stats
 from bestofq.reports.figures import CurvePoint
 from bestofq.reports.rows import BASELINE
 from bestofq.reports.stats import attempts_of
-from bestofq.store.records import EpisodeSummary
 from bestofq.store.run_names import DEV_BASE, SEED_RUN, cycle_run, dev_run
 from bestofq.store.store import Store
 
@@ -21,26 +18,15 @@ def dev_curve(store: Store) -> list[CurvePoint]:
         learned = store.summaries(run=cycle_run(cycle) if cycle else SEED_RUN)
         seen, won = seen + len(learned), won + sum(episode.success for episode in learned)
         measured = next((name for name in (dev_run(cycle), cycle_run(cycle + 1)) if name in names), None)
-        episodes = _decided(store, measured, "best-of-q") if measured else []
-        if not episodes:
+        attempts = attempts_of(store.summaries(run=measured, agent="best-of-q")) if measured else []
+        if not attempts:
             break
-        bounds = stats.success_interval(attempts_of(episodes))
-        points.append(
-            CurvePoint(episodes=seen, successes=won, success=success_rate(episodes), low=bounds.low, high=bounds.high)
-        )
+        rate, bounds = stats.success_rate(attempts).mean, stats.success_interval(attempts)
+        points.append(CurvePoint(episodes=seen, successes=won, success=rate, low=bounds.low, high=bounds.high))
     return points
 
 
 def dev_base(store: Store) -> tuple[str, float] | None:
     """Prompting on the curve's dev tasks, and its success; None where no such pass was made."""
-    episodes = _decided(store, DEV_BASE, BASELINE)
-    return (BASELINE, success_rate(episodes)) if episodes else None
-
-
-def _decided(store: Store, run: str, agent: str) -> list[EpisodeSummary]:
-    return [episode for episode in store.summaries(run=run, agent=agent) if episode.decided]
-
-
-def success_rate(episodes: Sequence[EpisodeSummary]) -> float:
-    """Share of successful episodes among those whose outcome tells, one or more, in [0, 1]."""
-    return sum(episode.success for episode in episodes) / sum(episode.decided for episode in episodes)
+    attempts = attempts_of(store.summaries(run=DEV_BASE, agent=BASELINE))
+    return (BASELINE, stats.success_rate(attempts).mean) if attempts else None

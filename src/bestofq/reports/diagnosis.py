@@ -33,7 +33,6 @@ class Options:
     prices: Prices | None = None  # of tokens that have none in the store
     discount: float | None = None  # of the outcome that Q is compared with; None: the one each Q was trained with
     rated: Mapping[str, Sequence[Rated]] | None = None  # steps by agent; None: rated by successful siblings
-    rater: str = "an oracle"  # who rated them
     error: JudgeError | None = None  # of the judge who gave the verdicts
     shown: Sequence[str] = ()  # episodes whose values are drawn (Fig. 12). Empty: a clear pair of each agent
     curve: Sequence[CurvePoint] = ()  # Fig. 4's
@@ -59,7 +58,7 @@ def diagnose(
     passes = reliability(attempts)
     figures = [Figure(name="reliability", caption="pass@k (Fig. 9)", svg=reliability_svg(passes))]
 
-    who, rates = options.rater, options.rated
+    who, rates = "an oracle", options.rated
     if rates is None:
         who = "what successful episodes of the same task did on the same page, which favours the usual first"
         alone = {agent: not any(tasks[agent] & tasks[other] for other in made if other != agent) for agent in made}

@@ -275,7 +275,8 @@ def _succeeded(attempts: Sequence[Attempt]) -> float:
 
 def success_interval(attempts: Sequence[Attempt]) -> Interval:
     """The interval of success over tasks, runs averaged; `clopper_pearson_interval` where tasks are alike."""
-    found = _mean([*task_rates(attempts).values()], UNIT).interval
+    rates = task_rates(attempts).items()
+    found = Quantity({task: (rate, 1.0) for task, rate in rates}, UNIT).measure.interval
     if found is None:
         raise InputError("an interval over 0 tasks is asked for: at least 1 finished task is needed")
     return found
@@ -285,15 +286,8 @@ def paired_difference(ours: Sequence[Attempt], theirs: Sequence[Attempt]) -> Dif
     """Success of `ours` minus that of `theirs` on the tasks of both, runs averaged; `clopper_pearson_interval` where
     all tasks differ alike. None when they have no task in common."""
     mine, other = task_rates(ours), task_rates(theirs)
-    found = _mean(d := [rate - other[task] for task, rate in mine.items() if task in other], SIGNED)
-    if found.value is None or found.interval is None:
-        return None
-    return Difference(mean=found.value, low=found.interval.low, high=found.interval.high, tasks=len(d))
-
-
-def _mean(values: Sequence[float], span: Span) -> Measure:
-    """The mean of a value a task."""
-    return Quantity({at: (value, 1.0) for at, value in enumerate(values)}, span).measure
+    both = {task: (rate - other[task], 1.0) for task, rate in mine.items() if task in other}
+    return Quantity(both, SIGNED).difference
 
 
 def clustered_interval(counts: Doubles, statistic: Callable[[Doubles], Doubles]) -> Interval | None:

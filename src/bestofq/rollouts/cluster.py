@@ -6,21 +6,21 @@ no more than the step it was at.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayActorError, RayTaskError
 
-from bestofq.core.concurrency import work_off
 from bestofq.core.errors import SetupError
 from bestofq.core.usage import Usage
 from bestofq.models.prices import Budget
-from bestofq.rollouts.players import LostError, Played, Player, Slot
+from bestofq.rollouts.players import LocalPlayer, Played, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.shared import Shared
+from bestofq.rollouts.workers import LostError
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 
@@ -31,7 +31,6 @@ HEARD = 100  # processes a pulse, at most
 PAUSE = 1.0  # seconds between questions whether a lost process runs again
 CLOSING = 30.0  # seconds that a process has to close its environments
 
-Item = TypeVar("Item")
 Does = Callable[[Any], Awaitable[Any]]
 Opens = Callable[[Shared], AbstractAsyncContextManager[tuple[Does, str]]]
 """Called in a process of the cluster: what it does with an item, and the name by which it writes the store."""
@@ -189,27 +188,6 @@ class Host:
         ray.kill(self._actor)
 
 
-async def hand_out(items: Iterable[Item], hosts: Sequence[Host], done: Callable[[Item, Any], Awaitable[None]]) -> None:
-    """Have each item done by a process of the cluster, by another where that dies; `done` gets the item and its result.
-    Errors as either's."""
-    todo: asyncio.Queue[Item] = asyncio.Queue()
-    for item in items:
-        todo.put_nowait(item)
-
-    async def work(host: Host) -> None:
-        while True:
-            await host.ready()
-            item = await todo.get()
-            try:
-                await done(item, await host.do(item))
-            except LostError as error:
-                log.info("an item is done again: %s", error)
-                todo.put_nowait(item)
-            todo.task_done()
-
-    await work_off(todo, map(work, hosts))
-
-
 async def _of(reference: Any) -> Any:
     return await reference
 
@@ -223,19 +201,19 @@ class HostPlayer:
     async def ready(self) -> None:
         await self._host.ready()
 
-    async def play(self, slot: Slot) -> Played:
+    async def do(self, slot: Slot) -> Played:
         if slot.begun is not None:
             await self._store.release(slot.begun.id)
         played: Played = await self._host.do(slot)
         return played
 
 
-async def play_here(player: Player, store: Store, slot: Slot) -> Played:
+async def play_here(player: LocalPlayer, store: Store, slot: Slot) -> Played:
     """In a process of the cluster: take over what is to be gone on with, and give back what was cut."""
     begun = slot.begun
     if begun is not None and not await store.take_over(begun.run, begun.agent, only=[begun.id]):
         slot = replace(slot, begun=None)  # `begin_episode` says who has it
-    played = await player.play(slot)
+    played = await player.do(slot)
     if played.left is not None:
         await store.release(played.left.id)
     return played

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from bestofq.agents.agent import Agent
 from bestofq.core.decision import Episode, Verdict
@@ -15,7 +15,6 @@ from bestofq.store.records import EpisodeKey
 from bestofq.store.store import Store
 
 log = logging.getLogger(__name__)
-SHARED = 2.0  # seconds between looks at what another process plays or searches
 
 
 @dataclass(frozen=True)
@@ -41,20 +40,6 @@ class Played:
     left: Episode | None = None
 
 
-class LostError(Exception):
-    """The process died that played an episode; what it had committed is in the store, and nobody's."""
-
-
-class Player(Protocol):
-    """Plays one episode or several at once."""
-
-    async def ready(self) -> None:
-        """Once it can play."""
-
-    async def play(self, slot: Slot) -> Played:
-        """SupersededError where another process plays it, LostError where its process dies, else as `run_episode`."""
-
-
 class LocalPlayer:
     """Plays in this process, each episode at once in an environment of its own. An async context manager, which closes
     these."""
@@ -76,7 +61,8 @@ class LocalPlayer:
     async def ready(self) -> None:
         """At once."""
 
-    async def play(self, slot: Slot) -> Played:
+    async def do(self, slot: Slot) -> Played:
+        """SupersededError where another process plays it, else as `run_episode`."""
         env = self._free.pop() if self._free else await self._make_env()
         if env not in self._all:
             self._all.append(env)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bestofq.agents.agent import Agent
-from bestofq.core.concurrency import work_off
 from bestofq.core.errors import InfraError, InputError, SupersededError
 from bestofq.core.observation import Task
 from bestofq.core.protocols import EnvFactory
 from bestofq.rollouts.episode import EpisodeOptions
-from bestofq.rollouts.players import SHARED, LocalPlayer, LostError, Player, Slot
+from bestofq.rollouts.players import LocalPlayer, Played, Slot
 from bestofq.rollouts.progress import Progress
 from bestofq.rollouts.resuming import left_running
+from bestofq.rollouts.workers import SHARED, LostError, Worker, work_off
 from bestofq.store.records import EpisodeKey, EpisodeSummary
 from bestofq.store.store import Store
 
@@ -66,7 +66,7 @@ async def run_many(
 
 async def play_all(
     tasks: Sequence[Task],
-    players: Sequence[Player],
+    players: Sequence[Worker],
     *,
     store: Store,
     run: str,
@@ -103,10 +103,10 @@ async def play_all(
     progress.begin(finished(), len(wanted))
     cuts = 0  # in a row
 
-    async def play(player: Player, slot: Slot) -> None:
+    async def play(player: Worker, slot: Slot) -> None:
         nonlocal cuts
         try:
-            played = await player.play(slot)
+            played: Played = await player.do(slot)
         except SupersededError as error:
             log.warning("left to another process: %s", error)
             tried.discard(slot.key)
@@ -133,12 +133,6 @@ async def play_all(
                 "fix that, then run the same command again: it continues from here"
             )
 
-    async def work(player: Player) -> None:
-        while True:
-            await player.ready()
-            await play(player, await todo.get())
-            todo.task_done()
-
     async def more() -> bool:
         nonlocal shared
         if not shared and not wanted.keys() - tried - store.finished(run, agent):
@@ -147,5 +141,5 @@ async def play_all(
         shared = await plan()
         return True
 
-    await work_off(todo, map(work, players), more)
+    await work_off(todo, players, play, more)
     return finished()

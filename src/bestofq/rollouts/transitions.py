@@ -1,6 +1,6 @@
 """Stored episodes as (s, a, r, s', terminal): first what is to be embedded, once each, then the arrays of IQL."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -14,53 +14,8 @@ from bestofq.core.transitions import Floats, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """One step as IQL sees it, before it is embedded. `next_state` is None at the end."""
-
-    episode: str
-    state: EmbedItem
-    action: EmbedItem
-    task: EmbedItem
-    next_state: EmbedItem | None
-    reward: float
-    others: tuple[EmbedItem, ...] = ()  # candidates that were not taken
-
-    @property
-    def terminal(self) -> bool:
-        return self.next_state is None
-
-
-def records(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False) -> Iterator[Record]:
-    """A record per step. The reward is sparse: 1 at the last step of a success, else 0 (Best-of-Q, 3.1). `others`: with
-    the candidates that were not taken.
-
-    The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
-    how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
-    """
-    for episode in episodes:
-        steps, outcome = episode.steps, episode.verdict.outcome
-        if not steps or outcome not in DECIDED:
-            continue
-        task = texts.task(episode.task)
-        states = [state_at(episode.task, steps[:index], step.observation) for index, step in enumerate(steps)]
-        items = [texts.state(state) for state in states]
-        for step, state, item, after in zip(steps, states, items, [*items[1:], None], strict=True):
-            decision = step.decision
-            rest = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
-            yield Record(
-                episode=episode.id,
-                state=item,
-                action=texts.action(state, decision.candidate),
-                task=task,
-                next_state=after,
-                reward=float(after is None and outcome == "success"),
-                others=tuple(texts.action(state, one) for one in rest),
-            )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """T records over U distinct items, ready for their vectors."""
+    """T rows over U distinct items, ready for their vectors."""
 
     items: tuple[EmbedItem, ...]  # [U], in order of first appearance
     rows: Transitions  # [T] rows of `items`, vectors [U, 0]
@@ -72,8 +27,14 @@ class Table:
         return replace(self.rows, vectors=vectors)
 
 
-def tabulate(rows: Iterable[Record]) -> Table:
-    """Number the distinct items of all records, so that each is embedded once. DataError when there is no record."""
+def tabulate(episodes: Iterable[Episode], texts: EmbeddingTexts, *, others: bool = False) -> Table:
+    """A row per step, each distinct item numbered once, so that it is embedded once. The reward is sparse: 1 at the
+    last step of a success, else 0 (Best-of-Q, 3.1). `others`: with the candidates that were not taken.
+
+    The last step of a judged episode is terminal, running out of steps included. Episodes whose outcome does not tell
+    how the agent did (cut, unjudged, unparseable: all but `DECIDED`) are left out, and so are those without a step.
+    DataError where that leaves no row.
+    """
     row_of: dict[str, int] = {}
     items: list[EmbedItem] = []
 
@@ -86,14 +47,22 @@ def tabulate(rows: Iterable[Record]) -> Table:
     indices: list[tuple[int, int, int, int]] = []
     rewards: list[float] = []
     terminal: list[bool] = []
-    others: list[list[int]] = []
-    for record in rows:
-        state = number(record.state)
-        after = state if record.next_state is None else number(record.next_state)
-        indices.append((state, number(record.action), number(record.task), after))
-        rewards.append(record.reward)
-        terminal.append(record.terminal)
-        others.append([number(one) for one in record.others])
+    rest: list[list[int]] = []
+    for episode in episodes:
+        steps, outcome = episode.steps, episode.verdict.outcome
+        if not steps or outcome not in DECIDED:
+            continue
+        task = texts.task(episode.task)
+        states = [state_at(episode.task, steps[:index], step.observation) for index, step in enumerate(steps)]
+        shown = [texts.state(state) for state in states]
+        for step, state, item, after in zip(steps, states, shown, [*shown[1:], None], strict=True):
+            decision, here = step.decision, number(item)
+            next_row = here if after is None else number(after)
+            indices.append((here, number(texts.action(state, decision.candidate)), number(task), next_row))
+            rewards.append(float(after is None and outcome == "success"))
+            terminal.append(after is None)
+            untaken = [one for i, one in enumerate(decision.candidates) if others and i != decision.chosen]
+            rest.append([number(texts.action(state, one)) for one in untaken])
     if not indices:
         raise DataError(
             "there is no finished episode with a verdict and a step to learn from: collect some, or run `bestofq judge`"
@@ -107,6 +76,6 @@ def tabulate(rows: Iterable[Record]) -> Table:
         next_state=next_state,
         reward=np.array(rewards, dtype=np.float32),
         terminal=np.array(terminal),
-        others=np.array([*zip_longest(*others, fillvalue=-1)], dtype=np.int64).T if any(others) else None,
+        others=np.array([*zip_longest(*rest, fillvalue=-1)], dtype=np.int64).T if any(rest) else None,
     )
     return Table(items=tuple(items), rows=transitions)

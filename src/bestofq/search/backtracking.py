@@ -23,11 +23,10 @@ WAYS: tuple[Way, ...] = get_args(Way)
 
 @dataclass
 class Costs:
-    """Ways back so far: how many, and the seconds they took; and how many ended on another page."""
+    """Ways back so far: how many, and the seconds they took."""
 
     count: dict[Way, int] = field(default_factory=lambda: dict.fromkeys(WAYS, 0))
     seconds: dict[Way, float] = field(default_factory=lambda: dict.fromkeys(WAYS, 0.0))
-    diverged: int = 0
 
     def add(self, way: Way, count: int, seconds: float) -> None:
         self.count[way] += count
@@ -108,7 +107,6 @@ class EnvPool:
             if before is None or slot.page is None or not same_page(before, slot.page):
                 raise DivergedError(f"{before and before.url} shows {slot.page and slot.page.url} now")
         except DivergedError:
-            self.costs.diverged += 1
             tree.ending[node] = "pruned"
             raise
         if way == "replayed":
@@ -147,7 +145,7 @@ class EnvPool:
         """Whether the action must not be carried out on the page: it seems irreversible, and this is no sandbox."""
         return not self.config.sandboxed and self.irreversible(page, action)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Once no rollout is under way."""
         while self._free:
             await self._free.pop().env.close()

@@ -41,7 +41,7 @@ class TreeScorer:
         search, _ = self._searches.pop((task.id, seed), (None, []))
         if search is not None:
             with suppress(InfraError):  # what cut the episode may have been one of these
-                await search.envs.close()
+                await search.envs.aclose()
         self._searches[task.id, seed] = None, [_bare(page) for page in pages]
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
@@ -75,7 +75,7 @@ class TreeScorer:
         tree = search.tree
         return tuple(c for n in tree.children[node] if tree.visits[n] and (c := tree.candidate[n]) is not None)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the environments of all trees."""
         while self._searches:
             await self._drop(last=True)
@@ -83,7 +83,7 @@ class TreeScorer:
     async def _drop(self, *, last: bool) -> None:
         _, (search, _) = self._searches.popitem(last=last)
         if search is not None:
-            await search.envs.close()
+            await search.envs.aclose()
 
     async def _search_at(self, state: State) -> tuple[Search, int]:
         """The search of the state's episode, and the node at which the agent is now."""
@@ -93,7 +93,7 @@ class TreeScorer:
         node = None if search is None else _node_of(search, state)
         if search is None or node is None:
             if search is not None:
-                await search.envs.close()
+                await search.envs.aclose()
             search, node = self._begin(state, pages), 0
         self._searches[key] = search, [*pages, _bare(state.observation)]
         while len(self._searches) > TREES:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import NamedTuple
 
 import httpx
@@ -48,14 +49,11 @@ async def body_of(request: Request) -> bytes | None:
 
 async def post(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> Reply:
     """The whole answer, at most `BODY_LIMIT` bytes of it; a 502 where there is none, or a redirect."""
-    sent = client.build_request("POST", url, content=content, headers={**headers, "accept-encoding": "identity"})
+    plain = {**headers, "accept-encoding": "identity"}
     try:
-        answer = await client.send(sent, stream=True)
-        try:
+        async with client.stream("POST", url, content=content, headers=plain) as answer:
             await bounded(answer)
             await answer.aread()
-        finally:
-            await answer.aclose()
     except (httpx.TransportError, OversizedError) as error:
         return unreachable(error)
     if answer.has_redirect_location:
@@ -94,8 +92,6 @@ def passed(headers: Mapping[str, str], left_out: set[str]) -> dict[str, str]:
 
 
 async def _closing(answer: httpx.Response) -> AsyncIterator[bytes]:
-    try:
+    async with aclosing(answer):
         async for piece in answer.aiter_raw():
             yield piece
-    finally:
-        await answer.aclose()

@@ -36,7 +36,8 @@ class TreeSummary(NamedTuple):
     """A search tree without its nodes."""
 
     run: str
-    key: EpisodeKey
+    suite: str
+    task: str
     rollouts: int
     saved_at: str  # ISO 8601, UTC
 

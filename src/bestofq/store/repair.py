@@ -2,12 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sqlalchemy import Connection, Label, Table, insert, select
+from sqlalchemy import Connection, Engine, Label, Table, insert, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DatabaseError
 
@@ -46,20 +46,14 @@ class Condition:
 def examine(where: Location | Path | str) -> Condition:
     """Compare all of a store with what was written. DataError where there is none, or its file is no database."""
     place = Location.of(where)
-    if place.is_folder and not place.database.is_file():
-        raise DataError(f"{place} holds no bestofq store: give the folder of one")
-    files = open_files(place.where_files_are)
-    url = database.reading_url(place.database) if place.is_folder else make_url(place.name)
-    engine = database.connect(url, read_only=True)
-    try:
+    with _engine(place, read_only=True) as engine:
+        files = open_files(place.where_files_are)
         database.check(engine)
         with engine.connect() as connection:
             said: list[str] = []  # by SQLite, where it could not read
             read = {table.name: list(_rows(connection, table, said)) for table in _TABLES}
             with suppress(DatabaseError, DamageError):
                 said += database.integrity(connection)
-    finally:
-        engine.dispose()
     found = {table.name: [row for row in read[table.name] if _intact(table, row)] for table in _TABLES}
     whole = _whole(found)
     kept = dict(found)
@@ -81,12 +75,19 @@ def examine(where: Location | Path | str) -> Condition:
 
 def migrate(where: Location | Path | str) -> tuple[str, str]:
     """`database.migrate` for a store."""
-    place = Location.of(where)
+    with _engine(Location.of(where)) as engine:
+        return database.migrate(engine)
+
+
+@contextmanager
+def _engine(place: Location, *, read_only: bool = False) -> Iterator[Engine]:
+    """DataError where a folder holds no database."""
     if place.is_folder and not place.database.is_file():
         raise DataError(f"{place} holds no bestofq store: give the folder of one")
-    engine = database.connect(database.sqlite_url(place.database) if place.is_folder else make_url(place.name))
+    of_file = database.reading_url if read_only else database.sqlite_url
+    engine = database.connect(of_file(place.database) if place.is_folder else make_url(place.name), read_only=read_only)
     try:
-        return database.migrate(engine)
+        yield engine
     finally:
         engine.dispose()
 
@@ -100,7 +101,7 @@ def repair(where: Location | Path | str, condition: Condition) -> Path:
     file, folder, files = place.database, place.folder, open_files(place.where_files_are)
     new = file.with_name(f".{file.name}.part")
     aside = next(path for n in range(1, 10_000) if not (path := folder / f"{file.name}.damaged-{n}").exists())
-    _refuse_written(file)
+    _refuse_written(place)
     new.unlink(missing_ok=True)
     engine = database.connect(database.sqlite_url(new))
     try:
@@ -125,16 +126,12 @@ def repair(where: Location | Path | str, condition: Condition) -> Path:
     return aside
 
 
-def _refuse_written(file: Path) -> None:
-    engine = database.connect(database.reading_url(file), read_only=True)
-    try:
+def _refuse_written(place: Location) -> None:
+    written = False
+    with _engine(place, read_only=True) as engine, suppress(DatabaseError, DamageError):
         written = claim.is_written(engine)
-    except (DatabaseError, DamageError):
-        written = False
-    finally:
-        engine.dispose()
     if written:
-        raise DataError(f"{file.parent} is being written: end that process, then run the command again")
+        raise DataError(f"{place} is being written: end that process, then run the command again")
 
 
 def _rows(connection: Connection, table: Table, said: list[str]) -> Iterator[dict[str, Any]]:

@@ -18,26 +18,27 @@ from bestofq.core.tree import SearchTree
 from bestofq.store.claim import bury
 from bestofq.store.codec import pack, text_of, unpack
 from bestofq.store.database import replace, rows_of, upsert, verified
-from bestofq.store.records import EpisodeKey, TreeSummary
+from bestofq.store.records import TreeSummary
 from bestofq.store.schema import TREES, sealed
 from bestofq.store.writer import Writer
 
+_KEY = (TREES.c.run, TREES.c.suite, TREES.c.task)
 _TASK = 20_000  # bytes of a tree that hold its task
 
 
 class Trees:
-    """The trees of runs that were begun: one for each (run, suite, task, repeat)."""
+    """The trees of runs that were begun: one for each (run, suite, task). Their column `repeat` is 0."""
 
     def __init__(self, engine: Engine, writer: Writer) -> None:
         self._engine = engine
         self._writer = writer
 
     @asynccontextmanager
-    async def growing(self, run: str, task: Task, *, repeat: int = 0) -> AsyncIterator[SearchTree | None]:
+    async def growing(self, run: str, task: Task) -> AsyncIterator[SearchTree | None]:
         """The tree as it was last saved, None without one; until the context ends only this process saves it. What it
         holds is nobody's then. SupersededError where another living process grows it."""
         own = self._writer.token
-        query = select(TREES).filter_by(run=run, suite=task.suite, task=task.id, repeat=repeat).with_for_update()
+        query = select(TREES).filter_by(run=run, suite=task.suite, task=task.id).with_for_update()
 
         def give(connection: Connection, owner: str | None) -> bytes | None:
             for row in verified(connection, TREES, connection.execute(query).all()):
@@ -54,10 +55,10 @@ class Trees:
             with suppress(SupersededError):
                 await self._writer.commit(lambda connection: give(connection, None))
 
-    async def save(self, run: str, tree: SearchTree, *, repeat: int = 0) -> None:
+    async def save(self, run: str, tree: SearchTree) -> None:
         """Commit a tree in the place of its earlier state. SupersededError where that is not this process's, which is
         whose `growing` it is, or who saved it first."""
-        key = {"run": run, "suite": tree.task.suite, "task": tree.task.id, "repeat": repeat}
+        key = {"run": run, "suite": tree.task.suite, "task": tree.task.id, "repeat": 0}
         saved = {"rollouts": tree.visits[0], "body": pack(tree), "saved_at": datetime.now(UTC).isoformat()}
         row = sealed(TREES, key | saved | {"owner": self._writer.token})
 
@@ -67,26 +68,25 @@ class Trees:
 
         await self._writer.commit(put)
 
-    def load(self, run: str, suite: str, task: str, repeat: int = 0) -> SearchTree | None:
+    def load(self, run: str, suite: str, task: str) -> SearchTree | None:
         """One tree as it was last saved; None where it was not begun. DamageError."""
-        return next(self._read(run=run, suite=suite, task=task, repeat=repeat), None)
+        return next(self._read(run=run, suite=suite, task=task), None)
 
     def all(self, run: str) -> Iterator[SearchTree]:
-        """The trees of a run, by suite, task and repeat. DamageError."""
+        """The trees of a run, by suite and task. DamageError."""
         return self._read(run=run)
 
-    def _read(self, **which: str | int) -> Iterator[SearchTree]:
-        query = select(TREES).filter_by(**which).order_by(*TREES.primary_key)
+    def _read(self, **which: str) -> Iterator[SearchTree]:
+        query = select(TREES).filter_by(**which).order_by(*_KEY)
         return (unpack(SearchTree, row.body) for row in verified(self._engine, TREES, rows_of(self._engine, query)))
 
     def summaries(
         self, *, run: str | None = None, suite: str | None = None, task: str | None = None
     ) -> list[TreeSummary]:
-        """Which trees there are, by run, suite, task and repeat."""
+        """Which trees there are, by run, suite and task."""
         wanted = {key: name for key, name in {"run": run, "suite": suite, "task": task}.items() if name is not None}
-        query = select(*TREES.primary_key, TREES.c.rollouts, TREES.c.saved_at).filter_by(**wanted)
-        found = rows_of(self._engine, query.order_by(*TREES.primary_key))
-        return [TreeSummary(run, EpisodeKey(*key), rollouts, saved_at) for run, *key, rollouts, saved_at in found]
+        query = select(*_KEY, TREES.c.rollouts, TREES.c.saved_at).filter_by(**wanted)
+        return [*map(TreeSummary._make, rows_of(self._engine, query.order_by(*_KEY)))]
 
     def counts(self) -> dict[str, tuple[int, str]]:
         """By run, how many trees it has, and when one was saved last (ISO 8601, UTC)."""
@@ -95,8 +95,8 @@ class Trees:
 
     def goals(self, trees: Sequence[TreeSummary]) -> dict[TreeSummary, str]:
         """What these trees are to reach."""
-        keys = {(tree.run, *tree.key): tree for tree in trees}
-        query = select(*TREES.primary_key, TREES.c.body).where(tuple_(*TREES.primary_key).in_([*keys]))
+        keys = {(tree.run, tree.suite, tree.task): tree for tree in trees}
+        query = select(*_KEY, TREES.c.body).where(tuple_(*_KEY).in_([*keys]))
         return {keys[*key]: _goal(body) for *key, body in rows_of(self._engine, query)}
 
 

@@ -24,7 +24,7 @@ from bestofq.reports.table import ORIGIN_COLUMNS
 from bestofq.store.filter import EpisodeFilter
 from bestofq.store.store import Store
 from bestofq.viewer.episodes import episode_view, side_by_side
-from bestofq.viewer.filters import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted, whole
+from bestofq.viewer.filters import OUTCOMES, Part, narrowed, needed, query_of, share, text, wanted
 from bestofq.viewer.guard import Guard
 from bestofq.viewer.home import Comparisons, Pairs
 from bestofq.viewer.pages import ASSETS, ASSETS_HASH, page
@@ -228,13 +228,11 @@ def _tree(request: Request, store: Store) -> Context:
     options = DEFAULTS if report is None else report.options
     alpha, threshold = share(request, "alpha", options.alpha), share(request, "threshold", options.threshold)
     run, suite, task = (needed(request, name) for name in ("run", "suite", "task"))
-    repeat = whole(request, "repeat", 0)
-    tree = store.trees.load(run, suite, task, repeat=repeat)
+    tree = store.trees.load(run, suite, task)
     if tree is None:
         raise HTTPException(404, f"There is no search tree of task {task!r} of {suite} in run {run!r}.")
     drawn, spent = branches(tree, alpha=alpha, threshold=threshold), spent_by_role(tree.usage)
-    shown = {"run": run, "repeat": repeat, "tree": tree, "drawn": drawn, "spent": spent}
-    return {**shown, "alpha": alpha, "threshold": threshold}
+    return {"run": run, "tree": tree, "drawn": drawn, "spent": spent, "alpha": alpha, "threshold": threshold}
 
 
 def _screenshot(request: Request) -> Response:

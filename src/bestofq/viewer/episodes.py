@@ -134,7 +134,7 @@ def episode_view(store: Store, episode: str, at_step: str | None, among: Episode
     suite, task, _ = summary.key
     running = summary.status == "running" and store.is_written
     at = _position(at_step, len(shown.steps), running)
-    own = store.trees.load(summary.run, *summary.key)
+    own = store.trees.load(summary.run, suite, task)
     place = None if own is None else TreePlace.after(own, [step.decision for step in shown.steps[:at]])
     if not query_of(among):
         among = replace(among, run=summary.run, agent=summary.agent)

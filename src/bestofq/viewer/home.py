@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from bestofq.reports import stats
-from bestofq.reports.costs import AgentCost, Costs, pareto_svg
+from bestofq.reports.costs import Point, points_svg
 from bestofq.reports.figures import success_bars_svg
 from bestofq.reports.naming import OURS, kind, place
 from bestofq.reports.rows import BASELINE, HELD_OUT
-from bestofq.reports.spending import Spent
 from bestofq.reports.stats import Difference, Estimate, Measure, attempts_of, grouped
 from bestofq.reports.svg import inline
 from bestofq.store.records import EpisodeSummary
@@ -64,23 +63,12 @@ class Comparison:
     @cached_property
     def pareto(self) -> Markup | None:
         """Success against tokens (Best-of-Q, Fig. 2); None with fewer than two agents of which both are known."""
-        known = [line for line in self.lines if line.rate is not None and line.tokens]
-        if len(known) < 2:
-            return None
-        rows = [
-            AgentCost(
-                run=self.run,
-                agent=line.agent,
-                tasks=1,
-                successes=0,
-                lost=0,
-                roles={"proposer": Spent(tokens_in=round(line.tokens or 0), unpriced=1)},
-                success=line.rate.value if line.rate else None,
-                interval=line.rate.interval if line.rate else None,
-            )
-            for line in known
+        known = [
+            Point(line.agent, line.tokens, line.rate.value, line.rate.interval)
+            for line in self.lines
+            if line.rate is not None and line.rate.value is not None and line.tokens
         ]
-        return inline(pareto_svg(Costs(rows=tuple(rows)), self.baseline))
+        return inline(points_svg(known, self.baseline)) if len(known) > 1 else None
 
 
 class Comparisons:

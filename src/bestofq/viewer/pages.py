@@ -86,7 +86,7 @@ def mood(outcome: str | None) -> str:
 
 
 def tree_address(tree: TreeSummary) -> str:
-    return address("/tree", run=tree.run, suite=tree.key.suite, task=tree.key.task, repeat=tree.key.repeat)
+    return address("/tree", run=tree.run, suite=tree.suite, task=tree.task)
 
 
 def figure_file(figure: Figure) -> str:

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import history_lines, page_values, picture_unit, render
-from bestofq.core.actions import ACTION, Action, Targeted, action_text
+from bestofq.core.actions import ACTION, Action, Targeted, action_text, on_mark
 from bestofq.core.decision import Candidate, State, distinct
 from bestofq.core.errors import ReplyError
 from bestofq.core.language import Reply
-from bestofq.core.observation import Element, Observation, Point
+from bestofq.core.observation import Observation, Point
 from bestofq.core.picture import Picture
 
 By = Literal["mark", "words", "point"]  # how a model names an element
@@ -96,7 +96,7 @@ def _candidate(entry: Any, observation: Observation, by: By, picture: Picture | 
     action = _action(entry["action"], observation, by, picture)
     return Candidate(
         action=action,
-        label=action_text(_on_mark(action, observation.elements), observation.elements),
+        label=action_text(on_mark(action, observation), observation.elements),
         thought=_words(entry.get("thought")),
         note=_words(entry.get("note")),
     )
@@ -130,19 +130,6 @@ def point_of(given: Any, picture: Picture) -> Point:
         case {"x": int() | float() as x, "y": int() | float() as y}:
             return picture.to_css(x, y)
     raise ReplyError('expected "x" and "y", both numbers')
-
-
-def _on_mark(action: Action, elements: Sequence[Element]) -> Action:
-    """The same action by the mark of the smallest element at its point, so that its label says what is there."""
-    if not isinstance(action, Targeted) or action.point is None:
-        return action
-    x, y = action.point
-    there = [
-        (box.width * box.height, element.mark)
-        for element in elements
-        if (box := element.box) is not None and 0 <= x - box.x < box.width and 0 <= y - box.y < box.height
-    ]
-    return action.model_copy(update={"point": None, "mark": min(there)[1]}) if there else action
 
 
 def _words(value: Any) -> str:

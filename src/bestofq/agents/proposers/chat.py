@@ -1,7 +1,7 @@
 """Candidates from a chat model: N in one reply (Best-of-Q, A.5 and Fig. 7), or one in each (Agent Q, 3.1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from bestofq.agents.dialects.dialect import ChatDialect
@@ -17,7 +17,7 @@ from bestofq.core.protocols import VisionModel
 _JSON = JsonDialect()
 
 
-@dataclass
+@dataclass(frozen=True)
 class ChatProposer:
     """`Proposer` over a model that is asked with instructions, behind an endpoint or here.
 
@@ -28,18 +28,16 @@ class ChatProposer:
     With `log_probs` its log-probability is that of its reply, thought and note included, where the endpoint gives it.
 
     Replies without a valid candidate get one repair turn, then a fresh sample; then a recorded no-op (a short wait)
-    stands in with the last reply, so that the episode continues. `no_ops` counts those.
+    stands in with the last reply, so that the episode continues.
     """
 
     model: VisionModel
     dialect: ChatDialect = _JSON
     screenshots: int = 1  # the last so many, the current one among them
-    history: int = 30  # past actions shown, the last ones
     log_probs: bool = False
     votes: bool = False
     temperature: float | None = None  # None: the endpoint's own
     max_tokens: int | None = None
-    no_ops: int = field(default=0, init=False)
 
     @property
     def _single(self) -> bool:
@@ -76,7 +74,6 @@ class ChatProposer:
             system=lambda picture: dialect.system(state, most, picture),
             text=partial(dialect.user, state),
             screenshots=self.screenshots,
-            history=self.history,
             pointing=dialect.pointing,
         )
         try:
@@ -84,7 +81,6 @@ class ChatProposer:
                 self.model, prompts, read, "proposer", attempts=3, n=replies, repair=dialect.repair
             )
         except ReplyError as error:
-            self.no_ops += 1
             wait, thought, usage = Wait(seconds=1), f"no valid reply: {error}", error.usage
             candidates = [Candidate(action=wait, label=action_text(wait), thought=thought, reply=error.replies[-1])]
         return Proposal(candidates=tuple(candidates), usage=usage)

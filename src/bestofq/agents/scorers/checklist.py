@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import render
-from bestofq.agents.scorers.verifier import Review, Reviewing
+from bestofq.agents.scorers.verifier import Review, Reviewing, reviewed, unusable
 from bestofq.agents.structured_output import ask, only, state_prompts
 from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
@@ -22,7 +22,6 @@ from bestofq.core.usage import Usage, merge_usage
 Items = tuple[str, ...]
 _MOST = 10  # subgoals; more would be one a click
 _VALUES: Mapping[str, float] = {"yes": 1.0, "in progress": 0.5, "no": 0.0}
-_UNCLEAR = 0.5
 _ITEMS = object_schema({"items": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": _MOST}})
 _VERDICT = {"type": "string", "enum": list(_VALUES)}
 
@@ -39,7 +38,6 @@ class ChecklistScorer(Reviewing):
 
     model: VisionModel
     screenshots: int = 1  # the last so many
-    history: int = 30  # past actions shown, the last ones
     _written: dict[str, Items] = field(default_factory=dict, init=False, repr=False, compare=False)  # by goal
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:
@@ -56,7 +54,7 @@ class ChecklistScorer(Reviewing):
         try:
             items, usage = await ask(self.model, only(request), _read_items, "critic")
         except ReplyError as error:
-            items, usage = (goal,), _unusable(error)
+            items, usage = (goal,), unusable(error)
         self._written.setdefault(goal, items)
         return usage
 
@@ -84,12 +82,8 @@ class ChecklistScorer(Reviewing):
             system=lambda picture: render("progress_system"),
             text=text,
             screenshots=self.screenshots,
-            history=self.history,
         )
-        try:
-            return await ask(self.model, prompts, read, "critic")
-        except ReplyError as error:
-            return _UNCLEAR, _unusable(error)
+        return await reviewed(self.model, prompts, read)
 
 
 def _read_items(replies: Sequence[Reply], _: Picture | None) -> Items:
@@ -98,8 +92,3 @@ def _read_items(replies: Sequence[Reply], _: Picture | None) -> Items:
     if not 1 <= len(items) <= _MOST or not all(items):
         raise ReplyError(f'"items" must be a list of 1 to {_MOST} sentences')
     return tuple(items)
-
-
-def _unusable(error: ReplyError) -> tuple[Usage, ...]:
-    (used,) = error.usage
-    return (used.model_copy(update={"unusable": 1}),)

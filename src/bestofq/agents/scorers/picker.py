@@ -50,7 +50,6 @@ class ChatPickerScorer(_Picking):
 
     model: VisionModel
     screenshots: int = 1  # the last so many
-    history: int = 30  # past actions shown, the last ones
 
     async def pick(self, state: State, candidates: Sequence[Candidate]) -> tuple[int | None, Usage]:
         """`Picker`."""
@@ -65,7 +64,6 @@ class ChatPickerScorer(_Picking):
             system=lambda picture: render("picker_system", step=len(state.decisions) + 1, candidates=candidates),
             text=partial(candidates_user, state),
             screenshots=self.screenshots,
-            history=self.history,
         )
         try:
             named, (usage,) = await ask(self.model, prompts, read, "critic", attempts=1)

@@ -16,7 +16,7 @@ from bestofq.agents.dialects.json import candidates_user
 from bestofq.agents.embedding_texts import REVIEW_TOKENS
 from bestofq.agents.json_replies import json_of, object_schema
 from bestofq.agents.prompting import render, review_prompt
-from bestofq.agents.structured_output import ask, state_prompts
+from bestofq.agents.structured_output import Prompts, Reader, ask, state_prompts
 from bestofq.core.counted import counted
 from bestofq.core.decision import Candidate, Scores, State
 from bestofq.core.errors import ReplyError
@@ -78,7 +78,6 @@ class ChatVerifierScorer(Reviewing):
 
     model: VisionModel
     screenshots: int = 1  # the last so many
-    history: int = 30  # past actions shown, the last ones
 
     async def _review(self, state: State, candidate: Candidate) -> Review:
         def text(history: int, pictures: int) -> str:  # the candidate last: all reviews begin alike
@@ -91,13 +90,22 @@ class ChatVerifierScorer(Reviewing):
             system=lambda picture: render("verifier_system"),
             text=text,
             screenshots=self.screenshots,
-            history=self.history,
         )
-        try:
-            return await ask(self.model, prompts, _read, "critic")
-        except ReplyError as error:
-            (used,) = error.usage
-            return _UNCLEAR, (used.model_copy(update={"unusable": 1}),)
+        return await reviewed(self.model, prompts, _read)
+
+
+async def reviewed(model: LanguageModel, prompts: Prompts, read: Reader[float]) -> Review:
+    """What the reader reads of the model's reply; 0.5 where none can be read."""
+    try:
+        return await ask(model, prompts, read, "critic")
+    except ReplyError as error:
+        return _UNCLEAR, unusable(error)
+
+
+def unusable(error: ReplyError) -> tuple[Usage, ...]:
+    """What a question took that no reply to can be read."""
+    (used,) = error.usage
+    return (used.model_copy(update={"unusable": 1}),)
 
 
 def _read(replies: Sequence[Reply], _: Picture | None) -> float:
