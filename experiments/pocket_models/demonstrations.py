@@ -52,7 +52,11 @@ class DemonstrationConfig(Noun):
     """How demonstrations are made."""
 
     catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
-    data: Path | None = Field(default=None, description="folder of WebShop's real files: its train goals instead")
+    data: Path | None = Field(
+        default=None,
+        description="folder of WebShop's real files: instead, its goals that are train goals both by product and as "
+        "published, so that the model may be tested on either split",
+    )
     data_seed: int = Field(default=2026, description="of the real files' price limits; the suite's own")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
@@ -88,15 +92,19 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
     while len(examples) < ordinary:
         examples.extend([example async for example in walk_quirks(config.quirks, rng, named=config.named)])
     if config.data is None:
-        suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+        shops = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+        suites = [(suite, suite.tasks("train")) for suite in shops]
     else:
-        suites = [real_suite(WebShopSettings(data=config.data, seed=config.data_seed))]
+        settings = WebShopSettings(data=config.data, seed=config.data_seed)
+        suite = real_suite(settings.model_copy(update={"splits": "product"}))
+        published = {task.id for task in real_suite(settings).tasks("train")}
+        suites = [(suite, [task for task in suite.tasks("train") if task.id in published])]
     composite = round(config.composite.share * count)
     while len(examples) < count:
-        suite = rng.choice(suites)
+        suite, tasks = rng.choice(suites)
         plain = suite.server("train")
         shop = Shop(plain.catalogue, partial(_shuffled, plain.results, rng))
-        for task in rng.sample(suite.tasks("train"), 200):
+        for task in rng.sample(tasks, 200):
             if composite and len(examples) >= count - composite:
                 walk = _composite(config.composite, suite, shop, task, rng)
             else:
