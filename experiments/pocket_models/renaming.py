@@ -1,7 +1,7 @@
 """Words changed throughout an example, so that a model learns to read and copy them where it could know them by heart.
 
-A small model that is taught a few hundred real products many times over learns their words, not to copy: on products that
-it has not seen it writes those that it has.
+A small model that is taught a few hundred real products many times over learns their words, not to copy: on products
+that it has not seen it writes those that it has.
 """
 
 import random
@@ -12,18 +12,18 @@ from experiments.pocket_models.examples import Example, Turn
 
 WORD = re.compile(r"[A-Za-z]{3,}")
 KEPT = frozenset(
-    """
-    goal did page next review so find me with and price lower than dollar click write submit clear scroll back enter link
-    button radio searchbox textbox search buy now prev description feature total result checked none all again chosen need
-    want move not fit wrong right neither new under for item the
-    """.split()
+    WORD.findall(
+        "goal did page next review find with and price lower than dollar click write submit clear scroll back enter "
+        "link button radio searchbox textbox search buy now prev description feature total result checked none all "
+        "again chosen need want move not fit wrong right neither new under for item the"
+    )
 )
 """Of commands, pages, goals and reviews, without the plural's s: what a model must not take from the page."""
 CHANGED = 0.5  # of the other words
 
 
 def renamed(examples: Sequence[Example], share: float, rng: random.Random) -> list[Example]:
-    """The examples, `share` of them with half of their own words changed, each into one made up, the same everywhere."""
+    """The examples, `share` of them with half of their own words changed, each into the same made-up one everywhere."""
     stems = sorted({_stem(word) for example in examples for word in _words(example)} - KEPT)
     return [_renamed(example, stems, rng) if rng.random() < share else example for example in examples]
 
