@@ -44,6 +44,7 @@ from experiments.pocket_models.examples import (
 )
 from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from experiments.pocket_models.quirks_demonstrations import QuirksDemonstrations, walk_quirks
+from experiments.pocket_models.renaming import renamed
 from experiments.pocket_models.reviews import review
 from experiments.pocket_models.visitors import stray
 
@@ -52,7 +53,11 @@ class DemonstrationConfig(Noun):
     """How demonstrations are made."""
 
     catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
-    data: Path | None = Field(default=None, description="folder of WebShop's real files: its train goals instead")
+    data: Path | None = Field(
+        default=None,
+        description="folder of WebShop's real files: instead, its goals that are train goals both by product and as "
+        "published, so that the model may be tested on either split",
+    )
     data_seed: int = Field(default=2026, description="of the real files' price limits; the suite's own")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
     pick_share: float = Field(default=0.3, ge=0, le=1, description="chance that a state also teaches picking")
@@ -65,6 +70,9 @@ class DemonstrationConfig(Noun):
     lookups: int = Field(default=16, ge=1, description="marks found after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
+    renamed_share: float = Field(
+        default=0.0, ge=0, le=1, description="of all examples, have half of their words changed into made-up ones"
+    )
     named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
     composite: CompositeDemonstrations = CompositeDemonstrations()
@@ -88,22 +96,26 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
     while len(examples) < ordinary:
         examples.extend([example async for example in walk_quirks(config.quirks, rng, named=config.named)])
     if config.data is None:
-        suites = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+        shops = [synthetic_suite(SyntheticConfig(seed=s)) for s in config.catalogue_seeds]
+        suites = [(suite, suite.tasks("train")) for suite in shops]
     else:
-        suites = [real_suite(WebShopSettings(data=config.data, seed=config.data_seed))]
+        settings = WebShopSettings(data=config.data, seed=config.data_seed)
+        suite = real_suite(settings.model_copy(update={"splits": "product"}))
+        published = {task.id for task in real_suite(settings).tasks("train")}
+        suites = [(suite, [task for task in suite.tasks("train") if task.id in published])]
     composite = round(config.composite.share * count)
     while len(examples) < count:
-        suite = rng.choice(suites)
+        suite, tasks = rng.choice(suites)
         plain = suite.server("train")
         shop = Shop(plain.catalogue, partial(_shuffled, plain.results, rng))
-        for task in rng.sample(suite.tasks("train"), 200):
+        for task in rng.sample(tasks, 200):
             if composite and len(examples) >= count - composite:
                 walk = _composite(config.composite, suite, shop, task, rng)
             else:
                 walk = _walk(config, suite, shop, task, rng)
             examples.extend([example async for example in walk])
     rng.shuffle(examples)
-    return examples
+    return renamed(examples, config.renamed_share, random.Random(f"renamed-{seed}"))
 
 
 def _shuffled(search: Search, rng: random.Random, query: str) -> list[Product]:
