@@ -44,7 +44,6 @@ from experiments.pocket_models.examples import (
 )
 from experiments.pocket_models.miniwob_demonstrations import MiniWobDemonstrations, demonstrate_miniwob
 from experiments.pocket_models.quirks_demonstrations import QuirksDemonstrations, walk_quirks
-from experiments.pocket_models.renaming import renamed
 from experiments.pocket_models.reviews import review
 from experiments.pocket_models.visitors import stray
 
@@ -70,9 +69,6 @@ class DemonstrationConfig(Noun):
     lookups: int = Field(default=16, ge=1, description="marks found after one state, at most")
     easy_share: float = Field(default=0.35, ge=0, le=1, description="chance to keep a start or sub-page state")
     max_steps: int = 12
-    renamed_share: float = Field(
-        default=0.0, ge=0, le=1, description="of all examples, have half of their words changed into made-up ones"
-    )
     named: bool = Field(default=False, description="clicks say what they are on: `click large [7]` for `click [7]`")
     miniwob: MiniWobDemonstrations = MiniWobDemonstrations()
     composite: CompositeDemonstrations = CompositeDemonstrations()
@@ -115,7 +111,7 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
                 walk = _walk(config, suite, shop, task, rng)
             examples.extend([example async for example in walk])
     rng.shuffle(examples)
-    return renamed(examples, config.renamed_share, random.Random(f"renamed-{seed}"))
+    return examples
 
 
 def _shuffled(search: Search, rng: random.Random, query: str) -> list[Product]:
