@@ -24,7 +24,7 @@ from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.webshop.pages import BUY, PAGE_SIZE, Search, Shop, buy_name
 from bestofq.envs.webshop.products import Product
-from bestofq.envs.webshop.settings import WebShopSettings
+from bestofq.envs.webshop.settings import Splits, WebShopSettings
 from bestofq.envs.webshop.suite import WebShop, real_suite, synthetic_suite
 from bestofq.envs.webshop.synthetic import SyntheticConfig
 from bestofq.envs.webshop.views import Item, Results, View, choose
@@ -52,10 +52,10 @@ class DemonstrationConfig(Noun):
     """How demonstrations are made."""
 
     catalogue_seeds: tuple[int, ...] = Field(default=(1, 2, 3, 4, 5, 6), description="shops; not the suite's own")
-    data: Path | None = Field(
-        default=None,
-        description="folder of WebShop's real files: instead, its goals that are train goals both by product and as "
-        "published, so that the model may be tested on either split",
+    data: Path | None = Field(default=None, description="folder of WebShop's real files: its train goals instead")
+    data_splits: tuple[Splits, ...] = Field(
+        default=(),
+        description="only goals that are train goals in all these splits, in the first's shop. Default: as published",
     )
     data_seed: int = Field(default=2026, description="of the real files' price limits; the suite's own")
     noise: float = Field(default=0.3, ge=0, le=1, description="chance of a step that is not the oracle's")
@@ -96,9 +96,9 @@ async def demonstrate(config: DemonstrationConfig, count: int, seed: int, kept: 
         suites = [(suite, suite.tasks("train")) for suite in shops]
     else:
         settings = WebShopSettings(data=config.data, seed=config.data_seed)
-        suite = real_suite(settings.model_copy(update={"splits": "product"}))
-        published = {task.id for task in real_suite(settings).tasks("train")}
-        suites = [(suite, [task for task in suite.tasks("train") if task.id in published])]
+        parts = [real_suite(settings.model_copy(update={"splits": split})) for split in config.data_splits or (None,)]
+        shared = set.intersection(*({task.id for task in part.tasks("train")} for part in parts))
+        suites = [(parts[0], [task for task in parts[0].tasks("train") if task.id in shared])]
     composite = round(config.composite.share * count)
     while len(examples) < count:
         suite, tasks = rng.choice(suites)

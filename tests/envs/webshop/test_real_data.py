@@ -82,6 +82,22 @@ async def test_the_real_train_goals_can_be_demonstrated(tmp_path: Path) -> None:
     assert any(turn.prompt.count("$") >= 10 for example in examples for turn in example)
 
 
+async def test_goals_that_a_model_is_taught_may_be_train_goals_in_both_splits(tmp_path: Path) -> None:
+    config = DemonstrationConfig(data=FOLDER, data_splits=("product", "webshop"))
+    examples = await demonstrate(config, 2000, 0, tmp_path)
+    taught = {
+        line.removeprefix("goal: ")
+        for example in examples
+        for turn in example
+        for line in turn.prompt.splitlines()
+        if line.startswith("goal: ")
+    }
+    assert len(taught) > 100
+    for split in config.data_splits:
+        suite = real_suite(WebShopSettings(data=FOLDER, seed=config.data_seed, splits=split))
+        assert taught <= {task.goal for task in suite.tasks("train")}
+
+
 def test_our_split_shares_no_product(goals: tuple[Goal, ...]) -> None:
     products = [{goal.product_id for goal in goals_of(split, goals, seed=0)} for split in SPLITS]
     assert sum(map(len, products)) == len(set.union(*products)) == 415
