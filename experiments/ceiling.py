@@ -19,7 +19,9 @@ class Ceiling:
         """ConfigError where no oracle knows the suite."""
         judge = judge_of(make_suite(models.settings.suite))
         if judge is None:
-            raise ConfigError(f"no oracle knows what is right on {models.settings.suite.name}: use webshop or miniwob")
+            raise ConfigError(
+                f"no oracle knows what is right on {models.settings.suite.name}: use webshop, booking or miniwob"
+            )
         self._judge = judge
 
     async def score(self, state: State, candidates: Sequence[Candidate]) -> Scores:

@@ -18,6 +18,7 @@ from bestofq.core.actions import identity
 from bestofq.core.decision import Candidate, Decision, Episode, State, state_at
 from bestofq.core.errors import DataError, InputError
 from bestofq.core.protocols import Suite
+from bestofq.envs.booking.suite import Booking
 from bestofq.envs.local_site.suite import LocalSuite
 from bestofq.envs.local_site.text import TextEnv
 from bestofq.envs.miniwob.suite import MiniWob
@@ -35,6 +36,7 @@ from bestofq.reports.table import Row, Table, columns
 from bestofq.store.location import Location
 from bestofq.store.store import Store
 from bestofq.viewer.export import export
+from experiments.oracles.booking import BookingOracle
 from experiments.oracles.miniwob.solvers import SOLVERS, Unsolved, advise
 from experiments.oracles.quirks import QuirksOracle
 from experiments.oracles.webshop import Oracle, is_right
@@ -134,6 +136,8 @@ def judge_of(suite: Suite) -> Judge | None:
     which it does not know what is right."""
     if isinstance(suite, LocalSuite) and isinstance(suite.rules, WebShop):
         return partial(_webshop, suite.rules)
+    if isinstance(suite, LocalSuite) and isinstance(suite.rules, Booking):
+        return partial(_booking, suite.rules)
     return _miniwob if isinstance(suite, MiniWob) else None
 
 
@@ -144,6 +148,13 @@ def _webshop(suite: WebShop, state: State, candidates: Sequence[Candidate]) -> J
         raise DataError(f"{state.observation.url} of task {state.task.id} is no page of this suite's shop")
     right = [is_right(oracle, shop, view, state.observation, one.action) for one in candidates]
     return Judged(type(view).__name__.lower(), right)
+
+
+def _booking(suite: Booking, state: State, candidates: Sequence[Candidate]) -> Judged:
+    oracle = BookingOracle(suite, state.task.id)
+    view = suite.server(state.task.split).view(suite.visit(state.task), state.observation.url)
+    right = [oracle.is_right(view, state.observation, one.action) for one in candidates]
+    return Judged(getattr(view, "page", type(view).__name__.lower()), right)
 
 
 def _miniwob(state: State, candidates: Sequence[Candidate]) -> Judged | None:

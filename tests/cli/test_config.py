@@ -80,7 +80,7 @@ def test_a_value_is_read_as_its_setting_needs_it(setting: str, expected: Recipe)
         ("training.expectile=1.5", "The setting training.expectile is '1.5': input should be less than 1."),
         ("runs=many", "The setting runs is 'many': input should be a valid integer"),
         ("device=tpu", "The setting device is 'tpu': input should be 'cpu' or 'cuda'."),
-        ("training=5", "The setting training is '5': input should be a valid dictionary"),
+        ("training=5", "training is a table of settings, not '5': set one of them, such as training.expectile."),
         ("tasks=900", "The settings do not fit: 5 runs of 900 tasks are more than 1000 episodes."),
         ("runs", "--set takes name=value, such as iql.expectile=0.8, not 'runs'."),
         ("training..expectile=1", "--set takes name=value"),
@@ -102,6 +102,8 @@ def test_a_setting_of_several_kinds_is_named_as_it_is_set() -> None:
 def test_a_setting_in_a_table_of_several_kinds_says_what_it_takes() -> None:
     with pytest.raises(ConfigError, match=r"setting suite\.env is 'paper': input should be 'text' or 'browser'"):
         load_config(BestOfQSettings, None, ["suite.env=paper"])
+    with pytest.raises(ConfigError, match=r"suite is a table of settings, not 'booking': .*such as suite\.name"):
+        load_config(BestOfQSettings, None, ["suite=booking"])
 
 
 def test_a_name_like_no_other_lists_them_all() -> None:

@@ -10,13 +10,22 @@ from typer.testing import CliRunner
 from bestofq.build.context import RunContext, open_suite
 from bestofq.build.models import Models
 from bestofq.build.settings import BestOfQSettings
+from bestofq.core.actions import Refresh
+from bestofq.core.decision import Candidate, State
 from bestofq.core.errors import InputError
+from bestofq.envs.booking.settings import BookingSettings
+from bestofq.envs.booking.suite import Booking
+from bestofq.envs.local_site.suite import LocalSuite
+from bestofq.envs.local_site.text import TextEnv
+from bestofq.envs.suites import make_suite
 from bestofq.recipes.collect import compare
+from bestofq.recipes.text_site import at_once
 from bestofq.store.store import Store
 from experiments.__main__ import app, console
 from experiments.ceiling import Ceiling
 from experiments.dev_ranking import rescored
-from experiments.ranking import OracleStep, by_kind, by_lead, oracle_steps
+from experiments.oracles.booking import BookingOracle
+from experiments.ranking import OracleStep, by_kind, by_lead, judge_of, oracle_steps
 
 T, U = ("shop", "t"), ("shop", "u")
 
@@ -93,9 +102,26 @@ def test_the_command_counts_every_step_of_each_agent_and_writes_the_folder(
 
 
 def test_a_suite_without_an_oracle_is_refused(store: Path) -> None:
-    words = ["rank", "--store", str(store), "--set", "suite.name=booking"]
-    with pytest.raises(InputError, match="booking"):
+    words = ["rank", "--store", str(store), "--set", "suite.name=examples.own_suite:make_suite"]
+    with pytest.raises(InputError, match="own_suite"):
         CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def test_on_bookings_what_the_oracle_does_is_right_on_every_page() -> None:
+    suite = make_suite(BookingSettings())
+    assert isinstance(suite, LocalSuite)
+    judge, env, task = judge_of(suite), TextEnv(suite.rules), suite.rules.tasks("test")[0]
+    assert isinstance(suite.rules, Booking)
+    assert judge is not None
+    oracle, seen, kinds = BookingOracle(suite.rules, task.id), at_once(env.reset(task, seed=0)), list[str]()
+    while not suite.rules.ended(env.visit):
+        actions = oracle.advise(env, seen).action, Refresh()
+        judged = judge(State(task=task, observation=seen), [Candidate(action=one, label="") for one in actions])
+        assert judged is not None
+        assert judged.right == [True, False]
+        kinds.append(judged.kind)
+        seen = at_once(env.step(actions[0])).observation
+    assert {"restaurant", "calendar", "times", "details"} < set(kinds)
 
 
 @pytest.mark.slow

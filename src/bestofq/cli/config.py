@@ -141,6 +141,8 @@ def _sentence(cls: type[BaseModel], error: ValidationError) -> str:
         return f"The settings{f' of {name}' if name else ''} do not fit: {found['ctx']['error']}."
     settings, above = setting_names(cls), accumulate(name.split("."), "{}.{}".format)
     name = next((one for one in above if one in settings), name)  # without the kinds of value that it may have
+    if below := [one for one in settings if one.startswith(f"{name}.")]:
+        return f"{name} is a table of settings, not {found['input']!r}: set one of them, such as {below[0]}."
     messages = [one["msg"] for one in error.errors() if _named(cls, one["loc"])[0].startswith(name)]
     said = ", or ".join(message[0].lower() + message[1:] for message in messages)
     return f"The setting {name} is {found['input']!r}: {said}."

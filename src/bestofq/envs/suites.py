@@ -29,7 +29,9 @@ _OWN = "own"
 
 def _tag(settings: object) -> str:
     """ConfigError where there is no suite of that name."""
-    given = str(settings.get("name", "webshop") if isinstance(settings, Mapping) else getattr(settings, "name", ""))
+    given = str(
+        settings.get("name", "webshop") if isinstance(settings, Mapping) else getattr(settings, "name", "webshop")
+    )
     if given in SUITES:
         return given
     object_name("suite", given, SUITES)

@@ -71,6 +71,30 @@ async def test_it_comes_from_anywhere_to_the_right_reservation(suite: Booking) -
         await steps_of(suite, task, mistakes=rng.randint(1, 25), rng=rng)
 
 
+async def test_whatever_it_finds_right_leads_there_and_so_do_other_ways_to_send_a_form(suite: Booking) -> None:
+    rng, kinds = random.Random(5), set[str]()
+    for task in suite.tasks("dev", 60):
+        env, oracle = TextEnv(suite), BookingOracle(suite, task.id)
+        seen = await env.reset(task, seed=0)
+        for _ in range(STEP_LIMIT):
+            marks = [element.mark for element in seen.elements]
+            advised = [advice.action for advice in oracle.advices(env.view, seen)]
+            typed = [one.model_copy(update={"enter": False}) for one in advised if isinstance(one, Write)]
+            asked = [AskUser(question="Indoor or outdoor?"), AskUser(question="What time?")]
+            every = [*advised, *typed, *asked, *(kind(mark=mark) for mark in marks for kind in (Click, Submit, Clear))]
+            right = [action for action in every if oracle.is_right(env.view, seen, action)]
+            assert set(advised) <= set(right)
+            assert asked[1] not in right
+            action = rng.choice(right)
+            kinds.add(type(action).__name__)
+            result = await env.step(action)
+            seen = result.observation
+            if result.terminated:
+                break
+        assert (result.terminated, result.reward) == (True, 1), (task.id, action)
+    assert kinds == {"Click", "Submit", "Write", "AskUser"}
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_in_chromium_too(suite: Booking, browser: Browser) -> None:
     async with serve(suite) as site:
