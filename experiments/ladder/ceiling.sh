@@ -1,16 +1,25 @@
 #!/bin/sh
-# What choosing could reach at most: the oracle takes what is right wherever it is proposed. Twenty minutes on one core;
-# started again, it continues.
+# What choosing could reach at most: the oracle takes what is right wherever it is proposed. On bookings also what the model itself
+# picks, asked as in Agent Q's search. Forty minutes on one core; started again, it continues.
 set -ef
 BESTOFQ=.venv/bin/bestofq
 here=experiments/ladder
-ceiling() { # CONFIG RUNG SETTINGS...
-    name=ceiling-$1-$2 config=$here/$1.toml
+play() { # NAME CONFIG ARGUMENTS...
+    name=$1 config=$here/$2.toml
     shift 2
-    "$BESTOFQ" eval --config $config --agents own --set scorer=experiments.ceiling:Ceiling --runs 1 "$@" \
-        --store runs/ladder-ceiling --run $name --out $here/$name.json
+    "$BESTOFQ" eval --config $config "$@" --store runs/ladder-ceiling --run $name --out $here/$name.json
 }
-ceiling shop same --split train --tasks 240
-ceiling shop new --split train --tasks 240 --set suite.only=P??00[0-3]?-2
-ceiling shop held-out --split test --tasks 240 --set suite.only=*
-ceiling miniwob seeds --split test --tasks 235 --set suite.families=seen --set suite.per_task=5
+ceiling() { # CONFIG RUNG RUNS ARGUMENTS...
+    env=$1 rung=$2 runs=$3
+    shift 3
+    play ceiling-$env-$rung $env --agents own --set scorer=experiments.ceiling:Ceiling --runs $runs "$@"
+}
+ceiling shop same 1 --split train --tasks 240
+ceiling shop new 1 --split train --tasks 240 --set suite.only=P??00[0-3]?-2
+ceiling shop held-out 1 --split test --tasks 240 --set suite.only=*
+ceiling miniwob seeds 1 --split test --tasks 235 --set suite.families=seen --set suite.per_task=5
+for rung in same held-out; do
+    test $rung = same && where="--split train" || where="--split test --set suite.only=*"
+    ceiling booking $rung 2 $where --tasks 100
+    play booking-$rung-picker booking --agents prompting,picker --runs 2 $where --tasks 100
+done
