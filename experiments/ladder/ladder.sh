@@ -41,11 +41,11 @@ climb() { # Q AGENTS SETTINGS...
 climb paper $rankers,best-of-q,prior
 "$BESTOFQ" train --no-estimate $config $matched --store $store --out $store/q0
 climb q0 best-of-q,prior $matched
-if [ $env = many ]; then # reading reviews, too: it ships as pocket_q
+if [ $env = many ] || [ $env = shop ]; then # reading reviews, too: that of many ships as pocket_q
     reviewed="$matched --set model.embed_context=review --set model.embed_pooling=last"
     "$BESTOFQ" train --no-estimate $config $reviewed --store $store --out $store/reviewed
     climb reviewed best-of-q $reviewed
-    cp $store-held-out/reviewed.json $here/many-reviewed.json
+    for rung in $rungs; do cp $store-$rung/reviewed.json $here/$env-$rung-reviewed.json; done
 fi
 if [ $env = shop ] || [ $env = booking ]; then
     "$BESTOFQ" train --no-estimate $config $whitened --store $store --out $store/whitened
