@@ -14,7 +14,7 @@ NAMES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 )
 def test_threads_that_wait_soon_sleep_unless_the_user_says_otherwise(given: dict[str, str], spins: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in NAMES}
-    words = [sys.executable, "-c", "import bestofq.cli.main, torch"]
+    words = [sys.executable, "-c", "from bestofq.cli.main import exit_with; exit_with(lambda: __import__('torch'))"]
     done = subprocess.run(
         words, env=environment | {"OMP_DISPLAY_ENV": "VERBOSE"} | given, capture_output=True, text=True, check=True
     )

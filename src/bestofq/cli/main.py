@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -24,6 +25,10 @@ def run() -> NoReturn:
 def exit_with(command: Callable[[], object]) -> NoReturn:
     """Run a command line. Our errors, and paths that cannot be read or written (2), are printed as one sentence."""
     gc.set_threshold(50_000, 20, 20)  # imports leave no garbage: to look for it takes an eighth of a short command
+    # Read when PyTorch is loaded: a thread that waits for others soon sleeps. By default it spins, and where two
+    # commands share the cores each holds up the other.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     sys.stdout, sys.stderr = HidingStream(sys.stdout), HidingStream(sys.stderr)
     logging.basicConfig(
         level=logging.WARNING, handlers=[RichHandler(console=console, show_path=False)], format="%(message)s"
