@@ -16,6 +16,8 @@ for q in matched paper; do
     test $q = paper || set -- $matched
     test $q = matched || set --
     "$BESTOFQ" improve $config "$@" --set cycles=4 --store $store --out $store
+    "$BESTOFQ" train --no-estimate $config "$@" --set iql.steps=10000 --store $store --run seed --run cycle-1 --run cycle-2 \
+        --run cycle-3 --run cycle-4 --out $store/qlonger # two and a half times as long, from all of these episodes
     for rung in same new held-out; do
         case $rung in
         same) where="--split train" ;;
@@ -23,7 +25,7 @@ for q in matched paper; do
         held-out) where="--split test --set suite.only=*" ;;             # other products
         esac
         runs=
-        for cycle in 0 1 2 3 4; do
+        for cycle in 0 1 2 3 4 longer; do
             "$BESTOFQ" eval $config "$@" $where --tasks 240 --runs 1 --q $store/q$cycle --agents best-of-q \
                 --store $seed-played --run $rung-$q-$cycle
             runs="$runs --run $rung-$q-$cycle"
