@@ -9,6 +9,12 @@ tasks=${1:-800}
 config="--config $here/shop.toml --set suite.train_tasks=$tasks"
 matched="--set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten --set model.embed_matches=true"
 seed=runs/ladder-cycles-$tasks
+compare() { # FILE BASELINE RUNS...
+    file=$here/cycles-$tasks-$rung-$q$1.json baseline=$rung-$q-$2
+    shift 2
+    "$BESTOFQ" report $seed-played "$@" --by run --baseline $baseline --json $seed-report
+    cp $seed-report/by-run.json $file
+}
 "$BESTOFQ" collect $config --store $seed
 for q in matched paper; do
     store=$seed-$q
@@ -16,8 +22,9 @@ for q in matched paper; do
     test $q = paper || set -- $matched
     test $q = matched || set --
     "$BESTOFQ" improve $config "$@" --set cycles=4 --store $store --out $store
-    "$BESTOFQ" train --no-estimate $config "$@" --set iql.steps=10000 --store $store --run seed --run cycle-1 --run cycle-2 \
-        --run cycle-3 --run cycle-4 --out $store/qlonger # two and a half times as long, from all of these episodes
+    longer="train --no-estimate --set iql.steps=10000 --store $store" # two and a half times as long
+    "$BESTOFQ" $longer $config "$@" --run seed --out $store/qseed-longer
+    "$BESTOFQ" $longer $config "$@" --run seed --run cycle-1 --run cycle-2 --run cycle-3 --run cycle-4 --out $store/qlonger
     for rung in same new held-out; do
         case $rung in
         same) where="--split train" ;;
@@ -25,12 +32,12 @@ for q in matched paper; do
         held-out) where="--split test --set suite.only=*" ;;             # other products
         esac
         runs=
-        for cycle in 0 1 2 3 4 longer; do
+        for cycle in 0 1 2 3 4 longer seed-longer; do
             "$BESTOFQ" eval $config "$@" $where --tasks 240 --runs 1 --q $store/q$cycle --agents best-of-q \
                 --store $seed-played --run $rung-$q-$cycle
             runs="$runs --run $rung-$q-$cycle"
         done
-        "$BESTOFQ" report $seed-played $runs --by run --baseline $rung-$q-0 --json $seed-report
-        cp $seed-report/by-run.json $here/cycles-$tasks-$rung-$q.json
+        compare "" 0 $runs
+        compare -longer seed-longer --run $rung-$q-seed-longer --run $rung-$q-longer
     done
 done
