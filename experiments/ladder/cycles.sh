@@ -22,9 +22,9 @@ for q in matched paper; do
     test $q = paper || set -- $matched
     test $q = matched || set --
     "$BESTOFQ" improve $config "$@" --set cycles=4 --store $store --out $store
-    longer="train --no-estimate --set iql.steps=10000 --store $store" # two and a half times as long
-    "$BESTOFQ" $longer $config "$@" --run seed --out $store/qseed-longer
-    "$BESTOFQ" $longer $config "$@" --run seed --run cycle-1 --run cycle-2 --run cycle-3 --run cycle-4 --out $store/qlonger
+    longer="--no-estimate --set iql.steps=10000 --store $store" # two and a half times as long
+    "$BESTOFQ" train $longer $config "$@" --run seed --out $store/qseed-longer
+    "$BESTOFQ" train $longer $config "$@" --run seed --run cycle-1 --run cycle-2 --run cycle-3 --run cycle-4 --out $store/qlonger
     for rung in same new held-out; do
         case $rung in
         same) where="--split train" ;;
