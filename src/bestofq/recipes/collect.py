@@ -35,7 +35,8 @@ async def collect(
     """
     settings, suite, store, agent_name = context.settings, context.suite, context.store, play.agent
     provenance = await begin(context, run, play.split, play=play, values=play.values)
-    tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
+    with context.console.status("reading the tasks"):  # MiniWoB++'s stand on its pages
+        tasks = await suite.tasks(play.split, play.limit or settings.suite.train_tasks)
     label = run if agent_name == run else f"{run}: {agent_name}"
     with LiveProgress(label, console=context.console) as progress:
         options = run_options(context, provenance, progress)

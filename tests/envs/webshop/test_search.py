@@ -1,7 +1,11 @@
 """The shop's search: what is found, in which order, and that many threads may search at once."""
 
+import os
 import random
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +88,21 @@ def test_threads_find_what_one_thread_finds(capfd: pytest.CaptureFixture[str]) -
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(shop.search, queries)) == alone
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("before", ["", "import jax; "])
+def test_searching_starts_no_jax(before: str, tmp_path: Path) -> None:
+    """bm25s would, where it is installed."""
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("")
+    (tmp_path / "jax" / "lax.py").write_text("print('started')")
+    code = f"{before}import bestofq.envs.webshop.search, sys; print('jax' in sys.modules)"
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == f"{bool(before)}\n"

@@ -16,14 +16,31 @@ What a product is found by is the setting `suite.search_fields`:
 
 import logging
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-import bm25s
 import numpy as np
 
 from bestofq.core.errors import DataError
 from bestofq.envs.webshop.products import Product
 from bestofq.envs.webshop.settings import SearchFields
+
+
+@contextmanager
+def _hidden(module: str) -> Iterator[None]:
+    """An import within it does not find the module."""
+    found = {module: sys.modules[module]} if module in sys.modules else {}
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+        sys.modules.update(found)
+
+
+with _hidden("jax"):  # bm25s would start JAX, which takes three quarters of a GPU's memory; nothing here uses it
+    import bm25s
 
 RESULTS = 50  # products a search returns at most (Yao et al. 2022)
 logging.getLogger("bm25s").setLevel(logging.WARNING)  # it asks for DEBUG itself

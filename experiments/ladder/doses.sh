@@ -1,0 +1,24 @@
+#!/bin/sh
+# MiniWoB++: does Q carry over better from more problems of each task? One pass over 140 of each; Q from the first half of it and from all,
+# on 470 other problems, ten of each task. Two hours on one core; started again, it continues.
+set -ef
+BESTOFQ=.venv/bin/bestofq
+here=experiments/ladder
+store=runs/ladder-doses
+config="--config $here/miniwob.toml --set iql.network.hidden=[512,256] --set iql.discount=0.95 --set iql.network.scaling=whiten
+    --set model.embed_matches=true"
+"$BESTOFQ" collect $config --set suite.per_task=140 --set suite.train_tasks=6580 --set seed_runs=1 --store $store
+for problems in 70 140; do
+    "$BESTOFQ" train --no-estimate $config --episodes $((47 * problems)) --store $store --out $store/q$problems
+done
+play() { # AGENTS ARGUMENTS...
+    agents=$1
+    shift
+    "$BESTOFQ" eval $config --split test --set suite.families=seen --set suite.per_task=10 --tasks 470 --runs 1 "$@" \
+        --agents $agents --store $store-played --run q
+}
+play prompting,verifier
+for problems in 140 70; do play best-of-q,prior --q $store/q$problems; done
+"$BESTOFQ" report $store-played --baseline prompting --table agents --markdown $store-played/report --json $store-played/report
+cp $store-played/report/agents.md $here/doses.md
+cp $store-played/report/agents.json $here/doses.json
