@@ -11,14 +11,12 @@ config="--config $here/miniwob.toml --set iql.network.hidden=[512,256] --set iql
 for problems in 70 140; do
     "$BESTOFQ" train --no-estimate $config --episodes $((47 * problems)) --store $store --out $store/q$problems
 done
-play() { # AGENTS ARGUMENTS...
-    agents=$1
-    shift
-    "$BESTOFQ" eval $config --split test --set suite.families=seen --set suite.per_task=10 --tasks 470 --runs 1 "$@" \
-        --agents $agents --store $store-played --run q
+play() { # Q AGENTS
+    "$BESTOFQ" eval $config --split test --set suite.families=seen --set suite.per_task=10 --tasks 470 --runs 1 \
+        --q $store/$1 --agents $2 --store $store-played --run $1
 }
-play prompting,verifier
-for problems in 140 70; do play best-of-q,prior --q $store/q$problems; done
+play q140 prompting,verifier,best-of-q,prior
+play q70 best-of-q,prior
 "$BESTOFQ" report $store-played --baseline prompting --table agents --markdown $store-played/report --json $store-played/report
 cp $store-played/report/agents.md $here/doses.md
 cp $store-played/report/agents.json $here/doses.json
